@@ -15,10 +15,11 @@ export GOFLAGS += -buildvcs=false
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
 ARGS      ?=
-PKG       ?= ./...
+# The packages whose tests take longest start first.
+PKG       ?= ./e2e ./workspaces/kube/clustertest ./...
 BENCH     ?= .
 TESTFLAGS ?=
-TIMEOUT   ?= 20m
+TIMEOUT   ?= 30m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
 .PHONY: help run build test ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
@@ -61,16 +62,17 @@ lint: ## check format, vet, staticcheck, generated files and the project's own r
 
 # Generates again and fails when that changes anything.
 fresh:
-	@sums() { find web -name '*_templ.go' | sort | xargs -r sha256sum; sha256sum docs/openapi.json deploy/manifests/weir.yaml; }; \
+	@sums() { find web -name '*_templ.go' | sort | xargs -r sha256sum; sha256sum docs/openapi.json docs/reference/{settings,cli}.md deploy/manifests/weir.yaml; }; \
 	before=$$(sums); \
 	$(MAKE) --no-print-directory generate >/dev/null; \
 	if ! diff <(echo "$$before") <(sums); then echo "generated files were stale; commit what “make generate” made"; exit 1; fi
 
-generate: manifests ## generate the pages' Go code, docs/openapi.json and the manifests
+generate: manifests ## generate the pages' Go code, docs/openapi.json, docs/reference and the manifests
 	go tool templ generate -path web
 	@$(MAKE) --no-print-directory build
 	bin/weir openapi >bin/openapi.json
 	@mkdir -p docs && mv bin/openapi.json docs/openapi.json
+	for page in settings cli; do bin/weir reference $$page >bin/$$page.md; mv bin/$$page.md docs/reference/$$page.md; done
 
 manifests: ## render the Helm chart into deploy/manifests
 	@mkdir -p bin

@@ -111,14 +111,14 @@ func (a *Applier) gone(ctx context.Context, object runtime.Object) error {
 const pollPeriod = 50 * time.Millisecond
 
 // account returns the objects that grant and limit the portal's rights.
-func account(all []runtime.Object) (some []runtime.Object) {
+func account(all []runtime.Object, release string) (some []runtime.Object) {
 	for _, object := range all {
 		switch o := object.(type) {
 		case *corev1.Namespace, *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding,
 			*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding:
 			some = append(some, object)
 		case *corev1.ServiceAccount:
-			if o.Namespace == "weir" {
+			if o.Namespace == release {
 				some = append(some, object)
 			}
 		}
@@ -132,8 +132,8 @@ const tokenLife = 2 * time.Hour
 // Portal applies the objects of the portal's account from the chart with values, and
 // returns a configuration with the access of its pods. The caller must delete the
 // objects.
-func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Config, []runtime.Object, error) {
-	text, err := Render(ctx, append(values, "createNamespace=true", "agents.createNamespace=false")...)
+func Portal(ctx context.Context, admin *rest.Config, release string, values ...string) (*rest.Config, []runtime.Object, error) {
+	text, err := Render(ctx, release, append(values, "createNamespace=true", "agents.createNamespace=false")...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +141,7 @@ func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	all = account(all)
+	all = account(all, release)
 	applier, err := NewApplier(admin)
 	if err == nil {
 		err = applier.Apply(ctx, all...)
@@ -153,7 +153,7 @@ func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Co
 	if err != nil {
 		return nil, all, err
 	}
-	token, err := client.CoreV1().ServiceAccounts("weir").CreateToken(ctx, "weir",
+	token, err := client.CoreV1().ServiceAccounts(release).CreateToken(ctx, release,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, all, err

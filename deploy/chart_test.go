@@ -67,7 +67,7 @@ func each(t *testing.T, test func(i installation)) {
 
 func rendered(t *testing.T, values ...string) []runtime.Object {
 	t.Helper()
-	text, err := Render(t.Context(), values...)
+	text, err := Render(t.Context(), Release, values...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func named[T interface {
 }
 
 func TestManifestsAreFresh(t *testing.T) {
-	text, err := Render(t.Context(), "deploy/manifests-values.yaml")
+	text, err := Render(t.Context(), Release, "deploy/manifests-values.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,6 +335,32 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
+func TestStorage(t *testing.T) {
+	for values, test := range map[string]struct {
+		set    string
+		class  string // of the claim
+		volume bool   // of its own
+		path   string // that the volume shows
+	}{
+		"least":  {"storage.nfs.path=/weir", "", true, "/weir"},
+		"class":  {"storage.size=2Ti", "csi-nfs", false, ""},
+		"nvidia": {"storage.nfs.portalPath=/weir-all", "", true, "/weir-all"},
+	} {
+		i := installation{t, rendered(t, "deploy/testdata/"+values+".yaml", test.set)}
+		claim := one[*corev1.PersistentVolumeClaim](i)
+		if *claim.Spec.StorageClassName != test.class || (claim.Spec.VolumeName != "") != test.volume || claim.Spec.AccessModes[0] != corev1.ReadWriteMany {
+			t.Errorf("%s: claim %+v", values, claim.Spec)
+		}
+		volumes := Of[*corev1.PersistentVolume](i.all)
+		if (len(volumes) == 1) != test.volume || test.volume && (volumes[0].Name != claim.Spec.VolumeName || volumes[0].Spec.ClaimRef.Name != claim.Name || volumes[0].Spec.NFS.Path != test.path) {
+			t.Errorf("%s: volumes %+v", values, volumes)
+		}
+	}
+	if claims := Of[*corev1.PersistentVolumeClaim](rendered(t, "deploy/testdata/claim.yaml")); len(claims) > 0 {
+		t.Errorf("beside the existing claim: %+v", claims)
+	}
+}
+
 func TestWrongValues(t *testing.T) {
 	least := "deploy/testdata/least.yaml"
 	for wrong, says := range map[string]string{
@@ -343,12 +369,12 @@ func TestWrongValues(t *testing.T) {
 		"gpu.backend=amd": "/gpu/backend", "settings.listen=:80": "'listen'", "settings.database-url=postgres://x": "'database-url'",
 		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "secretFiles.authority-file.key=a": "'authority-file'", "secretFiles.listen.key=a": "'listen'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
 		"serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "storage.nfs.path=weir": "/storage/nfs/path",
-		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.nfs.server=": "storage.nfs.server",
+		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.storageClass=fast": "storage.storageClass", "storage.size=much": "/storage/size", "storage.nfs.server=": "storage.nfs.server",
 		"ingress.enabled=true": "ingress.enabled needs", "agents.namespace=weir": "agents.namespace is",
 	} {
 		t.Run(wrong, func(t *testing.T) {
 			t.Parallel()
-			if _, err := Render(context.Background(), least, wrong); err == nil || !strings.Contains(err.Error(), says) {
+			if _, err := Render(context.Background(), Release, least, wrong); err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: want %q in %v", wrong, says, err)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,7 +45,7 @@ func TestCluster(t *testing.T) {
 	t.Run("the manifests are applied", func(t *testing.T) { testManifests(t, admin) })
 	root := sharedRoot(t)
 	values := []string{"storage.directory=" + root, "appsDomain=apps.example.org", "settings.kube-ingress-service=weir.weir.svc:80"}
-	portal, made, err := Portal(within(t), admin, values...)
+	portal, made, err := Portal(within(t), admin, Release, values...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +120,12 @@ func testManifests(t *testing.T, admin *rest.Config) {
 			t.Fatal(err)
 		}
 	}
+	// Of another storage, the volume and the claim are others: neither can be changed.
+	moved := installation{t, rendered(t, "deploy/manifests-values.yaml", "storage.nfs.path=/moved")}
+	storage := []runtime.Object{one[*corev1.PersistentVolume](moved), one[*corev1.PersistentVolumeClaim](moved)}
+	if err := applier.Apply(ctx, storage...); err != nil {
+		t.Error(err)
+	}
 	client := clientOf(t, admin)
 	want := *Of[*appsv1.Deployment](all)[0].Spec.Replicas
 	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
@@ -127,8 +134,15 @@ func testManifests(t *testing.T, admin *rest.Config) {
 	}); err != nil {
 		t.Errorf("%d pods of the portal are not let in: %v", want, err)
 	}
-	if err := applier.Delete(within(t), all...); err != nil {
+	if err := applier.Delete(within(t), append(all, storage...)...); err != nil {
 		t.Error(err)
+	}
+	for _, values := range []string{"class", "claim", "hami", "one"} {
+		policies := Of[*admissionv1.ValidatingAdmissionPolicy](rendered(t, "deploy/testdata/"+values+".yaml", "admissionPolicy.enabled=true", "serviceMonitor.enabled=false"))
+		_, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Create(ctx, policies[0], metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil {
+			t.Errorf("%s: %v", values, err)
+		}
 	}
 	if len(warned.all) > 0 {
 		t.Errorf("the API server warns: %s", strings.Join(warned.all, "; "))
@@ -155,10 +169,11 @@ func testAdmission(t *testing.T, portal *rest.Config, root string) {
 			Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}, dry)
 		return err
 	}
-	volume := func(name, path string) error {
+	volume := func(name, path, namespace string, options ...string) error {
 		_, err := client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: corev1.PersistentVolumeSpec{Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
-				AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany},
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, MountOptions: options,
+				ClaimRef:               &corev1.ObjectReference{Namespace: namespace, Name: "shared"},
 				PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}}}}, dry)
 		return err
 	}
@@ -177,9 +192,14 @@ func testAdmission(t *testing.T, portal *rest.Config, root string) {
 		"a namespace of a project":               {space("weir-p-9", "restricted"), true},
 		"another namespace":                      {space("other", "restricted"), false},
 		"a project's namespace that is not safe": {space("weir-p-9", "privileged"), false},
-		"a volume to the shared directories":     {volume("weir-p-9-shared", root), true},
-		"a volume to the node's root":            {volume("weir-p-9-shared", "/"), false},
-		"a volume of no project":                 {volume("mine", root), false},
+		"a volume of a project":                  {volume("weir-p-9-shared", root+"/notebook/9", "weir-p-9"), true},
+		"a volume of the public models":          {volume("weir-p-9-shared", root+"/public_model", "weir-p-9", "ro"), true},
+		"a writable volume of the public models": {volume("weir-p-9-shared", root+"/public_model", "weir-p-9"), false},
+		"a volume of all projects":               {volume("weir-p-9-shared", root, "weir-p-9"), false},
+		"a volume of another project":            {volume("weir-p-9-shared", root+"/notebook/8", "weir-p-9"), false},
+		"a volume for another namespace":         {volume("weir-p-9-shared", root+"/notebook/9", "default"), false},
+		"a volume to the node's root":            {volume("weir-p-9-shared", "/", "weir-p-9"), false},
+		"a volume of no project":                 {volume("mine", root+"/notebook/9", "weir-p-9"), false},
 		"an object in the portal's namespace":    {settings("weir"), false},
 	} {
 		if (c.err == nil) != c.ok {

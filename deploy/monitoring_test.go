@@ -12,11 +12,11 @@ import (
 // metricName matches a metric of Weir in an expression, without a histogram's suffix.
 var metricName = regexp.MustCompile(`weir_[a-z_]+?(_(?:bucket|count|sum))?\b`)
 
-// Alerts and the dashboard use metrics that docs/metrics.md lists, and that the code
+// Alerts and the dashboard use metrics that docs/reference/metrics.md lists, and that the code
 // names.
 func TestMonitoringUsesExportedMetrics(t *testing.T) {
-	documented, named := read(t, "../docs/metrics.md"), ""
-	for _, file := range []string{"handlers/metrics/pool.go", "handlers/metrics/metrics.go"} {
+	documented, named := read(t, "../docs/reference/metrics.md"), ""
+	for _, file := range []string{"handlers/metrics/pool.go", "handlers/metrics/projects.go", "handlers/metrics/metrics.go"} {
 		named += read(t, "../"+file)
 	}
 	for _, file := range []string{"monitoring/rules.yaml", "monitoring/dashboard.json"} {

@@ -28,14 +28,17 @@ var Manifests []byte
 // KubeVersion is the version of Kubernetes for which the chart is rendered.
 const KubeVersion = "1.34.0"
 
-// Render renders the chart with values, for the release weir in the namespace
-// weir. A value is a file, or key=value as for Helm's --set.
-func Render(ctx context.Context, values ...string) ([]byte, error) {
+// Release is the usual name of a release, and of its namespace.
+const Release = "weir"
+
+// Render renders the chart with values, for a release in the namespace of its name. A
+// value is a file, or key=value as for Helm's --set.
+func Render(ctx context.Context, release string, values ...string) ([]byte, error) {
 	h, err := findHelm()
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"template", "weir", "deploy/chart", "--namespace=weir", "--kube-version=" + KubeVersion}
+	args := []string{"template", release, "deploy/chart", "--namespace=" + release, "--kube-version=" + KubeVersion}
 	for _, v := range values {
 		if strings.Contains(v, "=") {
 			args = append(args, "--set="+v)

@@ -5,6 +5,7 @@ package deploy
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -149,7 +150,7 @@ func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root stri
 		return seen
 	})
 	l := testRuntime{t, nil, kube.Config{Rest: c, Instance: "weir", Prefix: "weir-p-", Image: k.Image, PullPolicy: corev1.PullNever,
-		Storage: kube.Storage{HostPath: root}, SharedRoot: root, Grace: time.Second, Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
+		Storage: kube.Storage{HostPath: root}, SharedRoot: root, Directories: layout, Grace: time.Second, Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
 		Ingress: kube.Ingress{Domain: "apps.example.org", Service: "weir.weir.svc", Port: 80}}}
 	defer seen.compare(t, Of[*rbacv1.ClusterRole](made)[0])
 	l.open()
@@ -158,6 +159,10 @@ func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root stri
 		t.Fatalf("nodes: %v, %v", nodes, err)
 	}
 	l.useAll(nodes.Items[0].Name, seen)
+}
+
+func layout(project int64) []kube.Directory {
+	return []kube.Directory{{Name: "project", Path: fmt.Sprintf("/notebook/%d", project)}, {Name: "public-model", Path: "/public_model", ReadOnly: true}}
 }
 
 // compare compares a role with the recorded requests.

@@ -209,7 +209,7 @@ func TestAgentRenews(t *testing.T) {
 	if err != nil || len(live) != 1 {
 		t.Fatalf("%d agents, %v", len(live), err)
 	}
-	eventually(t, 2*time.Minute, func() string {
+	eventually(t, ready, func() string {
 		now, err := s.books().Agent(live[0].ID)
 		if err != nil || now.Serial == live[0].Serial || now.KeyHash == live[0].KeyHash || now.NextSerial != "" {
 			return fmt.Sprintf("the certificate is still %s, next is %q, %v", now.Serial, now.NextSerial, err)

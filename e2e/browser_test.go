@@ -229,10 +229,10 @@ func (b *tab) pressAt(what, js string) {
 		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2;
 		const hit = document.elementFromPoint(x, y);
 		return hit && (e.contains(hit) || hit.contains(e)) ? [x, y] : null; })()`
-	b.until(what, "document.readyState !== 'loading' && "+find+" !== null")
-	at := eval[[]float64](b, find)
-	if len(at) != 2 {
-		b.t.Fatalf("%s went away", what)
+	var at []float64
+	for len(at) != 2 { // it can be replaced once more after it was there
+		b.until(what, "document.readyState !== 'loading' && "+find+" !== null")
+		at = eval[[]float64](b, find)
 	}
 	b.clicks++
 	if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {

@@ -151,7 +151,7 @@ type installed struct {
 
 func (i *installed) render(values ...string) []object.Object {
 	i.t.Helper()
-	text, err := deploy.Render(i.t.Context(), append(values, "createNamespace=true", "image.repository=weir.local/weir", "image.tag=test",
+	text, err := deploy.Render(i.t.Context(), deploy.Release, append(values, "createNamespace=true", "image.repository=weir.local/weir", "image.tag=test",
 		"storage.directory="+i.shared, "gpu.runtimeClass=", "agents.nodeSelector=null", "agents.simulateGPUs=h100:8")...)
 	if err != nil {
 		i.t.Fatal(err)
@@ -163,7 +163,7 @@ func (i *installed) render(values ...string) []object.Object {
 	return all
 }
 
-// secrets are what an installation needs before: docs/kubernetes.md makes them
+// secrets are what an installation needs before: docs/how-to/kubernetes.md makes them
 // in the same way.
 func (i *installed) secrets(database string) []object.Object {
 	i.t.Helper()
@@ -253,7 +253,7 @@ func newInstalled(t *testing.T) *installed {
 	return i
 }
 
-// TestChartInCluster installs the chart as docs/kubernetes.md says, and works
+// TestChartInCluster installs the chart as docs/how-to/kubernetes.md says, and works
 // with it: two servers and an agent are pods, under the accounts and the Pod
 // Security that the chart gives them.
 //

@@ -27,9 +27,8 @@ const simulatedStorage = "/srv/weir"
 // pods, so that many servers can be tried on it at once.
 type simulatedCluster struct {
 	*cluster.Cluster
-	admin  *kubernetes.Clientset
-	access string       // a kubeconfig with the rights of a portal
-	used   atomic.Int64 // nodes
+	admin *kubernetes.Clientset
+	used  atomic.Int64 // nodes
 }
 
 func newSimulatedCluster(t *testing.T, nodes int) *simulatedCluster {
@@ -51,7 +50,7 @@ func newSimulatedCluster(t *testing.T, nodes int) *simulatedCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &simulatedCluster{Cluster: k, admin: admin, access: leastRights(t, k, "storage.directory="+simulatedStorage)}
+	return &simulatedCluster{Cluster: k, admin: admin}
 }
 
 // faultyPortal is one portal on a simulated cluster, with a node of its own that
@@ -70,7 +69,9 @@ type faultyPortal struct {
 // simulate starts a portal.
 func (k *simulatedCluster) simulate(t *testing.T, env ...string) *faultyPortal {
 	t.Helper()
-	rest, err := clientcmd.BuildConfigFromFlags("", k.access)
+	n := k.used.Add(1) - 1
+	node, name := fmt.Sprintf("simulated-%d", n), fmt.Sprintf("weir%d", n)
+	rest, err := clientcmd.BuildConfigFromFlags("", leastRights(t, k.Cluster, name, "instance="+name, "storage.directory="+simulatedStorage))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +84,7 @@ func (k *simulatedCluster) simulate(t *testing.T, env ...string) *faultyPortal {
 	if err := proxy.WriteKubeconfig(access); err != nil {
 		t.Fatal(err)
 	}
-	n := k.used.Add(1) - 1
-	node, name := fmt.Sprintf("simulated-%d", n), fmt.Sprintf("portal%d", n)
-	f := &faultyPortal{k: k, proxy: proxy, prefix: "weir-p-" + name + "-"}
+	f := &faultyPortal{k: k, proxy: proxy, prefix: name + "-p-"}
 	f.server = newServer(t, options{gpus: "none", env: env, args: []string{"--runtime", "kube", "--kubeconfig", access,
 		"--kube-instance", name, "--kube-prefix", f.prefix, "--kube-tolerations", cluster.SimulatedKey,
 		"--shared-dir", shared, "--kube-storage", simulatedStorage, "--kube-portal", "127.0.0.1/32"}})

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"weir/deploy"
 	"weir/tools/cluster"
 )
 
@@ -56,8 +57,12 @@ func withClient(t *testing.T, open func(context.Context, cluster.Options) (*clus
 // inCluster are a server's options to run workspaces there, with the rights
 // that the chart gives it.
 func inCluster(t *testing.T, k *cluster.Cluster) options {
-	shared := filepath.Join(t.TempDir(), "shared")
-	access := leastRights(t, k, "storage.directory="+shared)
+	return inClusterAt(t, k, filepath.Join(t.TempDir(), "shared"))
+}
+
+// inClusterAt is the same with the shared directories at a place.
+func inClusterAt(t *testing.T, k *cluster.Cluster, shared string) options {
+	access := leastRights(t, k, deploy.Release, "storage.directory="+shared)
 	return options{gpus: "none", args: []string{"--runtime", "kube", "--kubeconfig", access, "--shared-dir", shared,
 		"--kube-storage", shared, "--kube-portal", "127.0.0.1/32", "--kube-image", k.Image}}
 }

@@ -18,7 +18,7 @@ import (
 
 // again is within how long a server sends what its predecessor was sending
 // when it was killed: the lease of a delivery, and some.
-const again = time.Minute
+const again = 3 * time.Minute
 
 // hook is a real receiver of messages, which keeps what it got.
 type hook struct {

@@ -147,14 +147,15 @@ func memberLooks() []look {
 		"requests", "/requests", "request-new", "/requests/new", "request-project", "/requests/new?kind=project", "request-join", "/requests/new?kind=join",
 		"request-limit", "/requests/new?kind=limit&project_id=1", "request-role", "/requests/new?kind=role&project_id=1", "request-quota", "/requests/new?kind=quota",
 		"request-period", "/requests/new?kind=period", "request-deadline", "/requests/new?kind=deadline", "request-own", "/requests/1", "request-refused", "/requests/2",
-		"notifications", "/notifications", "usage", "/projects/1/usage?days=7", "account", "/account", "tokens", "/tokens", "access", "/access?project_name=Speech+models&right=role:write",
+		"notifications", "/notifications", "usage", "/projects/1/usage", "account", "/account", "tokens", "/tokens", "access", "/access?project_name=Speech+models&right=role:write",
+		"files", "/projects/1/files", "files-directory", "/projects/1/files?path=/notebook/1/project_model", "files-found", "/projects/1/files?q=project", "files-trash", "/projects/1/files/trash", "files-access", "/projects/1/files/access?path=/notebook/1/project_model",
 		"api", "/api/docs", "foreign", "/projects/2", "foreign-workspace", "/workspaces/3", "environments", "/environments"),
 		look{"launch-details", "/launch?gpus=1&cores=200&env=%3D", openDetails}, look{"request-project-refused", "/requests/new?kind=project", submitEmpty},
 		look{"token-new", "/tokens", submits(map[string]string{"name": "laptop"})}, look{"account-refused", "/account", submitEmpty})
 }
 
 func operatorLooks() []look {
-	return looksOf("home", "/", "projects", "/projects", "projects-search", "/projects?sort=remaining&down=true&search=e", "project", "/projects/1", "project-new", "/projects/new",
+	return looksOf("home", "/", "projects", "/projects", "projects-search", "/projects?sort=remaining&order=desc&q=e", "project", "/projects/1", "project-new", "/projects/new",
 		"project-edit", "/projects/1/edit", "role-new", "/projects/1/roles/new", "role-edit", "/projects/1/roles/1/edit", "role-delete", "/projects/1/roles/1/delete",
 		"role-delete-unused", "/projects/1/roles/4/delete",
 		"member-new", "/projects/1/members/new", "member-edit", "/projects/1/members/1/edit", "member-delete", "/projects/1/members/1/delete",
@@ -170,7 +171,8 @@ func operatorLooks() []look {
 		"access", "/access", "access-of", "/access?email=wang@example.org", "access-checked", "/access?email=wang@example.org&project_name=Speech+models&right=role:write",
 		"audit", "/audit", "audit-none", "/audit?actor=nobody", "audit-bad", "/audit?object_id=x", "webhooks", "/webhooks", "webhook", "/webhooks/1", "webhook-new", "/webhooks/new",
 		"webhook-delete", "/webhooks/1/delete", "webhook-rotate", "/webhooks/1/rotate", "notifications", "/notifications", "tokens", "/tokens", "token-delete", "/tokens/1/delete",
-		"account", "/account", "nowhere", "/nowhere", "no-project", "/projects/99", "bad-number", "/projects/x")
+		"account", "/account", "file-rules", "/projects/1/files/rules", "file-access", "/projects/1/files/access?path=/notebook/1/project_model",
+		"nowhere", "/nowhere", "no-project", "/projects/99", "bad-number", "/projects/x")
 }
 
 // stateLooks are pages after something was sent or typed.

@@ -18,7 +18,7 @@ import (
 
 // leastRights is a kubeconfig with the rights that the chart gives to the
 // portal, and no other. Whatever a server does in a test, it does with these.
-func leastRights(t *testing.T, k *cluster.Cluster, values ...string) string {
+func leastRights(t *testing.T, k *cluster.Cluster, release string, values ...string) string {
 	t.Helper()
 	admin, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
 	if err != nil {
@@ -26,7 +26,7 @@ func leastRights(t *testing.T, k *cluster.Cluster, values ...string) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), gone)
 	defer cancel()
-	portal, made, err := deploy.Portal(ctx, admin, values...)
+	portal, made, err := deploy.Portal(ctx, admin, release, values...)
 	if k.Dir() == "" { // a cluster that stays
 		t.Cleanup(func() { remove(t, admin, made) })
 	}

@@ -27,11 +27,11 @@ import (
 )
 
 // How long a server may take to answer, a workspace to start, and either to
-// end, on a machine that is busy with other tests.
+// end, on a machine that is busy with other tests and whose disk may stall.
 const (
 	ready    = 3 * time.Minute
-	starting = 2 * time.Minute
-	gone     = 30 * time.Second
+	starting = 5 * time.Minute
+	gone     = 3 * time.Minute
 )
 
 var workDir string // of this test process, for what is built

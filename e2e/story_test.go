@@ -70,7 +70,7 @@ func (c *curlStory) setUp() {
 		c.t.Errorf("the home page: %d", r.status)
 	}
 	var token struct{ Secret string }
-	browser.call(http.StatusCreated, "POST", c.rest+"/tokens", `{"name":"curl"}`, &token)
+	browser.call(http.StatusCreated, "POST", c.rest+"/tokens", `{"name":"curl","scopes":["launch","project","admin"]}`, &token)
 	c.admin = newCurl(c.t).as(token.Secret)
 	var me struct {
 		Email string
@@ -119,7 +119,7 @@ func (c *curlStory) signIn(name string) curl {
 		c.t.Fatalf("sign-in of %s: %d %s", name, r.status, r.body)
 	}
 	var token struct{ Secret string }
-	browser.call(http.StatusCreated, "POST", c.rest+"/tokens", `{"name":"curl"}`, &token)
+	browser.call(http.StatusCreated, "POST", c.rest+"/tokens", `{"name":"curl","scopes":["launch","project","admin"]}`, &token)
 	return newCurl(c.t).as(token.Secret)
 }
 

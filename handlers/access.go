@@ -45,7 +45,7 @@ func (a *App) accessPage(c echo.Context) error {
 }
 
 func (f *form) accessQuery() policies.AccessQuery {
-	in := policies.AccessQuery{UserID: f.number("user"), Email: f.text("email"), ProjectID: f.number("project"), Project: f.text("project_name"),
+	in := policies.AccessQuery{UserID: f.number("user_id"), Email: f.text("email"), ProjectID: f.number("project_id"), Project: f.text("project_name"),
 		Object: f.text("object"), Act: f.text("act")}
 	if right := f.text("right"); right != "" {
 		in.Object, in.Act, _ = strings.Cut(right, ":")

@@ -26,6 +26,8 @@ type scene struct {
 	file   string            // the database as it was set up
 	tokens map[string]string // by persona
 	ids    map[string]int64  // "vision project", "secret workspace", "ann notice"
+
+	limited map[string]string // tokens with one scope, by persona and scope: "owner read"
 }
 
 func newScene(t *testing.T) *scene {
@@ -41,6 +43,7 @@ func newScene(t *testing.T) *scene {
 	for _, email := range append([]string{"zed@example.org"}, s.addresses()...) {
 		s.furnishPerson(email)
 	}
+	s.limited = s.limit(s.app)
 	if _, err := must(store.SQL())(t).Exec("VACUUM INTO ?", s.file); err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +76,22 @@ func (s *scene) furnishVision() {
 	s.want(204, s.admin, "DELETE", at+"/members/"+id(s.ids["vision leaver"]), "")
 	s.ids["vision role"] = s.create(s.admin, at+"/roles", `{"name":"spare","permission":"member","limit":`+slice+`}`)
 	s.ids["vision workspace"] = s.create(s.member, "/workspaces", `{"project_id":`+id(s.project)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["vision reservation"] = s.create(s.member, "/reservations", reserve(s.project))
+	s.ids["vision service"], s.ids["vision servicetoken"] = s.serve(s.project, s.ids["vision role"])
 	s.ids["vision invitation"] = s.invite(s.project, s.ids["vision role"])
 	s.ids["vision request"] = s.create(s.member, "/requests", `{"reason":"more","role":{"project_id":`+id(s.project)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
+}
+
+// reserve asks for a small share in a project.
+func reserve(project int64) string {
+	return strings.ReplaceAll(reserveForm, "$project", id(project))
+}
+
+// serve adds a service account with a token.
+func (s *scene) serve(project, role int64) (member, token int64) {
+	at := "/projects/" + id(project)
+	member = int64(s.want(201, s.admin, "POST", at+"/service-accounts", `{"name":"robot","role_id":`+id(role)+`}`).body["id"].(float64))
+	return member, s.create(s.admin, at+"/members/"+id(member)+"/tokens", `{"name":"ci"}`)
 }
 
 // invite invites somebody to a project.
@@ -93,6 +110,8 @@ func (s *scene) furnishSecret() {
 	_, s.ids["secret leaver"] = s.fill(p, "passer", "member", "xu@example.org")
 	s.want(204, s.admin, "DELETE", "/projects/"+id(p)+"/members/"+id(s.ids["secret leaver"]), "")
 	s.ids["secret workspace"] = s.create(zed, "/workspaces", `{"project_id":`+id(p)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["secret reservation"] = s.create(zed, "/reservations", reserve(p))
+	s.ids["secret service"], s.ids["secret servicetoken"] = s.serve(p, s.ids["secret role"])
 	s.ids["secret invitation"] = s.invite(p, s.ids["secret role"])
 	s.ids["secret request"] = s.create(zed, "/requests", `{"reason":"more","role":{"project_id":`+id(p)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
 }
@@ -101,6 +120,7 @@ func (s *scene) furnishSecret() {
 // "here", zed the provider "there".
 func (s *scene) furnishPlatform() {
 	s.ids["any environment"], s.ids["any department"] = s.environment, s.create(s.admin, "/departments", `{"name":"optics"}`)
+	s.ids["any curator"] = s.create(s.admin, "/curators", `{"directory":"/public_dataset","email":"root@example.org"}`)
 	s.ids["any webhook"] = s.create(s.admin, "/webhooks", `{"name":"hook","url":"https://example.org/hook","enabled":true}`)
 	for _, statement := range []string{
 		"UPDATE users SET auditor = TRUE WHERE email = 'audrey@example.org'",
@@ -205,10 +225,10 @@ func (s *scene) told(text, where, persona string) string {
 	if email == "" {
 		email = "tom@example.org"
 	}
-	ids := map[string]int64{"$project": s.ids[at+" project"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
-		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
+	ids := map[string]int64{"$project": s.ids[at+" project"], "$robotkey": s.ids[nested+" servicetoken"], "$service": s.ids[nested+" service"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
+		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$reservation": s.ids[at+" reservation"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
 		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
-		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"],
+		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"], "$curator": s.ids["any curator"],
 		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}
 	for name, n := range ids {
 		text = strings.ReplaceAll(text, name, id(n))

@@ -32,11 +32,18 @@ func about(path string) (named string, wheres []string) {
 	}{
 		{"/projects/:id/roles/:role", "/projects/$project/roles/$role", append(own, "mixed")},
 		{"/projects/:id/members/:member/handover", "/projects/$project/members/$leaver/handover", append(own, "mixed")},
+		{"/projects/:id/members/:member/tokens/:token", "/projects/$project/members/$service/tokens/$robotkey", append(own, "mixed")},
+		{"/projects/:id/members/:member/tokens", "/projects/$project/members/$service/tokens", append(own, "mixed")},
 		{"/projects/:id/members/:member", "/projects/$project/members/$member", append(own, "mixed")},
+		{"/projects/:id/files/rules/:rule", "/projects/$project/files/rules/1", own},
+		{"/projects/:id/files/uploads/:upload", "/projects/$project/files/uploads/1", own},
+		{"/projects/:id/files/trash/:item", "/projects/$project/files/trash/1", own},
+		{"/projects/:id/files/versions/:version", "/projects/$project/files/versions/1", own},
 		{"/projects/:id", "/projects/$project", own},
 		{"/invitations/:id", "/invitations/$invitation", own},
 		{"/workspaces/:id", "/workspaces/$workspace", own},
 		{"/requests/:id", "/requests/$request", own},
+		{"/reservations/:id", "/reservations/$reservation", own},
 		{"/notifications/:id", "/notifications/$notification", own},
 		{"/tokens/:id", "/tokens/$token", own},
 		{"/people/:id/identities/:identity", "/people/$tom/identities/$identity", []string{"any"}},
@@ -49,6 +56,8 @@ func about(path string) (named string, wheres []string) {
 		{"/departments/:id", "/departments/$department", []string{"any"}},
 		{"/webhooks/:id", "/webhooks/$webhook", []string{"any"}},
 		{"/deliveries/:id", "/deliveries/$delivery", []string{"any"}},
+		{"/curators/:id", "/curators/$curator", []string{"any"}},
+		{"/docs/*", "/docs/how-to/tls", []string{"any"}},
 	} {
 		if rest, ok := strings.CutPrefix(p, c.prefix); ok && (rest == "" || rest[0] == '/' || rest[0] == '.') {
 			return strings.TrimSuffix(path, p) + c.with + rest, c.wheres
@@ -67,8 +76,12 @@ func body(path string) string {
 
 // queries are what a request says in its query.
 var queries = map[string]string{
-	"/launch": "project_id=$project", "/access": "user=$user&project=$project&right=role:write", apiPrefix + "/access": "user=$user&project=$project&object=role&act=write",
+	"/launch": "project_id=$project", "/access": "user_id=$user&project_id=$project&right=role:write", apiPrefix + "/access": "user_id=$user&project_id=$project&object=role&act=write",
+	"/reservations/calendar": "project_id=$project", apiPrefix + "/reservations/calendar": "project_id=$project",
 	"/audit": "project_id=$project", apiPrefix + "/audit": "project_id=$project", apiPrefix + "/audit.csv": "project_id=$project",
+	apiPrefix + "/projects/:id/files/archive": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/stat": "path=/notebook/$project/project_model",
+	"/projects/:id/files": "path=/&id=$project", "/projects/:id/files/access": "path=/notebook/$project/project_model", "/projects/:id/files/move": "item=/notebook/$project/project_model",
+	apiPrefix + "/projects/:id/files/environment": "path=/notebook/$project/project_model",
 	"/requests/new": "kind=role&project_id=$project", "/events": "topic=project:$project",
 }
 
@@ -137,14 +150,23 @@ type brief struct {
 
 func (b brief) Flush() { b.stop() }
 
+// serveBriefly is the response to a request, of a stream its beginning.
+func serveBriefly(app *App, r *http.Request) *httptest.ResponseRecorder {
+	ctx, stop := context.WithCancel(r.Context())
+	defer stop()
+	rec := httptest.NewRecorder()
+	app.ServeHTTP(brief{rec, stop}, r.WithContext(ctx))
+	return rec
+}
+
 // resultOf is what becomes of a request: ok, also when something else than
 // rights is in the way; sign-in, which is where a browser is sent; or the
 // status that refuses.
 func resultOf(t *testing.T, app *App, r *http.Request) (said string, changed bool) {
-	ctx, stop := context.WithCancel(r.Context())
-	defer stop()
-	rec := brief{httptest.NewRecorder(), stop}
-	app.ServeHTTP(rec, r.WithContext(ctx))
+	return readResult(t, r, serveBriefly(app, r))
+}
+
+func readResult(t *testing.T, r *http.Request, rec *httptest.ResponseRecorder) (said string, changed bool) {
 	to, _ := url.Parse(rec.Header().Get("Location"))
 	switch {
 	case rec.Code == 303 && to.Path == "/signin" && to.Query().Has("next"):

@@ -20,7 +20,7 @@ func (w *world) staff() (manager, viewer visitor) {
 func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	w := newWorld(t)
 	manager, viewer := w.staff()
-	at := "/access?email=vic@example.org&project=" + id(w.project)
+	at := "/access?email=vic@example.org&project_id=" + id(w.project)
 	page := manager.page(200, "GET", at+"&right=workspace:launch")
 	manager.shows(page, "Not allowed: vic@example.org does not have permission workspace:launch in vision.", "Has the role guest in the project", "Missing permission: workspace:launch", "engineer, lead, deputy",
 		`value="vic@example.org"`, `value="vision"`)
@@ -38,7 +38,7 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	if a := w.want(422, w.admin, "GET", "/access?object=role&act=own", ""); w.problem(a)["query.right"] == "" && w.problem(a)["right"] == "" {
 		t.Errorf("%s", a.raw)
 	}
-	viewer.page(404, "GET", "/access?email=mia@example.org&project="+id(w.project)+"&right=role:write")
+	viewer.page(404, "GET", "/access?email=mia@example.org&project_id="+id(w.project)+"&right=role:write")
 	viewer.page(404, "GET", "/access?email=nobody@example.org&right=pool:read")
 	viewer.shows(viewer.page(200, "GET", "/access?right=pool:read"), "Allowed: vic@example.org has permission pool:read in the platform.")
 }
@@ -83,7 +83,7 @@ func TestAuditorsAtTheirBrowser(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for _, path := range []string{"/", "/projects", "/projects/" + id(w.project), "/people", "/people/" + user, "/pool", "/pool/planning", "/capacity",
-		"/webhooks", "/departments", "/environments", "/workspaces", "/access?email=ann@example.org&project=" + id(w.project) + "&right=role:write"} {
+		"/webhooks", "/departments", "/environments", "/workspaces", "/access?email=ann@example.org&project_id=" + id(w.project) + "&right=role:write"} {
 		page := audrey.page(200, "GET", path)
 		audrey.shows(page, "!/new\"", "!/edit\"", "!Create password link")
 	}

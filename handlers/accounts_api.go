@@ -11,7 +11,7 @@ import (
 
 func (a rest) accountsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/me", 200, "get-me", models.Say("Get the authenticated user and their memberships")}, a.getMe)
-	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", models.Say("Change your password; ends all other sessions and revokes all tokens")}, a.changePassword)
+	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", models.Say("Change your password; ends all other sessions and revokes all tokens")}, a.changePassword, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", models.Say("List your access tokens, newest first")}, a.listTokens)
 	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", models.Say("Create an access token; the secret is returned only once")}, a.createToken)
 	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", models.Say("Revoke an access token")}, a.deleteToken)
@@ -19,15 +19,16 @@ func (a rest) accountsOperations(s section) {
 
 // Token is a personal access token without its secret.
 type Token struct {
-	ID         int64      `json:"id"`
-	Name       string     `json:"name"`
-	ExpiresAt  time.Time  `json:"expires_at"`
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
+	ID         int64               `json:"id"`
+	Name       string              `json:"name"`
+	Scopes     []models.TokenScope `json:"scopes" enum:"read,launch,project,admin" doc:"what the token can be used for; launch and project include read, admin includes project"`
+	ExpiresAt  time.Time           `json:"expires_at"`
+	LastUsedAt *time.Time          `json:"last_used_at,omitempty"`
+	CreatedAt  time.Time           `json:"created_at"`
 }
 
 func tokenOf(t models.AccessToken) Token {
-	return Token{t.ID, t.Name, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
+	return Token{t.ID, t.Name, t.Scopes, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
 }
 
 // NewToken is a token with its secret.
@@ -68,13 +69,23 @@ type TokenInput struct {
 	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"lifetime as a duration, 1 minute to 366 days; default 720h" example:"720h"`
 }
 
+// token is the input of the service.
+func (in TokenInput) token() (policies.NewToken, error) {
+	if in.Lifetime == "" {
+		return in.NewToken, nil
+	}
+	lifetime, err := time.ParseDuration(in.Lifetime)
+	if err != nil || lifetime <= 0 {
+		return in.NewToken, models.Invalid("lifetime", "must be a duration such as 720h")
+	}
+	in.NewToken.Lifetime = lifetime
+	return in.NewToken, nil
+}
+
 func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created[NewToken], error) {
-	input := in.Body.NewToken
-	if text := in.Body.Lifetime; text != "" {
-		var err error
-		if input.Lifetime, err = time.ParseDuration(text); err != nil || input.Lifetime <= 0 {
-			return nil, models.Invalid("lifetime", "must be a duration such as 720h")
-		}
+	input, err := in.Body.token()
+	if err != nil {
+		return nil, err
 	}
 	t, secret, err := a.Accounts.CreateToken(ctx, actorOf(ctx), input)
 	return created(0, NewToken{tokenOf(t), secret}, err, "tokens", t.ID)

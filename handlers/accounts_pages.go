@@ -26,7 +26,7 @@ func (a *App) accountsRoutes(p *echo.Group) {
 func (a *App) tokensWith(name, secret string) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		rows, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-		return web.TokensPage(web.TokensView{Form: submittedOr(c, formOf(0)), Rows: rows, NewName: name, Secret: secret}), err
+		return web.TokensPage(web.TokensView{Form: submittedOr(c, web.NewTokenForm()), Rows: rows, NewName: name, Secret: secret}), err
 	}
 }
 
@@ -40,12 +40,7 @@ func (a *App) createTokenPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := policies.NewToken{Name: f.text("name")}
-	if text := f.text("lifetime"); text != "" {
-		if in.Lifetime, err = time.ParseDuration(text); err != nil || in.Lifetime <= 0 {
-			f.problems.Add("lifetime", "must be a duration such as 720h")
-		}
-	}
+	in := f.newToken()
 	var t models.AccessToken
 	var secret string
 	if err = f.err(); err == nil {
@@ -57,6 +52,23 @@ func (a *App) createTokenPage(c echo.Context) error {
 	return a.showPage(c, http.StatusCreated, a.tokensWith(t.Name, secret))
 }
 
+// newToken reads a form for a token.
+func (f *form) newToken() policies.NewToken {
+	in := policies.NewToken{Name: f.text("name")}
+	for _, s := range models.TokenScopes {
+		if f.bool("scope_" + string(s)) {
+			in.Scopes = append(in.Scopes, s)
+		}
+	}
+	if text := f.text("lifetime"); text != "" {
+		var err error
+		if in.Lifetime, err = time.ParseDuration(text); err != nil || in.Lifetime <= 0 {
+			f.problems.Add("lifetime", "must be a duration such as 720h")
+		}
+	}
+	return in
+}
+
 func (a *App) confirmDeleteTokenPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	tokens, err := a.Accounts.Tokens(ctx, actorOf(ctx))
 	if err != nil {
@@ -64,7 +76,7 @@ func (a *App) confirmDeleteTokenPage(ctx context.Context, c echo.Context) (templ
 	}
 	for _, t := range tokens {
 		if t.ID == number(c, "id") {
-			return web.ConfirmPage(web.ConfirmDeleteToken(t)), nil
+			return web.ConfirmPage(web.ConfirmDeleteToken(t, "/tokens")), nil
 		}
 	}
 	return nil, models.NotFound("token")

@@ -51,6 +51,13 @@ const (
 // authenticated.
 const maxConcurrentEnrolments = 2
 
+// maxWaitingEnrolments limits the redemptions, and the joins, that wait. Others are told
+// to try again after enrolmentRetry.
+const (
+	maxWaitingEnrolments = 1000
+	enrolmentRetry       = 10 * time.Second
+)
+
 // invalidTokenDelay is how long a token that the cluster rejects occupies its slot, which
 // limits the requests to the cluster's API server.
 const invalidTokenDelay = 250 * time.Millisecond
@@ -63,26 +70,36 @@ type agents struct {
 	joins       semaphore
 }
 
-// semaphore bounds how many do a thing at once.
-type semaphore chan struct{}
+// semaphore bounds how many do a thing at once, and how many wait for it.
+type semaphore struct{ slots, waiting chan struct{} }
 
-// acquire waits for a slot. The caller returns it afterwards.
+func newSemaphore(slots, waiting int) semaphore {
+	return semaphore{make(chan struct{}, slots), make(chan struct{}, waiting)}
+}
+
+// acquire waits for a slot, unless too many wait. The caller returns it afterwards.
 func (t semaphore) acquire(ctx context.Context) error {
 	select {
-	case t <- struct{}{}:
+	case t.waiting <- struct{}{}:
+	default:
+		return models.RateLimited(enrolmentRetry, "Too many agents enroll at the same time. Try again in a moment.")
+	}
+	defer func() { <-t.waiting }()
+	select {
+	case t.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (t semaphore) release() { <-t }
+func (t semaphore) release() { <-t.slots }
 
 // NewAgents is the handler of the agents' listener: enrollment for agents with a code
 // or a service account of the cluster, heartbeats and renewals for agents with a
 // certificate.
 func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
-	a := agents{e, log, make(semaphore, maxConcurrentEnrolments), make(semaphore, maxConcurrentEnrolments)}
+	a := agents{e, log, newSemaphore(maxConcurrentEnrolments, maxWaitingEnrolments), newSemaphore(maxConcurrentEnrolments, maxWaitingEnrolments)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, allowAll, a.redeem))
 	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, allowAll, a.join))

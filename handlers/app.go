@@ -17,10 +17,12 @@ import (
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
+	"weir/pool/broker"
 	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
+	"weir/storage/files"
 	"weir/workspaces"
 )
 
@@ -40,12 +42,15 @@ type Config struct {
 	Invitations   *projects.Invitations
 	Capacity      *projects.Capacity
 	Requests      *requests.Service
+	Broker        *broker.Service
 	Pool          *pool.Scheduler
 	Providers     *providers.Service
 	Enrolment     *providers.Enrolment
 	Catalogue     *workspaces.Catalogue
 	Workspaces    *workspaces.Service
 	Directories   *storage.Directories
+	Storage       *storage.Service
+	Files         *files.Service
 	Proxy         Proxy
 	// Holds reports whether the server lease permits to send on open connections;
 	// checked for each write. nil: always.
@@ -88,16 +93,22 @@ func SessionCookie(secure bool) string {
 	return "weir"
 }
 
-// ServeHTTP answers HEAD like GET; net/http leaves the body out. Workspaces get HEAD
-// as it is, and no event stream begins for it.
+// ServeHTTP answers HEAD like GET; net/http leaves the body out. Workspaces and
+// uploads get HEAD as it is, and no event stream begins for it.
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, ofWorkspace := a.Proxy.Host(r.Host); r.Method == http.MethodHead && !ofWorkspace && r.URL.Path != eventsPath {
-		get := *r
+	if _, ofWorkspace := a.Proxy.Host(r.Host); r.Method == http.MethodHead && !ofWorkspace && r.URL.Path != eventsPath && !isUpload(r.URL.Path) {
+		get := r.WithContext(context.WithValue(r.Context(), headKey{}, true))
 		get.Method = http.MethodGet
-		r = &get
+		r = get
 	}
 	a.echo.ServeHTTP(w, r)
 }
+
+// headKey marks the context of a HEAD request that is answered like GET.
+type headKey struct{}
+
+// isHead reports whether nobody wants the body of the response.
+func isHead(r *http.Request) bool { return r.Context().Value(headKey{}) != nil }
 
 // Close ends every event stream, so that a shutdown need not wait for them.
 func (a *App) Close() { a.events.Close() }

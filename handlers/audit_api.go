@@ -55,7 +55,7 @@ type AuditFilter struct {
 	Actor     string    `query:"actor" maxLength:"254" doc:"actor: an email address or a system component"`
 	Action    string    `query:"action" maxLength:"100" doc:"action, such as create, update or delete"`
 	Object    string    `query:"object" maxLength:"100" doc:"resource type, such as project"`
-	ObjectID  int64     `query:"object_id" minimum:"1"`
+	ObjectID  int64     `query:"object_id" minimum:"1" doc:"ID of the resource"`
 	ProjectID int64     `query:"project_id" minimum:"1" doc:"project ID"`
 	From      time.Time `query:"from" doc:"start time, inclusive"`
 	Until     time.Time `query:"until" doc:"end time, exclusive"`

@@ -48,7 +48,7 @@ func (f *form) auditFilter() models.AuditFilter {
 	if t := f.day("from"); t != nil {
 		out.From = *t
 	}
-	if t := f.day("to"); t != nil {
+	if t := f.day("until"); t != nil {
 		out.Until = t.Add(24 * time.Hour)
 	}
 	return out

@@ -223,7 +223,7 @@ func TestAuditPage(t *testing.T) {
 	ada.shows(page, `href="/projects/1"`, "ada@example.org", "<del>vision</del>", "<ins>vision 2</ins>", "192.0.2.1", "session",
 		`href="/api/v1/audit.csv?action=update&amp;object=project"`, `<option value="update" selected>`, "!"+`<option value="create" selected>`)
 	ada.shows(ada.page(200, "GET", "/audit?actor=nobody@example.org"), "No matching entries.", `value="nobody@example.org"`, "Clear filters")
-	ada.shows(ada.page(200, "GET", "/audit?from=2000-01-01&to=2000-01-02"), "No matching entries.", "until=2000-01-03T00%3A00%3A00Z")
+	ada.shows(ada.page(200, "GET", "/audit?from=2000-01-01&until=2000-01-02"), "No matching entries.", "until=2000-01-03T00%3A00%3A00Z")
 	ada.shows(ada.page(200, "GET", "/audit?object=unheard-of"), `<option value="unheard-of" selected>`)
 	ada.shows(ada.page(422, "GET", "/audit?object_id=x&from=yesterday"), `id="f-object_id-error"`, `id="f-from-error"`, "!<table>")
 	w.fill(pageSize)

@@ -141,10 +141,18 @@ func repeated(list []models.Statement) (text string) {
 	return text
 }
 
+// The lists and pages of a project's files, which only its members see.
+const (
+	filesRoute = "/api/v1/projects/:id/files"
+	filesPages = "/projects/:id/files"
+)
+
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
+	"/api/v1/access": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
+	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
+	filesPages + "": true, filesPages + "/entry": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 
@@ -159,24 +167,28 @@ var whole = map[string]map[string]string{
 	"/metrics": {"workspaces": "counted by state, by an index", "decisions": "counted by outcome, by an index"},
 	// One narrow row for each project that has not ended.
 	"/capacity": {"projects": "the sum of all quotas, by an index"}, "/api/v1/capacity": {"projects": "the same"},
+	"/usage": {"shares": "the sum of all usage", "workspaces": "the same"}, "/api/v1/usage": {"shares": "the same", "workspaces": "the same"},
 	"/projects/start": {"projects": "the same"}, "/projects/new": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},
 	// What is computed of each project is in no index; one row each.
 	"/projects?sort=allocated": {"projects": "sorted"}, "/projects?sort=members": {"projects": "sorted"},
-	"/projects?sort=remaining": {"projects": "sorted"}, "/projects?sort=in_use": {"projects": "sorted"}, "/projects?sort=ends": {"projects": "sorted"},
+	"/projects?sort=remaining": {"projects": "sorted"}, "/projects?sort=in_use": {"projects": "sorted"}, "/projects?sort=ends_at": {"projects": "sorted"},
 	// What a department's people have is a sum over them.
 	"/departments": {"users": "counted by department", "members": "counted by department"}, "/api/v1/departments": {"users": "the same", "members": "the same"},
 }
 
 // variants are the queries with which routes are asked beside none.
 var variants = map[string][]string{
-	"/projects": {"?sort=name", "?sort=quota&down=true", "?sort=ends", "?sort=allocated", "?sort=in_use", "?sort=remaining", "?sort=members", "?state=active"},
-	"/access":   {"?user=1&project=1&right=workspace:launch"}, "/api/v1/access": {"?user=1&project=1&object=workspace&act=launch"},
+	"/projects": {"?sort=name", "?sort=quota&order=desc", "?sort=ends_at", "?sort=allocated", "?sort=in_use", "?sort=remaining", "?sort=members", "?state=active"},
+	"/access":   {"?user_id=1&project_id=1&right=workspace:launch"}, "/api/v1/access": {"?user_id=1&project_id=1&object=workspace&act=launch"},
+	"/reservations/calendar": {"?project_id=1"}, "/api/v1/reservations/calendar": {"?project_id=1"},
 	"/audit":           {"?object=project", "?actor=citizen1@example.org"},
 	"/people":          {"?q=citizen99"},
-	"/requests":        {"?box=inbox", "?box=settled"},
+	"/requests":        {"?filter=pending", "?filter=decided"},
 	"/workspaces":      {"?state=ended", "?state=all"},
-	"/api/v1/requests": {"?box=inbox", "?box=settled"},
+	"/api/v1/requests": {"?filter=pending", "?filter=decided"},
+	filesPages + "":    {"?path=/notebook/1/project_model", "?path=/notebook/1/project_model&q=x"}, filesPages + "/entry": {"?path=/notebook/1/project_model"}, filesPages + "/access": {"?path=/notebook/1/project_model"}, filesPages + "/move": {"?item=/notebook/1/project_model/x"},
+	filesRoute + "": {"?path=/notebook/1/project_model"}, filesRoute + "/archive": {"?path=/notebook/1/project_model"}, filesRoute + "/checksum": {"?path=/notebook/1/project_model"}, filesRoute + "/search": {"?path=/notebook/1/project_model"}, filesRoute + "/stat": {"?path=/notebook/1/project_model"}, filesRoute + "/versions": {"?path=/notebook/1/project_model"},
 }

@@ -20,9 +20,12 @@ type city struct {
 	*world
 	focus         modelstest.Focus
 	workspace     int64
+	reservation   int64
 	request       int64
 	invitation    int64
+	robot, key    int64 // a service account, and its token
 	webhook       int64
+	curator       int64
 	delivery      int64
 	notifications map[string]int64 // of each token's person, one
 	sizes         map[string]int64 // of tables
@@ -35,11 +38,14 @@ type city struct {
 func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 	t.Helper()
 	c := &city{world: newWorldOn(t, modelstest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
+	c.curator = c.create(c.admin, "/curators", `{"directory":"/public_model","email":"ann@example.org"}`)
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
+	c.reservation = c.create(c.member, "/reservations", reserve(c.project))
 	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
 	c.invitation = c.invite()
+	c.robot, c.key = c.addRobot()
 	q := c.store.Read(t.Context())
 	ann, err1 := q.UserByEmail("ann@example.org")
 	root, err2 := q.UserByEmail("root@example.org")
@@ -73,6 +79,15 @@ func (c *city) invite() int64 {
 	}
 	list := c.want(201, c.admin, "POST", "/projects/"+id(c.project)+"/invitations", in+`]}`).body["items"].([]any)
 	return int64(list[0].(map[string]any)["id"].(float64))
+}
+
+// addRobot adds a service account with a token.
+func (c *city) addRobot() (member, token int64) {
+	at := "/projects/" + id(c.project)
+	role := c.create(c.admin, at+"/roles", `{"name":"robots","permission":"viewer","limit":{}}`)
+	made := c.want(201, c.admin, "POST", at+"/service-accounts", `{"name":"robot","role_id":`+id(role)+`}`)
+	member = int64(made.body["id"].(float64))
+	return member, c.create(c.admin, at+"/members/"+id(member)+"/tokens", `{"name":"ci"}`)
 }
 
 func (c *city) number(sql string) (n int64) {
@@ -111,7 +126,7 @@ func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []models.S
 // routes are all that can be got, but streams and files.
 func (c *city) routes() (list []string) {
 	for _, r := range c.app.echo.Routes() {
-		if r.Method == "GET" && r.Path != "/events" && r.Path != "/static/*" {
+		if r.Method == "GET" && !slices.Contains([]string{"/events", "/static/*", "/docs/*"}, r.Path) {
 			list = append(list, r.Path)
 		}
 	}
@@ -122,6 +137,8 @@ func (c *city) routes() (list []string) {
 // path fills a route's parameters with the ids of things that there are; of
 // one's own where others have no access.
 func (c *city) path(route, token string) (path string, unknown bool) {
+	route = strings.Replace(route, ":member/tokens/:token", id(c.robot)+"/tokens/"+id(c.key), 1)
+	route = strings.Replace(route, ":member/tokens", id(c.robot)+"/tokens", 1)
 	own := int64(1) // the token by which the administrator asks
 	if token == c.member {
 		own = c.number("SELECT MIN(id) FROM access_tokens WHERE user_id = " + id(c.focus.User))
@@ -129,9 +146,9 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 	for _, p := range []struct {
 		prefix string
 		id     int64
-	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/environments/", c.environment},
+	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/environments/", c.environment},
 		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
-		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}} {
+		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/versions/", 1}, {"/trash/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
 	}
 	return route, strings.Contains(route, ":")

@@ -177,8 +177,24 @@ func TestWhatIsCached(t *testing.T) {
 	if again("/launch?project_id="+id(w.project)+"&env=SECRET%3Dx") == 0 {
 		t.Error("a form with input is cached")
 	}
+}
+
+// A message is shown once, on the next page that a person opens: a preview or
+// a change that a script of the former page reads meanwhile leaves it.
+func TestMessageOnNextPage(t *testing.T) {
+	w := newWorld(t)
 	v := w.visitor("mia@example.org", false)
 	v.page(303, "POST", "/account/notifications", "by_mail", "1")
+	for header, value := range map[string]string{"HX-Request": "true", "Sec-Fetch-Dest": "empty"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/account", nil)
+		r.Header.Set("Cookie", v.cookie)
+		r.Header.Set(header, value)
+		rec := httptest.NewRecorder()
+		w.app.ServeHTTP(rec, r)
+		if rec.Code != http.StatusOK || strings.Contains(rec.Body.String(), `id="flash"`) {
+			t.Errorf("%s: %d\n%s", header, rec.Code, rec.Body)
+		}
+	}
 	first, second := v.page(200, "GET", "/"), v.page(200, "GET", "/")
 	if !strings.Contains(first, `id="flash"`) || strings.Contains(second, `id="flash"`) {
 		t.Error("a message is not shown once")

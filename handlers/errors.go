@@ -3,9 +3,11 @@ package handlers
 import (
 	"errors"
 	"maps"
+	"math"
 	"net/http"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +31,8 @@ func statusOf(kind models.Kind) int {
 		return http.StatusNotFound
 	case models.KindConflict, models.KindNoCapacity:
 		return http.StatusConflict
+	case models.KindRateLimited:
+		return http.StatusTooManyRequests
 	case models.KindUnavailable:
 		return http.StatusServiceUnavailable
 	default:
@@ -67,9 +71,10 @@ type Problem struct {
 	Title  string         `json:"title"`
 	Status int            `json:"status"`
 	Detail string         `json:"detail" doc:"human-readable explanation"`
-	Kind   models.Kind    `json:"kind" enum:"invalid,unauthenticated,forbidden,not_found,conflict,no_capacity,unavailable,internal"`
+	Kind   models.Kind    `json:"kind" enum:"invalid,unauthenticated,forbidden,not_found,conflict,no_capacity,rate_limited,unavailable,internal"`
 	Errors []ProblemField `json:"errors,omitempty" doc:"invalid fields and reasons"`
-	Offer  *Offer         `json:"offer,omitempty" doc:"alternatives, if the pool has insufficient capacity"`
+	header http.Header
+	Offer  *Offer `json:"offer,omitempty" doc:"alternatives, if the pool has insufficient capacity"`
 }
 
 // ProblemField is one refused field of the input.
@@ -91,7 +96,24 @@ func (p *Problem) GetHeaders() http.Header {
 	if p.Status == http.StatusUnauthorized {
 		return http.Header{"Www-Authenticate": {"Bearer"}}
 	}
-	return nil
+	return p.header
+}
+
+// setHeaders sets them on the response of a page.
+func setHeaders(c echo.Context, err error) {
+	maps.Copy(c.Response().Header(), headersOf(publicError(err)))
+}
+
+// headersOf are the headers that tell a program what to do about an error.
+func headersOf(e models.Error) http.Header {
+	h := http.Header{}
+	if e.Scope != "" {
+		h.Set("WWW-Authenticate", e.Scope.Challenge())
+	}
+	if e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(e.RetryAfter.Seconds())), 10))
+	}
+	return h
 }
 
 // write writes the problem as a response outside of huma.
@@ -107,7 +129,7 @@ func (p *Problem) write(w http.ResponseWriter) error {
 func problemOf(err error) *Problem {
 	e := publicError(err)
 	status := statusFor(err)
-	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind}
+	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind, header: headersOf(e)}
 	for _, f := range e.Fields {
 		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})
 	}
@@ -121,7 +143,7 @@ func problemOf(err error) *Problem {
 func publicError(err error) models.Error {
 	var e *models.Error
 	if errors.As(err, &e) && e.Kind != models.KindInternal {
-		return models.Error{Kind: e.Kind, Message: e.Message, Fields: e.Fields}
+		return models.Error{Kind: e.Kind, Message: e.Message, Fields: e.Fields, Scope: e.Scope, RetryAfter: e.RetryAfter}
 	}
 	var he *echo.HTTPError
 	if errors.As(err, &he) {

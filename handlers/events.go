@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -10,6 +10,9 @@ import (
 )
 
 var errApart = models.Unavailable(nil, "This server is disconnected from the other portal servers. Try again in a moment.")
+
+// streamsRetry is when a client with too many streams may try again.
+const streamsRetry = 10 * time.Second
 
 // streamEvents streams the names of topics that have changed, as long as the
 // reader may follow them.
@@ -27,8 +30,7 @@ func (a *App) streamEvents(c echo.Context) error {
 	}
 	s := a.events.Subscribe(actor, topics, c.QueryParam("since"))
 	if s == nil {
-		return echo.NewHTTPError(http.StatusTooManyRequests).SetInternal(models.NoCapacity("",
-			"You have reached the maximum of %d open live pages. Close one, then reload this page.", live.MaxStreams))
+		return models.RateLimited(streamsRetry, "You have reached the maximum of %d open live pages. Close one, then reload this page.", live.MaxStreams)
 	}
 	// A right may have ended just before its revocation could see this stream.
 	err := a.Accounts.CheckTopics(ctx, actor, topics)

@@ -149,6 +149,7 @@ func TestEventStreamsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve()
 	many := strings.Repeat("topic=pool&", live.MaxTopics+1)
+	reservation := w.create(w.member, "/reservations", reserve(w.project))
 	for _, c := range []struct {
 		token, query string
 		status       int
@@ -160,6 +161,9 @@ func TestEventStreamsAreRefused(t *testing.T) {
 		{w.member, "topic=pool&topic=user:1", 404},
 		{w.stranger, "topic=project:" + id(w.project), 404},
 		{w.stranger, "topic=workspace:1", 404},
+		{w.stranger, "topic=reservation:" + id(reservation), 404},
+		{w.member, "topic=reservation:" + id(reservation), 200},
+		{w.member, "topic=reservation:" + id(reservation+1), 404},
 		{w.member, "topic=project:" + id(w.project), 200},
 	} {
 		if res := openEvents(t, s, c.token, c.query); res.StatusCode != c.status {
@@ -170,7 +174,7 @@ func TestEventStreamsAreRefused(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/events?topic=pool", nil)
 	r.Header.Set("Authorization", "Bearer "+w.member)
 	w.app.ServeHTTP(httptest.NewRecorder(), r)
-	if n := w.streams(); n != 1 || !strings.Contains(w.log.String(), "feature not supported") {
+	if n := w.streams(); n != 2 || !strings.Contains(w.log.String(), "feature not supported") {
 		t.Errorf("%d streams are open; the log: %s", n, w.log)
 	}
 }

@@ -170,12 +170,12 @@ func (f *form) resources(prefix string) models.ResourcesInput {
 
 // launch reads launch parameters; prefix is "launch." or empty.
 func (f *form) launch(prefix string) models.LaunchParameters {
-	return models.LaunchParameters{
-		GPUs: f.amount(prefix + "gpus"), Cores: f.amount(prefix + "cores"), GPUMemoryMiB: f.amount(prefix + "gpu_memory_mib"),
-		GPUModel: f.optionalText(prefix + "gpu_model"), CPUMilli: f.amount(prefix + "cpu_milli"), MemoryMiB: f.amount(prefix + "memory_mib"),
-		ShmMiB: f.amount(prefix + "shm_mib"), Path: f.optionalText(prefix + "path"),
-		Env: models.ParseEnv(prefix+"env", f.text(prefix+"env"), &f.problems),
+	l := models.LaunchParameters{GPUModel: f.optionalText(prefix + "gpu_model"), Path: f.optionalText(prefix + "path"),
+		Env: models.ParseEnv(prefix+"env", f.text(prefix+"env"), &f.problems)}
+	for _, n := range l.Numbers() {
+		*n.Value = f.amount(prefix + n.Name)
 	}
+	return l
 }
 
 // Initial values of forms.
@@ -202,31 +202,17 @@ func putLastDay(f web.Form, name string, end *time.Time) {
 }
 
 func putLaunch(f web.Form, prefix string, l models.LaunchParameters) {
-	put := func(name string, v *int64) {
-		if v != nil {
-			f.Values[prefix+name] = models.Quantity(countName(name), *v)
+	for _, n := range l.Numbers() {
+		if value := *n.Value; value != nil {
+			f.Values[prefix+n.Name] = models.Quantity(n.Name, *value)
 		}
 	}
-	put("gpus", l.GPUs)
-	put("cores", l.Cores)
-	put("gpu_memory_mib", l.GPUMemoryMiB)
-	put("cpu_milli", l.CPUMilli)
-	put("memory_mib", l.MemoryMiB)
-	put("shm_mib", l.ShmMiB)
 	for name, v := range map[string]*string{"gpu_model": l.GPUModel, "path": l.Path} {
 		if v != nil {
 			f.Values[prefix+name] = *v
 		}
 	}
 	f.Values[prefix+"env"] = models.FormatEnv(l.Env)
-}
-
-// countName formats counts as plain numbers, as GPU cores are.
-func countName(name string) string {
-	if name == "gpus" || name == "cores" {
-		return "gpu_cores"
-	}
-	return name
 }
 
 // accountID reads the email address or ID of an account and returns the ID; 0 if empty.

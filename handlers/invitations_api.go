@@ -12,11 +12,11 @@ import (
 
 func (a rest) invitationsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/invitations", 200, "list-invitations", models.Say("List all invitations, newest first; requires platform administrator or auditor")}, a.listInvitations)
-	register(a, s, route{http.MethodPost, "/invitations", 201, "invite-users", models.Say("Invite people to the platform; the links are returned only once. Requires platform administrator")}, a.inviteUsers)
+	register(a, s, route{http.MethodPost, "/invitations", 201, "invite-users", models.Say("Invite people to the platform; the links are returned only once. Requires platform administrator")}, a.inviteUsers, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodGet, "/invitations/{id}", 200, "get-invitation", models.Say("Get an invitation")}, a.getInvitation)
 	register(a, s, route{http.MethodDelete, "/invitations/{id}", 204, "revoke-invitation", models.Say("Revoke a pending invitation")}, a.revokeInvitation)
 	register(a, s, route{http.MethodGet, "/projects/{id}/invitations", 200, "list-project-invitations", models.Say("List the invitations to a project, newest first")}, a.listProjectInvitations)
-	register(a, s, route{http.MethodPost, "/projects/{id}/invitations", 201, "invite-members", models.Say("Invite people to a project with a role; the links are returned only once")}, a.inviteMembers)
+	register(a, s, route{http.MethodPost, "/projects/{id}/invitations", 201, "invite-members", models.Say("Invite people to a project with a role; the links are returned only once")}, a.inviteMembers, http.StatusTooManyRequests)
 	registerPublic(a, s, route{http.MethodPost, "/invitations/accept", 200, "accept-invitation",
 		models.Say("Accept an invitation: without authentication with a new account, otherwise with the account that has the invited address")}, a.acceptInvitation)
 }
@@ -51,7 +51,7 @@ func (a rest) invitationOf(i models.InvitationView) Invitation {
 type InvitationURL struct {
 	ID        int64     `json:"id" doc:"invitation ID"`
 	Email     string    `json:"email"`
-	URL       string    `json:"url" doc:"one-time link; returned only once"`
+	URL       string    `json:"url,omitempty" doc:"one-time link, returned only once; absent if it is only sent by email"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -64,10 +64,14 @@ func (a rest) invited(ctx context.Context, list []projects.Invited, err error) (
 	if err != nil {
 		return nil, err
 	}
+	return &Response[InvitationURLs]{InvitationURLs{a.invitationURLs(ctx, list)}}, nil
+}
+
+func (a rest) invitationURLs(ctx context.Context, list []projects.Invited) []InvitationURL {
 	portal := a.portalURL(httpRequestOf(ctx))
-	return &Response[InvitationURLs]{InvitationURLs{convert(list, func(i projects.Invited) InvitationURL {
-		return InvitationURL{i.ID, i.Email, portal + i.Link.Path(), i.ExpiresAt.UTC()}
-	})}}, nil
+	return convert(list, func(i projects.Invited) InvitationURL {
+		return InvitationURL{i.ID, i.Email, i.Link.URL(portal), i.ExpiresAt.UTC()}
+	})
 }
 
 func (a rest) inviteUsers(ctx context.Context, in *Create[projects.InvitationInput]) (*Response[InvitationURLs], error) {
@@ -103,7 +107,8 @@ func (a rest) getInvitation(ctx context.Context, in *ByID) (*Response[Invitation
 }
 
 func (a rest) revokeInvitation(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Invitations.Revoke(ctx, actorOf(ctx), in.ID))
+	_, err := a.Invitations.Revoke(ctx, actorOf(ctx), in.ID)
+	return nothing(err)
 }
 
 // Acceptance accepts an invitation.

@@ -67,14 +67,19 @@ func (a *App) invitationsWith(project int64, made []projects.Invited) pageFunc {
 			}
 			v.Project, v.CanInvite = p.Name, a.Projects.Permissions(actor, project).EditMembers
 		}
-		for _, i := range made {
-			v.Links = append(v.Links, web.InvitationLink{Email: i.Email, URL: a.portalURL(c.Request()) + i.Link.Path(), ExpiresAt: i.ExpiresAt})
-		}
+		v.Links = a.invitationLinks(c, made)
 		if n := len(rows); n > 0 {
 			v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 		}
 		return web.InvitationsPage(v), nil
 	}
+}
+
+func (a *App) invitationLinks(c echo.Context, made []projects.Invited) []web.InvitationLink {
+	portal := a.portalURL(c.Request())
+	return convert(made, func(i projects.Invited) web.InvitationLink {
+		return web.InvitationLink{Email: i.Email, URL: i.Link.URL(portal), ExpiresAt: i.ExpiresAt}
+	})
 }
 
 // submitInvitations invites people, and shows the links once.
@@ -102,7 +107,7 @@ func (f *form) addresses(name string) []string {
 	return strings.FieldsFunc(f.text(name), func(r rune) bool { return strings.ContainsRune(" \t\r\n,;，；", r) })
 }
 
-// nameAddresses adds each refused address to its reason.
+// nameAddresses names the refused ones of email addresses in the field of all.
 func nameAddresses(err error, emails []string) error {
 	var e *models.Error
 	if !errors.As(err, &e) {
@@ -113,7 +118,7 @@ func nameAddresses(err error, emails []string) error {
 	for _, f := range e.Fields {
 		for i, email := range emails {
 			if f.Name == projects.EmailField(i) {
-				f.Reason = models.Say("%s: %s", email, f.Reason)
+				f = models.Field{Name: "emails", Reason: models.Say("%s: %s", email, f.Reason)}
 			}
 		}
 		named.Fields = append(named.Fields, f)
@@ -127,13 +132,6 @@ func (a *App) confirmRevokeInvitationPage(ctx context.Context, c echo.Context) (
 }
 
 func (a *App) revokeInvitationPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
-	i, err := a.Invitations.InvitationForm(ctx, actorOf(ctx), number(c, "id"))
-	if err == nil {
-		err = a.Invitations.Revoke(ctx, actorOf(ctx), i.ID)
-	}
-	to := "/invitations"
-	if i.ProjectID != nil {
-		to = path("projects", *i.ProjectID, "invitations")
-	}
-	return redirect{to, models.Say("The invitation of %s was revoked.", i.Email)}, err
+	i, err := a.Invitations.Revoke(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{i.ListPath(), models.Say("The invitation of %s was revoked.", i.Email)}, err
 }

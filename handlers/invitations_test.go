@@ -95,6 +95,12 @@ func TestInvitationsOverREST(t *testing.T) {
 		t.Errorf("accepted as %v", got)
 	}
 	w.problem(w.want(409, w.stranger, "POST", "/invitations/accept", accept))
+	w.store.Mail = true
+	sent := w.want(201, w.manager, "POST", at, `{"emails":["fay@example.org"],"role_id":`+id(guest)+`}`)
+	if strings.Contains(sent.raw, "token=") || !strings.Contains(sent.raw, "fay@example.org") {
+		t.Errorf("a link that is sent is shown: %s", sent.raw)
+	}
+	w.store.Mail = false
 	made = w.want(201, w.admin, "POST", "/invitations", `{"emails":["p@example.org","q@example.org"],"auditor":true}`)
 	second := int64(made.body["items"].([]any)[1].(map[string]any)["id"].(float64))
 	w.want(204, w.admin, "DELETE", "/invitations/"+id(second), "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"weir/models"
 	"weir/pool/quota"
@@ -20,6 +21,7 @@ type LaunchPreview struct {
 	Headroom    LaunchHeadroom       `json:"resources" doc:"resources available to you in the project"`
 	Matches     []MatchedEnvironment `json:"matches" doc:"matching environments, best match first"`
 	Mismatches  []MatchedEnvironment `json:"mismatches" doc:"mismatched environments and reasons"`
+	Model       *ModelEnvironment    `json:"model,omitempty" doc:"requested model and what it needs"`
 	Environment *Environment         `json:"environment,omitempty" doc:"selected environment; absent if none matches"`
 	Target      *LaunchTarget        `json:"target,omitempty" doc:"resulting launch parameters"`
 	Decision    *PoolDecision        `json:"decision,omitempty" doc:"expected scheduling decision"`
@@ -56,6 +58,9 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	}
 	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf), Mismatches: convert(p.Mismatches, mismatchOf),
 		Problems: []ProblemField{}}
+	if p.Model.Path != "" {
+		v.Model = &ModelEnvironment{p.Model.Path, p.Model.Needs}
+	}
 	if p.Rejection != nil {
 		refusal := publicError(p.Rejection)
 		v.Message, v.Problems = refusal.Message.String(), convert(refusal.Fields, launchProblem)
@@ -82,8 +87,8 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 
 // launchProblem renames a refused launch parameter to its path in the body.
 func launchProblem(f models.Field) ProblemField {
-	switch f.Name {
-	case "gpus", "cores", "gpu_memory_mib", "gpu_model", "cpu_milli", "memory_mib", "storage_mib", "shm_mib", "path", "env":
+	number := func(n models.LaunchNumber) bool { return n.Name == f.Name }
+	if slices.ContainsFunc(new(models.LaunchParameters).Numbers(), number) || slices.Contains([]string{"gpu_model", "storage_mib", "path", "env"}, f.Name) {
 		f.Name = "request." + f.Name
 	}
 	return ProblemField{f.Name, f.Reason.String()}

@@ -39,7 +39,7 @@ func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 	for _, t := range p.Target.Parameters {
 		v.Defaults[t.Name] = t.Value
 		if n, err := strconv.ParseInt(t.Value, 10, 64); err == nil {
-			v.Defaults[t.Name] = models.Quantity(countName(t.Name), n)
+			v.Defaults[t.Name] = models.Quantity(t.Name, n)
 		}
 	}
 	if p.Decision.Outcome != "" {
@@ -122,7 +122,7 @@ func launchAgain(w models.Workspace) string {
 		}
 		value := p.Value
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			value = models.Quantity(countName(p.Name), n)
+			value = models.Quantity(p.Name, n)
 		}
 		q.Set(p.Name, value)
 	}
@@ -134,7 +134,7 @@ func launchAgain(w models.Workspace) string {
 
 func (f *form) launchInput() workspaces.LaunchInput {
 	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), VersionConstraints: f.text("version_constraints"),
-		Name: f.text("name"), Request: f.launch(""), WhenInsufficient: f.text("when_insufficient")}
+		Name: f.text("name"), ModelPath: models.FilePath(f.values.Get("model_path")), Request: f.launch(""), ReservationID: f.number("reservation_id"), WhenInsufficient: f.text("when_insufficient")}
 }
 
 // newWorkspacePage is cached as long as nothing is typed in.
@@ -186,7 +186,7 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	for _, m := range p.Projects {
 		v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.ID), "/"), Label: m.Name})
 	}
-	v.Project, v.Role = p.Project.Name, p.Role
+	v.Project, v.Role, v.Model, v.Needs = p.Project.Name, p.Role, models.VisibleName(f.values.Get("model_path")), p.Model.Needs
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
 	switch err := cmp.Or(refused, f.err()); {

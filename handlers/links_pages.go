@@ -126,7 +126,8 @@ func (a *App) submitForgotPasswordPage(c echo.Context) error {
 	case err == nil:
 		v.Sent = true
 		return a.render(c, http.StatusOK, web.ForgotPasswordPage(v))
-	case kind == models.KindInvalid, kind == models.KindForbidden, kind == models.KindConflict:
+	case kind == models.KindInvalid, kind == models.KindRateLimited, kind == models.KindConflict:
+		setHeaders(c, err)
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, statusOf(kind), web.ForgotPasswordPage(v))
 	}

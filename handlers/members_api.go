@@ -28,7 +28,8 @@ type Member struct {
 	ProjectID  int64            `json:"project_id"`
 	UserID     int64            `json:"user_id"`
 	Name       string           `json:"name"`
-	Email      string           `json:"email"`
+	Email      string           `json:"email" doc:"email address; of a service account its identifier"`
+	Kind       string           `json:"kind" enum:"person,service" doc:"person, or service account"`
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"manager,member"`
@@ -42,15 +43,23 @@ type Member struct {
 }
 
 func memberOf(m projects.MemberView) Member {
-	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
+	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, Kind: kindOf(m.UserEmail), RoleID: m.RoleID,
 		Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
+}
+
+// kindOf is the kind of the account with an email address.
+func kindOf(email string) string {
+	if models.IsServiceAccount(email) {
+		return "service"
+	}
+	return "person"
 }
 
 // ByMember names a member of a project.
 type ByMember struct {
 	ByID
-	Member int64 `path:"member" minimum:"1"`
+	Member int64 `path:"member" minimum:"1" doc:"ID of the membership"`
 }
 
 // MemberUpdate changes a member.

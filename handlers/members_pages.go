@@ -32,13 +32,7 @@ func (a *App) memberPage(ctx context.Context, c echo.Context) (templ.Component, 
 	if err != nil {
 		return nil, err
 	}
-	p, m := form.Project, form.Member
-	v := web.MemberFormView{ProjectID: p.ID, Project: p.Name, ID: id, Name: m.UserName, Email: m.UserEmail, Remaining: form.Remaining,
-		Lacks: map[int64]models.Permissions{}, Form: formOf(m.Version)}
-	for _, r := range form.Roles {
-		v.Roles = append(v.Roles, roleChoice(r))
-		v.Lacks[r.ID] = r.Permits().Without(form.Permissions.Has)
-	}
+	p, m, v := form.Project, form.Member, memberFormOf(form)
 	if id != 0 {
 		v.Form.Values["role_id"] = strconv.FormatInt(m.RoleID, 10)
 		putLastDay(v.Form, "until", m.Until)
@@ -50,6 +44,18 @@ func (a *App) memberPage(ctx context.Context, c echo.Context) (templ.Component, 
 		v.Preview, err = a.previewForm(ctx, p.ID, v.Form, memberPreview(id, chosen))
 	}
 	return web.MemberFormPage(v), err
+}
+
+// memberFormOf is the form before anything was entered.
+func memberFormOf(form projects.Form) web.MemberFormView {
+	p, m := form.Project, form.Member
+	v := web.MemberFormView{ProjectID: p.ID, Project: p.Name, ID: m.ID, Name: m.UserName, Email: m.UserEmail, Remaining: form.Remaining,
+		Lacks: map[int64]models.Permissions{}, Form: formOf(m.Version)}
+	for _, r := range form.Roles {
+		v.Roles = append(v.Roles, roleChoice(r))
+		v.Lacks[r.ID] = r.Permits().Without(form.Permissions.Has)
+	}
+	return v
 }
 
 func (a *App) addMemberPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

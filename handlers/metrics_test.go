@@ -68,6 +68,25 @@ func TestMetricsAreCompressedOnce(t *testing.T) {
 	}
 }
 
+// Of a project with workspaces, the part of its quota in use; of storage, and of what has
+// no bound, none.
+func TestQuotaMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.measures("!weir_project_quota_used_ratio")
+	w.send(w.member, "POST", "/workspaces", fmt.Sprintf(`{"project_id":%d,"request":{"gpus":1,"cores":30,"cpu_milli":500}}`, w.project))
+	var p models.Project
+	modelstest.InTx(t, w.store, func(q *models.Queries) (err error) {
+		if p, err = q.Project(models.AllProjects, w.project); err == nil {
+			p.Quota.CPUMilli = models.Unlimited
+			err = q.UpdateProject(&p)
+		}
+		return err
+	})
+	w.measures(fmt.Sprintf(`weir_project_quota_used_ratio{project="%d",resource="gpu_cores"} %v`, w.project, 30/float64(p.Quota.GPUCores)),
+		fmt.Sprintf(`!weir_project_quota_used_ratio{project="%d",resource="cpu_milli"}`, w.project),
+		fmt.Sprintf(`!weir_project_quota_used_ratio{project="%d",resource="storage_mib"}`, w.project))
+}
+
 func TestPoolMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.measures("weir_pool_gpus 2", `weir_pool_gpu_cores{use="free"} 200`, `weir_pool_gpu_cores{use="in_use"} 0`, "weir_pool_largest_free_gpu_cores 100",

@@ -20,18 +20,23 @@ import (
 	"weir/web"
 )
 
-// compress compresses responses, except event streams, which hijack the connection, and
-// responses with secrets.
-var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10, Skipper: func(c echo.Context) bool {
-	switch c.Path() {
-	case "/invitations", "/projects/:id/invitations", "/people/:id/password-link",
+// compress compresses responses, except event streams, which hijack the connection,
+// files, and responses with secrets.
+var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10,
+	Skipper: func(c echo.Context) bool { return c.Path() == eventsPath || isStream(c) || hasSecrets(c.Path()) }})
+
+// hasSecrets reports whether the responses of a route may contain a secret.
+func hasSecrets(route string) bool {
+	switch route {
+	case "/projects/start", "/api/v1/projects/start", "/projects/:id/members/:member/tokens", "/api/v1/projects/:id/members/:member/tokens",
+		"/invitations", "/projects/:id/invitations", "/people/:id/password-link",
 		"/api/v1/invitations", "/api/v1/projects/:id/invitations", "/api/v1/users/:id/password-link",
-		"/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
+		"/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
 		"/webhooks", "/webhooks/:id/rotate", "/api/v1/webhooks", "/api/v1/webhooks/:id/rotate":
 		return true
 	}
 	return false
-}})
+}
 
 // observe logs and counts every request.
 func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {
@@ -90,7 +95,7 @@ func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
-	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	"frame-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 func (a *App) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -250,13 +255,14 @@ func (a *App) handleError(err error, c echo.Context) {
 	case strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs":
 		a.logged(r, problemOf(err).write(c.Response()))
 	default:
+		setHeaders(c, err)
 		a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: publicError(err)})))
 	}
 }
 
 // Limits of request bodies. An imported table is larger with its encoding.
 var (
-	defaultBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
+	defaultBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: func(c echo.Context) bool { return isImport(c) || isStream(c) }})
 	importBodyLimit  = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
 )
 

@@ -114,7 +114,7 @@ func TestSessionCookie(t *testing.T) {
 
 // The portal's own headers are on every response, also on refusals.
 func TestPortalHeaders(t *testing.T) {
-	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; frame-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 	for _, secure := range []bool{false, true} {
 		w := newWorldWith(t, func(c *Config) { c.Secure = secure })
@@ -123,6 +123,9 @@ func TestPortalHeaders(t *testing.T) {
 			apiPrefix + "/me": 401, apiPrefix + "/openapi.json": 200, "/metrics": 200} {
 			rec := w.visit(http.MethodGet, path, nil)
 			caching, sharing := "no-store", "same-origin"
+			if strings.HasSuffix(path, "/openapi.json") {
+				caching = "private, no-cache"
+			}
 			if strings.HasPrefix(path, "/static/") { // the page of a stopped workspace, on its own origin, uses them
 				caching, sharing = "", "cross-origin"
 			}

@@ -3,13 +3,18 @@ package handlers
 import (
 	"encoding/json"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/reference"
 	"weir/models"
+	"weir/pool/requests"
 )
 
 func init() {
@@ -22,7 +27,7 @@ var apiDescription = models.Say("Manage projects, roles, members, environments, 
 	"Every portal action is available in this API with the same permissions. " +
 	"Authenticate with `Authorization: Bearer` and a personal access token. " +
 	"Errors are application/problem+json and list the invalid fields. " +
-	"Single resources carry an ETag; an update with an outdated If-Match is rejected with 412. " +
+	"Every GET of JSON carries an ETag and returns 304 to If-None-Match; an update with an outdated If-Match is rejected with 412. " +
 	"Lists are paginated: pass next_cursor as cursor until it is absent. " +
 	"Amounts are integers; times are RFC 3339 in UTC. " +
 	"GET /events?topic=… streams server-sent events: each `change` event names a topic with changed resources " +
@@ -31,10 +36,12 @@ var apiDescription = models.Say("Manage projects, roles, members, environments, 
 
 // apiRoutes registers the REST API and its document.
 func (a *App) apiRoutes(g *echo.Group) {
-	group := g.Group(apiPrefix)
+	group := g.Group(apiPrefix, a.revalidate)
 	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
 	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
+	api.UseMiddleware(a.idempotent)
 	rest{a}.operations(api)
+	a.uploadsRoutes(group)
 	group.GET("/openapi.json", a.openAPIDocument)
 }
 
@@ -57,7 +64,24 @@ var document = sync.OnceValues(OpenAPI)
 func describe() *huma.OpenAPI {
 	api := huma.NewAPI(apiConfig(), nowhere{})
 	rest{}.operations(api)
-	return api.OpenAPI()
+	doc := api.OpenAPI()
+	reference.AddWebhooks(doc, "Webhooks", reflect.TypeFor[models.Event](), webhookMessages())
+	reference.Complete(doc)
+	return doc
+}
+
+// webhookMessages are the types of messages that a webhook may get.
+func webhookMessages() (list []reference.Message) {
+	data := map[string]reflect.Type{
+		"workspace": reflect.TypeFor[models.WorkspaceNotification](), "provider": reflect.TypeFor[models.ProviderNotification](), "reservation": reflect.TypeFor[models.ReservationNotification](),
+		"quota": reflect.TypeFor[models.QuotaNotification](), "storage": reflect.TypeFor[models.StorageNotification](), "request": reflect.TypeFor[models.QuotaRequest](),
+		"handover": reflect.TypeFor[models.Handover](), "period": reflect.TypeFor[requests.EndData](), "deadline": reflect.TypeFor[requests.EndData](),
+	}
+	for _, kind := range append(slices.Clone(models.NotificationKinds), models.NotificationTest) {
+		object, _, _ := strings.Cut(kind, ".")
+		list = append(list, reference.Message{Kind: kind, Data: data[object]})
+	}
+	return list
 }
 
 // nowhere is a router for operations that are only described.
@@ -71,7 +95,8 @@ func apiConfig() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
-			Info:    &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription.String()},
+			Info: &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription.String(),
+				Contact: &huma.Contact{Name: "The administrator of this server"}, License: &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}},
 			Servers: []*huma.Server{{URL: apiPrefix}},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
@@ -94,8 +119,10 @@ var apiTags = []struct{ name, description models.Text }{
 	{models.Say("Account"), models.Say("The authenticated user and their access tokens")},
 	{models.Say("Users"), models.Say("User accounts and departments; requires platform administrator")},
 	{models.Say("Projects"), models.Say("Projects, roles, members and usage")},
+	{models.Say("Files"), models.Say("Shared directories of projects, and the rules about them")},
 	{models.Say("Environments"), models.Say("Catalogue of environments")},
 	{models.Say("Workspaces"), models.Say("Workspaces and launch previews")},
+	{models.Say("Reservations"), models.Say("GPU shares that are reserved for a time")},
 	{models.Say("Pool"), models.Say("Providers, devices, GPU shares and the queue")},
 	{models.Say("Notifications"), models.Say("Notifications and preferences")},
 	{models.Say("Webhooks"), models.Say("Webhooks and deliveries")},
@@ -119,9 +146,11 @@ func (a rest) operations(api huma.API) {
 	}{
 		{"Account", []func(section){a.accountsOperations}},
 		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
+		{"Reservations", []func(section){a.reservationsOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
 		{"Notifications", []func(section){a.notificationsOperations}},
 		{"Webhooks", []func(section){a.webhooksOperations}},
@@ -134,6 +163,7 @@ func (a rest) operations(api huma.API) {
 		}
 	}
 	allowUnlimited(api.OpenAPI().Components.Schemas.Map())
+	documentHeaders(api.OpenAPI())
 }
 
 // unlimitedIn are the amounts in bodies that can be unlimited, by schema.
@@ -158,7 +188,7 @@ func allowUnlimited(schemas map[string]*huma.Schema) {
 // admitAPI refuses unauthenticated requests, except to public operations.
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
-	if hc.Operation().Security == nil && !actorOf(r.Context()).SignedIn() {
+	if !isPublic(hc.Operation()) && !actorOf(r.Context()).SignedIn() {
 		hc.SetHeader("WWW-Authenticate", "Bearer")
 		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in to continue.") // the writer reports its own failure
 		return

@@ -16,11 +16,11 @@ import (
 
 // openAPIPage shows the document of the API to people.
 func (a *App) openAPIPage(c echo.Context) error {
-	return a.render(c, http.StatusOK, web.APIPage(reference()))
+	return a.render(c, http.StatusOK, web.APIPage(apiView()))
 }
 
-// reference is the OpenAPI document as its page shows it.
-var reference = sync.OnceValue(func() web.APIView {
+// apiView is the OpenAPI document as its page shows it.
+var apiView = sync.OnceValue(func() web.APIView {
 	doc := describe()
 	v := web.APIView{Title: doc.Info.Title, Version: doc.Info.Version, Description: apiDescription, Spec: apiDocument}
 	for _, tag := range apiTags {
@@ -45,6 +45,9 @@ func operationView(schemas huma.Registry, op *huma.Operation) web.APIOperation {
 	v := web.APIOperation{ID: op.OperationID, Method: op.Method, Path: apiPrefix + op.Path}
 	v.Summary, _ = op.Metadata[summaryKey].(models.Text)
 	for _, p := range op.Parameters {
+		if p.Ref != "" { // If-None-Match, described for all
+			continue
+		}
 		v.Parameters = append(v.Parameters, web.APIField{Name: p.Name, In: p.In, Type: typeOf(schemas, p.Schema), Required: p.Required, Description: p.Description})
 	}
 	if op.RequestBody != nil {

@@ -58,7 +58,7 @@ func TestAPIDocument(t *testing.T) {
 				t.Errorf("%s does not say when it answers %s", op, status)
 			}
 		}
-		if op.spec["requestBody"] != nil && (responses["400"] == nil || responses["422"] == nil || responses["415"] == nil) {
+		if body, _ := op.spec["requestBody"].(map[string]any); body != nil && body["content"].(map[string]any)["application/json"] != nil && (responses["400"] == nil || responses["422"] == nil || responses["415"] == nil) {
 			t.Errorf("%s does not say how it refuses a body", op)
 		}
 	}
@@ -135,7 +135,15 @@ var twins = map[string]string{
 	"POST /workspaces":                          "POST /workspaces",
 	"GET /workspaces/:id":                       "GET /workspaces/{id}",
 	"GET /workspaces/:id/open":                  "POST /workspaces/{id}/open",
+	"POST /workspaces/:id/keep":                 "POST /workspaces/{id}/keep",
 	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
+	"GET /reservations":                         "GET /reservations",
+	"POST /reservations":                        "POST /reservations",
+	"GET /reservations/calendar":                "GET /reservations/calendar",
+	"GET /reservations/new":                     "POST /reservations/preview",
+	"GET /reservations/:id":                     "GET /reservations/{id}",
+	"GET /reservations/:id/cancel":              "GET /reservations/{id}",
+	"POST /reservations/:id/cancel":             "POST /reservations/{id}/cancel",
 	"GET /pool":                                 "GET /pool",
 	"GET /pool/planning":                        "POST /pool/planning",
 	"POST /pool/providers":                      "POST /pool/authorizations",
@@ -219,6 +227,10 @@ var twins = map[string]string{
 	"GET /capacity":                    "GET /capacity",
 	"POST /capacity":                   "PUT /capacity",
 
+	"GET /curators":                "GET /curators",
+	"POST /curators":               "POST /curators",
+	"GET /curators/:id/delete":     "GET /curators",
+	"POST /curators/:id/delete":    "DELETE /curators/{id}",
 	"GET /departments":             "GET /departments",
 	"POST /departments":            "POST /departments",
 	"GET /departments/new":         "POST /departments",
@@ -231,11 +243,39 @@ var twins = map[string]string{
 	"POST /people/import":                             "POST /users/import",
 	"GET /projects/:id/members/import":                "POST /projects/{id}/members/import",
 	"POST /projects/:id/members/import":               "POST /projects/{id}/members/import",
+	"GET /usage":                                      "GET /usage",
 	"GET /projects/:id/usage":                         "GET /projects/{id}/usage",
 	"GET /projects/:id/former-members":                "GET /projects/{id}/former-members",
 	"GET /projects/:id/members/:member/handover":      "GET /projects/{id}/members/{member}/handover",
 	"POST /projects/:id/members/:member/handover":     "POST /projects/{id}/members/{member}/handover",
 	"POST /projects/:id/members/:member/handover/end": "DELETE /projects/{id}/members/{member}/handover",
+
+	"GET /projects/:id/service-accounts/new":                  "POST /projects/{id}/service-accounts",
+	"POST /projects/:id/service-accounts":                     "POST /projects/{id}/service-accounts",
+	"GET /projects/:id/members/:member/tokens":                "GET /projects/{id}/members/{member}/tokens",
+	"POST /projects/:id/members/:member/tokens":               "POST /projects/{id}/members/{member}/tokens",
+	"GET /projects/:id/members/:member/tokens/:token/delete":  "GET /projects/{id}/members/{member}/tokens",
+	"POST /projects/:id/members/:member/tokens/:token/delete": "DELETE /projects/{id}/members/{member}/tokens/{token}",
+
+	"GET /projects/:id/files":                            "GET /projects/{id}/files",
+	"GET /projects/:id/files/entry":                      "GET /projects/{id}/files/stat",
+	"GET /projects/:id/files/preview":                    "GET /projects/{id}/files/content",
+	"POST /projects/:id/files/upload":                    "PUT /projects/{id}/files/content",
+	"POST /projects/:id/files/directories":               "POST /projects/{id}/files/directories",
+	"GET /projects/:id/files/move":                       "GET /projects/{id}/files/stat",
+	"POST /projects/:id/files/move":                      "POST /projects/{id}/files/moves",
+	"POST /projects/:id/files/environment":               "PUT /projects/{id}/files/environment",
+	"POST /projects/:id/files/rename":                    "POST /projects/{id}/files/moves",
+	"POST /projects/:id/files/delete":                    "DELETE /projects/{id}/files",
+	"GET /projects/:id/files/trash":                      "GET /projects/{id}/files/trash",
+	"POST /projects/:id/files/trash/:item/restore":       "POST /projects/{id}/files/trash/{item}/restore",
+	"GET /projects/:id/files/trash/:item/delete":         "GET /projects/{id}/files/trash",
+	"POST /projects/:id/files/trash/:item/delete":        "DELETE /projects/{id}/files/trash/{item}",
+	"POST /projects/:id/files/versions/:version/restore": "POST /projects/{id}/files/versions/{version}/restore",
+	"GET /projects/:id/files/access":                     "GET /projects/{id}/files/access",
+	"POST /projects/:id/files/access":                    "PUT /projects/{id}/files/rules",
+	"GET /projects/:id/files/rules":                      "GET /projects/{id}/files/rules",
+	"POST /projects/:id/files/rules/:rule/delete":        "DELETE /projects/{id}/files/rules/{rule}",
 
 	"GET /setup":     "", // the first administrator is made by a person with the link, or by the command line
 	"POST /setup":    "",
@@ -245,6 +285,8 @@ var twins = map[string]string{
 	"POST /language": "", // of a browser
 	"GET /events":    "", // a stream beside the API
 	"GET /api/docs":  "", // the API's own page
+	"GET /docs":      "", // beside /docs/README.md and the other files
+	"GET /docs/*":    "",
 }
 
 func TestEveryPageHasItsTwin(t *testing.T) {
@@ -269,5 +311,65 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	}
 	if served != len(operations) {
 		t.Errorf("%d operations are served, %d are described", served, len(operations))
+	}
+}
+
+// Lists have one naming of their parameters: q, sort, order, cursor and limit, a span by
+// from and until, and filters named as the property that they filter.
+func TestParametersOfListsHaveOneNaming(t *testing.T) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string
+			Parameters  []struct{ Name, In string }
+			Responses   map[string]struct {
+				Content map[string]struct {
+					Schema struct {
+						Ref string `json:"$ref"`
+					}
+				}
+			}
+		}
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]struct {
+					Items struct {
+						Ref string `json:"$ref"`
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(must(OpenAPI())(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	schema := func(ref string) string { return strings.TrimPrefix(ref, "#/components/schemas/") }
+	named := []string{"q", "sort", "order", "cursor", "limit", "from", "until"}
+	selections := []string{"list-environments version_constraints", "list-requests filter", "list-deliveries mail", "list-file-access path", "list-file-rules above"}
+	lists := 0
+	for path, methods := range doc.Paths {
+		op, ok := methods["get"]
+		list := doc.Components.Schemas[schema(op.Responses["200"].Content["application/json"].Schema.Ref)]
+		items, isList := list.Properties["items"]
+		if !ok || !isList {
+			continue
+		}
+		lists++
+		var names []string
+		for _, p := range op.Parameters {
+			if p.In != "query" {
+				continue
+			}
+			names = append(names, p.Name)
+			_, isProperty := doc.Components.Schemas[schema(items.Items.Ref)].Properties[p.Name]
+			if !isProperty && !slices.Contains(named, p.Name) && !slices.Contains(selections, op.OperationID+" "+p.Name) {
+				t.Errorf("%s: %s is neither a common parameter nor a property of %s", path, p.Name, schema(items.Items.Ref))
+			}
+		}
+		if slices.Contains(names, "cursor") != slices.Contains(names, "limit") || slices.Contains(names, "order") != slices.Contains(names, "sort") {
+			t.Errorf("%s has only a part of cursor and limit, or of sort and order: %v", path, names)
+		}
+	}
+	if lists < 20 {
+		t.Errorf("only %d lists", lists)
 	}
 }

@@ -43,9 +43,17 @@ func (a *App) frame(c echo.Context) web.Page {
 	}
 	p.EventCursor, _ = r.Context().Value(cursorKey{}).(string)
 	p.User, p.Can = &actor.User, a.Accounts.PlatformPermissions(actor)
-	p.Flash = a.takeFlash(r.Context())
+	if !byScript(r) {
+		p.Flash = a.takeFlash(r.Context())
+	}
 	p.Nav = a.navCounts(r.Context(), actor)
 	return p
+}
+
+// byScript reports whether a script asked for the page, to show a part of it:
+// a preview or a change. A message waits for the next whole page.
+func byScript(r *http.Request) bool {
+	return r.Header.Get("HX-Request") != "" || r.Header.Get("Sec-Fetch-Dest") == "empty"
 }
 
 // localized is a context in which texts are in the reader's language.
@@ -135,7 +143,8 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 	switch kind := models.KindOf(err); {
 	case build == nil:
 		return err
-	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindForbidden && named:
+	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, (kind == models.KindForbidden || kind == models.KindRateLimited) && named:
+		setHeaders(c, err)
 		return a.renderSubmitted(c, statusOf(kind), f.asSubmitted().Refuse(err), build)
 	default:
 		return err

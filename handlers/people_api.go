@@ -28,7 +28,8 @@ func (a rest) peopleOperations(s section) {
 // User is an account.
 type User struct {
 	ID        int64     `json:"id"`
-	Email     string    `json:"email"`
+	Email     string    `json:"email" doc:"email address; of a service account its identifier"`
+	Kind      string    `json:"kind" enum:"person,service" doc:"person, or service account of a project"`
 	Name      string    `json:"name"`
 	Admin     bool      `json:"admin" doc:"platform administrator"`
 	Auditor   bool      `json:"auditor" doc:"auditor: read-only access to the whole platform"`
@@ -40,7 +41,7 @@ type User struct {
 }
 
 func userOf(u models.User) User {
-	return User{u.ID, u.Email, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
+	return User{u.ID, u.Email, kindOf(u.Email), u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
 }
 
 // Person is an account with its places in projects.
@@ -192,7 +193,7 @@ func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamRespo
 // ByIdentity names an account's identity.
 type ByIdentity struct {
 	ByID
-	Identity int64 `path:"identity" minimum:"1"`
+	Identity int64 `path:"identity" minimum:"1" doc:"ID of the identity"`
 }
 
 func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {

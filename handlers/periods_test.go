@@ -138,7 +138,7 @@ func TestEndDateIsTheLastDay(t *testing.T) {
 		form = append(form, "quota."+a, "0")
 	}
 	root.page(303, "POST", "/projects", form...)
-	list := w.get(w.admin, "/projects?search=speech").body["items"].([]any)
+	list := w.get(w.admin, "/projects?q=speech").body["items"].([]any)
 	if got := list[0].(map[string]any)["ends_at"]; got != "2100-07-01T00:00:00Z" {
 		t.Errorf("the API says the project ends at %v", got)
 	}

@@ -7,9 +7,9 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/estimates"
 	"weir/pool/placement"
 	"weir/pool/queue"
-	"weir/pool/timeline"
 )
 
 func (a rest) poolOperations(s section) {
@@ -58,7 +58,7 @@ type QueueEntry struct {
 
 func estimateOf(f pool.Estimate) Estimate {
 	v := Estimate{Outcome: f.Outcome.String(), Known: f.Known, Text: f.Text.String()}
-	if f.Outcome == timeline.Placed {
+	if f.Outcome == estimates.Placed {
 		v.At = utc(&f.At)
 	}
 	return v

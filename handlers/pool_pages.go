@@ -10,8 +10,8 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/estimates"
 	"weir/pool/queue"
-	"weir/pool/timeline"
 	"weir/web"
 )
 
@@ -94,7 +94,7 @@ func lastChange(view pool.View) (last *time.Time) {
 
 func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Position: w.Position, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
-		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == timeline.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == estimates.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)
 	}

@@ -65,7 +65,7 @@ func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, e
 	f := formFrom(w)
 	in := f.startInput()
 	p, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in)
-	v, err := previewFilled(p.Quota, cmp.Or(f.err(), withAddresses(err, in.Emails)))
+	v, err := previewFilled(p.Quota, cmp.Or(f.err(), nameAddresses(err, in.Emails)))
 	if err == nil && v.Refused == nil {
 		for i, limit := range p.Limit {
 			v.Filled[i].Limit = &limit.Value

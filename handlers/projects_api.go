@@ -32,7 +32,7 @@ type Project struct {
 	Left        models.Resources        `json:"remaining" doc:"remaining quota: quota minus allocated"`
 	StartsAt    time.Time               `json:"starts_at" doc:"start of the period of use"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
-	Active      bool                    `json:"active" doc:"the period of use includes the current time"`
+	State       string                  `json:"state" enum:"planned,active,ended" doc:"State of the period of use."`
 	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
 	Priority    int64                   `json:"priority" doc:"queue priority, 1 to 100; higher is scheduled first"`
 	CreatedAt   time.Time               `json:"created_at"`
@@ -40,7 +40,7 @@ type Project struct {
 
 func projectOf(p projects.ProjectView, now time.Time) Project {
 	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Allocated: p.Allocated, InUse: p.InUse,
-		Left: p.Quota.Sub(p.Allocated), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
+		Left: p.Quota.Sub(p.Allocated), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), State: p.State(now),
 		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }
 
@@ -57,8 +57,8 @@ func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Response[List
 }
 
 func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (*huma.StreamResponse, error) {
-	columns := []string{"id", "name", "starts_at", "ends_at", "members", "live_workspaces"}
-	for _, of := range []string{"quota_", "allocated_", "held_"} {
+	columns := []string{"id", "name", "starts_at", "ends_at", "members", "active_workspaces"}
+	for _, of := range []string{"quota_", "allocated_", "in_use_"} {
 		for _, amount := range (models.Resources{}).Amounts() {
 			columns = append(columns, of+amount.Name)
 		}

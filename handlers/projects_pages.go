@@ -27,8 +27,8 @@ func (a *App) projectsPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
-	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
-	v := web.ProjectsView{Form: f.asSubmitted(), Sort: in.Sort, Down: in.Down}
+	in := projects.ProjectQuery{Search: f.text("q"), State: f.text("state"), Sort: f.text("sort"), Order: f.text("order")}
+	v := web.ProjectsView{Form: f.asSubmitted(), Sort: in.Sort, Down: in.Descending()}
 	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, pageSize))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
@@ -151,12 +151,22 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 	actor := actorOf(ctx)
 	page := pageAfter(c, pageSize)
 	members, err := a.Projects.Members(ctx, actor, v.Project.ID, page)
+	if err != nil {
+		return err
+	}
+	usage, err := a.Storage.Usage(ctx, actor, v.Project.ID, page)
+	v.Storage, v.InUse.StorageMiB = usage.StorageUse, usage.UsedMiB()
+	v.QuotaEnforced = a.Files.QuotaEnforced(v.Project.ID)
+	files := map[int64]models.MemberStorage{}
+	for _, m := range usage.Members {
+		files[m.MemberID] = m
+	}
 	for _, m := range members {
 		me := m.UserID == actor.User.ID
 		if me {
 			v.MyRole = m.RoleName
 		}
-		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, InUse: m.InUse, Me: me})
+		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, InUse: m.InUse, Files: files[m.ID], Me: me})
 	}
 	if n := len(members); n > 0 {
 		v.MoreMembers = nextPage(c, n, pageSize, members[n-1].ID)

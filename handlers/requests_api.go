@@ -70,15 +70,15 @@ func requestOf(v requests.RequestView) Request {
 	return r
 }
 
-// RequestBox chooses requests.
-type RequestBox struct {
+// RequestsQuery filters a list of requests.
+type RequestsQuery struct {
 	Paging
-	Box string `query:"box" enum:"mine,inbox,settled" default:"mine" doc:"mine: created by you; inbox: pending your review; settled: decided requests in your scope"`
+	Filter string `query:"filter" enum:"mine,pending,decided" default:"mine" doc:"mine: created by you; pending: waiting for your decision; decided: decided requests in your scope"`
 }
 
-func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Response[List[Request]], error) {
+func (a rest) listRequests(ctx context.Context, in *RequestsQuery) (*Response[List[Request]], error) {
 	return listed(in.Paging, func(v requests.RequestView) int64 { return v.ID }, func(page models.Page) ([]requests.RequestView, error) {
-		return a.requestsIn(ctx, in.Box, page)
+		return a.requestsIn(ctx, in.Filter, page)
 	}, requestOf)
 }
 

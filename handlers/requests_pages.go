@@ -21,30 +21,30 @@ func (a *App) requestsRoutes(p *echo.Group) {
 	p.POST("/projects/:id/join-requests", a.submit(nil, a.setJoinRequestsPage))
 }
 
-// The boxes of requests.
+// Filters of requests.
 const (
-	boxInbox   = "inbox"
-	boxSettled = "settled"
-	boxMine    = "mine"
+	filterPending = "pending"
+	filterDecided = "decided"
+	filterMine    = "mine"
 )
 
-// requestsIn lists the requests in a box.
-func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]requests.RequestView, error) {
-	if box == boxMine {
+// requestsIn lists the requests that a filter selects.
+func (a *App) requestsIn(ctx context.Context, filter string, page models.Page) ([]requests.RequestView, error) {
+	if filter == filterMine {
 		return a.Requests.Mine(ctx, actorOf(ctx), page)
 	}
-	return a.Requests.Inbox(ctx, actorOf(ctx), box == boxSettled, page)
+	return a.Requests.Inbox(ctx, actorOf(ctx), filter == filterDecided, page)
 }
 
 func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.Requests.CanDecideAny(actorOf(ctx))}
+	v := web.RequestsView{Filter: c.QueryParam("filter"), Decides: a.Requests.CanDecideAny(actorOf(ctx))}
 	switch {
 	case !v.Decides:
-		v.Box = boxMine
-	case v.Box != boxMine && v.Box != boxSettled:
-		v.Box = boxInbox
+		v.Filter = filterMine
+	case v.Filter != filterMine && v.Filter != filterDecided:
+		v.Filter = filterPending
 	}
-	list, err := a.requestsIn(ctx, v.Box, pageAfter(c, pageSize))
+	list, err := a.requestsIn(ctx, v.Filter, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (r
 
 func (a *App) withdrawRequestPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	_, err := a.Requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version())
-	return redirect{"/requests?box=mine", models.Say("Request withdrawn.")}, err
+	return redirect{"/requests?filter=mine", models.Say("Request withdrawn.")}, err
 }
 
 func (a *App) setJoinRequestsPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -36,7 +36,7 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "limit.limit.cpu_milli", "many")...), `id="f-limit-limit-cpu_milli-error"`)
 	ann.page(303, "POST", "/requests", append(typed, "reason", "two GPUs for training")...)
 
-	inbox := w.get(w.manager, "/requests?box=inbox").body["items"].([]any)
+	inbox := w.get(w.manager, "/requests?filter=pending").body["items"].([]any)
 	if len(inbox) != 1 {
 		t.Fatalf("inbox: %v", inbox)
 	}
@@ -185,7 +185,7 @@ func TestWithdrawAndRefuse(t *testing.T) {
 	if a := w.want(200, w.admin, "POST", w.requestAt(n)+"/decision", `{"decision":"refuse","reason":"no machines"}`); a.body["state"] != "refused" {
 		t.Errorf("refused: %s", a.raw)
 	}
-	if list := w.get(w.admin, "/requests?box=settled").body["items"].([]any); len(list) != 2 {
+	if list := w.get(w.admin, "/requests?filter=decided").body["items"].([]any); len(list) != 2 {
 		t.Errorf("settled: %v", list)
 	}
 	if list := w.get(w.member, "/requests?limit=1"); list.body["next_cursor"] == nil {

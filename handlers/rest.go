@@ -47,14 +47,17 @@ func register[I, O any](a rest, s section, r route, do func(context.Context, *I)
 }
 
 // registerPublic is register for an operation that needs no authentication.
-func registerPublic[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error)) {
-	registerAs(a, s, r, []map[string][]string{{}, {"token": {}}, {"session": {}}}, do, http.StatusNotFound)
+func registerPublic[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
+	registerAs(a, s, r, []map[string][]string{{}, {"token": {}}, {"session": {}}}, do, append(also, http.StatusNotFound)...)
 }
 
 func registerAs[I, O any](a rest, s section, r route, security []map[string][]string, do func(context.Context, *I) (*O, error), also ...int) {
 	input := reflect.TypeFor[I]()
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(), Metadata: map[string]any{summaryKey: r.summary},
-		Tags: []string{s.tag}, Security: security, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+		Parameters: parametersOf(r), Tags: []string{s.tag}, Security: security, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	if security == nil {
+		op.Extensions = map[string]any{scopeExtension: scopeOf(r, s.tag)}
+	}
 	if strings.HasSuffix(r.path, "/import") {
 		op.MaxBodyBytes = maxImportBody
 	}
@@ -106,7 +109,7 @@ func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error 
 	if p.Status >= 500 && ctx.Err() == nil {
 		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
+	if conditional(input) && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "") && errors.Is(err, models.ErrStale) {
 		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
 	}
 	return p
@@ -116,7 +119,7 @@ func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error 
 
 // ByID names one resource.
 type ByID struct {
-	ID int64 `path:"id" minimum:"1"`
+	ID int64 `path:"id" minimum:"1" doc:"ID of the resource"`
 }
 
 // Paging selects one page of a list.
@@ -184,7 +187,8 @@ func (m *IfMatch) Resolve(huma.Context) []error {
 		return []error{&huma.ErrorDetail{Location: "header.If-Match", Message: `must be * or one ETag such as "3"`}}
 	}
 	var err error
-	if m.version, err = strconv.ParseInt(tag[1:len(tag)-1], 10, 64); err != nil || m.version < 1 {
+	version, _, _ := strings.Cut(tag[1:len(tag)-1], "-") // a representation's hash may follow
+	if m.version, err = strconv.ParseInt(version, 10, 64); err != nil || m.version < 1 {
 		m.version = -1
 	}
 	return nil
@@ -292,6 +296,9 @@ func convert[T, R any](rows []T, show func(T) R) []R {
 	}
 	return list
 }
+
+// unchanged shows rows as they are.
+func unchanged[T any](row T) T { return row }
 
 func utc(t *time.Time) *time.Time {
 	if t == nil {

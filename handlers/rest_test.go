@@ -131,8 +131,11 @@ func TestAPIWorkspace(t *testing.T) {
 	if dirs := w.get(w.manager, at+"/directories"); len(dirs.body["items"].([]any)) < 5 || strings.Contains(dirs.raw, "/tmp") {
 		t.Errorf("directories: %s", dirs.raw)
 	}
-	if list := w.get(w.manager, "/workspaces?owned=true"); len(list.body["items"].([]any)) != 0 {
-		t.Errorf("the manager's own: %s", list.raw)
+	for token, n := range map[string]int{w.manager: 0, w.member: 1} {
+		owner := id(int64(w.get(token, "/me").body["id"].(float64)))
+		if list := w.get(w.manager, "/workspaces?user_id="+owner); len(list.body["items"].([]any)) != n {
+			t.Errorf("workspaces of %s: %s", owner, list.raw)
+		}
 	}
 	if list := w.get(w.manager, "/workspaces?state=all&project_id="+id(w.project)); len(list.body["items"].([]any)) != 1 {
 		t.Errorf("the project's: %s", list.raw)
@@ -166,7 +169,7 @@ func TestAPIShortLaunchOffers(t *testing.T) {
 	if strings.Contains(view.raw, "rival") || strings.Contains(view.raw, "eve@") || !strings.Contains(view.raw, `"anonymous":true`) {
 		t.Errorf("a foreign project shows in the pool: %s", view.raw)
 	}
-	if d := w.get(w.stranger, "/pool/devices/1"); !strings.Contains(d.raw, "rival") || d.header.Get("ETag") != `"2"` {
+	if d := w.get(w.stranger, "/pool/devices/1"); !strings.Contains(d.raw, "rival") || !strings.HasPrefix(d.header.Get("ETag"), `"2-`) {
 		t.Errorf("device: %v %s", d.header, d.raw)
 	}
 }
@@ -188,7 +191,8 @@ func TestAPIConditionalUpdates(t *testing.T) {
 	} {
 		tag := w.get(w.admin, path).header.Get("ETag")
 		next := w.want(200, w.admin, "PUT", path, body, "If-Match", tag).header.Get("ETag")
-		if tag == "" || next == tag || next != w.get(w.admin, path).header.Get("ETag") {
+		version, _, hashed := strings.Cut(w.get(w.admin, path).header.Get("ETag"), "-")
+		if !hashed || next == tag || next != version+`"` {
 			t.Errorf("%s: %s became %s", path, tag, next)
 		}
 		for _, old := range []string{tag, `"9223372036854775807"`, `"other"`, `"0"`, `"-1"`} {
@@ -285,7 +289,7 @@ func TestAPIUnauthenticated(t *testing.T) {
 	for _, op := range operationsOfDocument(t) {
 		path := strings.NewReplacer("{id}", "1", "{role}", "1", "{member}", "1").Replace(op.path)
 		for _, token := range []string{"", "weir_wrong"} {
-			if op.spec["security"] != nil && token == "" { // public: see TestInvitationsOverREST
+			if security, _ := op.spec["security"].([]any); len(security) > 0 && len(security[0].(map[string]any)) == 0 && token == "" { // public: see TestInvitationsOverREST
 				w.want(400, token, op.method, path, "")
 				continue
 			}

@@ -35,7 +35,7 @@ func roleOf(r models.Role) Role {
 // ByRole names a role of a project.
 type ByRole struct {
 	ByID
-	Role int64 `path:"role" minimum:"1"`
+	Role int64 `path:"role" minimum:"1" doc:"ID of the role"`
 }
 
 // RoleUpdate replaces a role.

@@ -25,7 +25,7 @@ func NewApp(c Config) *App {
 	e.HTTPErrorHandler = a.handleError
 	e.IPExtractor = clientAddress(c.TrustedProxies)
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
-	e.Use(a.secureHeaders, a.crossOrigin, defaultBodyLimit, importBodyLimit, compress)
+	e.Use(a.secureHeaders, a.crossOrigin, defaultBodyLimit, importBodyLimit, weakenETags, compress)
 	a.plainRoutes()
 	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)
@@ -57,15 +57,16 @@ func (a *App) pageRoutes(g *echo.Group) {
 	a.oidcRoutes(g)
 	a.linksRoutes(g)
 	g.GET("/api/docs", a.openAPIPage)
+	a.docsRoutes(g)
 
 	p := g.Group("", a.setEventCursor, a.requireSignIn)
 	p.POST("/signout", a.signOutPage)
 	p.GET(eventsPath, a.streamEvents)
 	p.GET("/", a.cached(a.homePage))
-	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
+	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.serviceAccountsRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
-		a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {
+		a.reservationsRoutes, a.filesRoutes, a.curatorsRoutes, a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {
 		routes(p)
 	}
 }

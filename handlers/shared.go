@@ -74,7 +74,7 @@ func (a *App) cached(build pageFunc) echo.HandlerFunc { return a.page(a.cachedPa
 func (a *App) cachedPage(build pageFunc) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		actor := actorOf(ctx)
-		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: models.RevocationKey("user", actor.User.ID)}
+		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: actor.Session} // with the error of another session, a reader would be signed out
 		return a.content(c, key, actor, func(ctx context.Context) (page templ.Component, v models.Validity, err error) {
 			// The rights may have changed since the request was authenticated.
 			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {

@@ -81,10 +81,11 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	next := localPath(f.text("next"))
 	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
 	switch models.KindOf(err) {
-	case models.KindUnauthenticated, models.KindForbidden:
+	case models.KindUnauthenticated, models.KindRateLimited:
 		a.logSignInRefused(c, f.text("email"), err)
 		v := a.signInView(next)
 		v.Form = f.asSubmitted().Refuse(err)
+		setHeaders(c, err)
 		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
 	}
 	if err != nil {

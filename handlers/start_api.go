@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"weir/models"
 	"weir/pool/projects"
@@ -21,15 +20,7 @@ type StartedProject struct {
 	Member   Role    `json:"member"`
 	MemberID int64   `json:"member_id" doc:"your membership"`
 
-	Invitations []StartedInvitation `json:"invitations"`
-}
-
-// StartedInvitation is the invitation of one email address.
-type StartedInvitation struct {
-	ID        int64     `json:"id"`
-	Email     string    `json:"email"`
-	URL       string    `json:"url" doc:"one-time link; returned only once"`
-	ExpiresAt time.Time `json:"expires_at"`
+	Invitations []InvitationURL `json:"invitations"`
 }
 
 func (a rest) startProject(ctx context.Context, in *Create[projects.StartInput]) (*Created[StartedProject], error) {
@@ -38,9 +29,7 @@ func (a rest) startProject(ctx context.Context, in *Create[projects.StartInput])
 		return nil, err
 	}
 	p, err := a.Projects.Project(ctx, actorOf(ctx), v.Project.ID)
-	return created(v.Project.Version, StartedProject{projectOf(p, a.Store.Now()), roleOf(v.Owner), roleOf(v.Member), v.Membership.ID, convert(v.Invited, func(i projects.Invited) StartedInvitation {
-		return StartedInvitation{i.ID, i.Email, a.portalURL(httpRequestOf(ctx)) + i.Link.Path(), i.ExpiresAt.UTC()}
-	})}, err, "projects", v.Project.ID)
+	return created(v.Project.Version, StartedProject{projectOf(p, a.Store.Now()), roleOf(v.Owner), roleOf(v.Member), v.Membership.ID, a.invitationURLs(ctx, v.Invited)}, err, "projects", v.Project.ID)
 }
 
 // StartPreview is the quota and limits of a new project.

@@ -2,10 +2,7 @@ package handlers
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -64,32 +61,12 @@ func (a *App) startProjectPage(c echo.Context) error {
 		v, err = a.Projects.Start(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
-		return a.refused(c, f, withAddresses(err, in.Emails), a.startPage)
+		return a.refused(c, f, nameAddresses(err, in.Emails), a.startPage)
 	}
 	launch := "/launch?project_id=" + strconv.FormatInt(v.Project.ID, 10)
 	if len(v.Invited) == 0 {
 		return a.redirectWithFlash(c, launch, models.Say("Project %s created. Launch your first workspace.", v.Project.Name))
 	}
-	view := web.StartedView{Name: v.Project.Name, Launch: launch, ByMail: a.Store.Mail}
-	for _, i := range v.Invited {
-		view.Links = append(view.Links, web.InvitationLink{Email: i.Email, URL: a.portalURL(c.Request()) + i.Link.Path(), ExpiresAt: i.ExpiresAt})
-	}
+	view := web.StartedView{Name: v.Project.Name, Launch: launch, ByMail: a.Store.Mail, Links: a.invitationLinks(c, v.Invited)}
 	return a.render(c, http.StatusCreated, web.StartedPage(view))
-}
-
-// withAddresses names the refused ones of email addresses in the field of all.
-func withAddresses(err error, emails []string) error {
-	var e *models.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	named := *e
-	named.Fields = slices.Clone(e.Fields)
-	for i, f := range e.Fields {
-		var n int
-		if _, err := fmt.Sscanf(f.Name, "emails[%d]", &n); err == nil && n < len(emails) {
-			named.Fields[i] = models.Field{Name: "emails", Reason: models.Say("%s: %s", emails[n], f.Reason)}
-		}
-	}
-	return &named
 }

@@ -22,7 +22,7 @@ func TestStartPages(t *testing.T) {
 	}
 	root.page(303, "POST", at, "name", "speech", "members", "2", "quota.gpu_cores", "100")
 	root.shows(root.page(409, "POST", at, "name", "speech", "members", "2", "quota.gpu_cores", "100"), `id="f-name-error"`) // sent twice
-	projects := w.get(w.admin, "/projects?search=speech").body["items"].([]any)
+	projects := w.get(w.admin, "/projects?q=speech").body["items"].([]any)
 	if len(projects) != 1 {
 		t.Fatalf("%d projects", len(projects))
 	}

@@ -13,21 +13,23 @@ import (
 )
 
 func (a rest) usageOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
+	register(a, s, route{http.MethodGet, "/usage", 200, "list-project-usage", models.Say("List the usage of all projects; requires platform administrator")}, a.listProjectUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-project-usage", models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-member-usage", models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-member-usage", models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
 	describeDownload(s, "/projects/{id}/usage.csv")
 }
 
-// Days is a span of time until now.
-type Days struct {
-	Days int64 `query:"days" default:"30" doc:"number of past days: 1, 7, 30 or 90"`
+// AllUsageQuery selects the usage of a page of all projects.
+type AllUsageQuery struct {
+	Paging
+	projects.UsageQuery
 }
 
 // UsageOf selects the usage of one project.
 type UsageOf struct {
 	ByID
-	Days
+	projects.UsageQuery
 }
 
 // UsagePageOf selects a page of the usage of a project's members.
@@ -36,17 +38,37 @@ type UsagePageOf struct {
 	Paging
 }
 
+// AllUsage is the usage of all projects over a span of time.
+type AllUsage struct {
+	From      time.Time    `json:"from"`
+	Until     time.Time    `json:"until" doc:"end of the span"`
+	Used      models.Usage `json:"used" doc:"usage of all projects"`
+	Simulated bool         `json:"simulated" doc:"includes simulated GPUs"`
+	List[UsageOfProject]
+}
+
+// UsageOfProject is the usage of one project among all.
+type UsageOfProject struct {
+	ProjectID int64              `json:"project_id"`
+	Project   string             `json:"project"`
+	Quota     models.Resources   `json:"quota" doc:"current quota"`
+	Used      models.Usage       `json:"used"`
+	OfQuota   projects.Fractions `json:"quota_fraction" doc:"average in use as a fraction of the quota"`
+	OfTotal   projects.Fractions `json:"total_fraction" doc:"average in use as a fraction of the usage of all projects"`
+}
+
 // ProjectUsage is a project's resources over a span of time.
 type ProjectUsage struct {
-	From      time.Time        `json:"from"`
-	To        time.Time        `json:"to"`
-	Used      models.Usage     `json:"used" doc:"total usage"`
-	Left      models.Usage     `json:"former_members" doc:"usage by former members"`
-	Allocated models.Resources `json:"allocated" doc:"current sum of the members' limits"`
-	Quota     models.Resources `json:"quota" doc:"current quota"`
-	Simulated bool             `json:"simulated" doc:"includes simulated GPUs"`
-	Steps     []UsageStep      `json:"steps" doc:"intervals of equal length, oldest first"`
-	Roles     []UsageOfRole    `json:"roles"`
+	From      time.Time          `json:"from"`
+	Until     time.Time          `json:"until" doc:"end of the span"`
+	Used      models.Usage       `json:"used" doc:"total usage"`
+	OfQuota   projects.Fractions `json:"quota_fraction" doc:"average in use as a fraction of the quota"`
+	Left      models.Usage       `json:"former_members" doc:"usage by former members"`
+	Allocated models.Resources   `json:"allocated" doc:"current sum of the members' limits"`
+	Quota     models.Resources   `json:"quota" doc:"current quota"`
+	Simulated bool               `json:"simulated" doc:"includes simulated GPUs"`
+	Steps     []UsageStep        `json:"steps" doc:"intervals of equal length, oldest first"`
+	Roles     []UsageOfRole      `json:"roles"`
 }
 
 // UsageStep is one step of a span.
@@ -59,49 +81,70 @@ type UsageStep struct {
 
 // UsageOfRole is the usage of a role's members.
 type UsageOfRole struct {
-	RoleID    int64            `json:"role_id"`
-	Role      string           `json:"role"`
-	Members   int64            `json:"members"`
-	Limit     models.Resources `json:"limit"`
-	Allocated models.Resources `json:"allocated" doc:"limit multiplied by the number of members"`
-	InUse     models.Resources `json:"in_use" doc:"resources in use"`
-	Used      models.Usage     `json:"used"`
+	RoleID    int64              `json:"role_id"`
+	Role      string             `json:"role"`
+	Members   int64              `json:"members"`
+	Limit     models.Resources   `json:"limit"`
+	Allocated models.Resources   `json:"allocated" doc:"limit multiplied by the number of members"`
+	InUse     models.Resources   `json:"in_use" doc:"resources in use"`
+	Used      models.Usage       `json:"used"`
+	OfTotal   projects.Fractions `json:"total_fraction" doc:"average in use as a fraction of the usage of the project"`
 }
 
 // UsageOfMember is the usage of a member.
 type UsageOfMember struct {
-	MemberID int64            `json:"member_id"`
-	UserID   int64            `json:"user_id"`
-	Name     string           `json:"name"`
-	Email    string           `json:"email"`
-	Role     string           `json:"role"`
-	Limit    models.Resources `json:"limit"`
-	InUse    models.Resources `json:"in_use" doc:"resources in use"`
-	Used     models.Usage     `json:"used"`
+	MemberID int64              `json:"member_id"`
+	UserID   int64              `json:"user_id"`
+	Name     string             `json:"name"`
+	Email    string             `json:"email"`
+	Role     string             `json:"role"`
+	Limit    models.Resources   `json:"limit"`
+	InUse    models.Resources   `json:"in_use" doc:"resources in use"`
+	Used     models.Usage       `json:"used"`
+	OfTotal  projects.Fractions `json:"total_fraction" doc:"average in use as a fraction of the usage of the project"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"includes simulated GPUs"`
 }
 
 func usageOf(u projects.ProjectUsage) ProjectUsage {
-	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Quota: u.Project.Quota, Simulated: u.Simulated,
+	return ProjectUsage{From: u.From, Until: u.Until, Used: u.Used, OfQuota: u.OfQuota, Left: u.Left, Allocated: u.Project.Allocated, Quota: u.Project.Quota, Simulated: u.Simulated,
 		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
 		Roles: convert(u.Roles, func(r projects.RoleUsage) UsageOfRole {
-			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used}
+			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used, OfTotal: r.OfTotal}
 		})}
 }
 
 func usageOfMember(p projects.PersonUsage) UsageOfMember {
-	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Limit: p.Limit, InUse: p.InUse, Used: p.Used, Simulated: p.Simulated}
+	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Limit: p.Limit, InUse: p.InUse, Used: p.Used, OfTotal: p.OfTotal, Simulated: p.Simulated}
+}
+
+func (a rest) listProjectUsage(ctx context.Context, in *AllUsageQuery) (*Response[AllUsage], error) {
+	page, err := in.page()
+	if err != nil {
+		return nil, err
+	}
+	u, err := a.Projects.AllUsage(ctx, actorOf(ctx), in.UsageQuery, page)
+	if err != nil {
+		return nil, err
+	}
+	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated}
+	v.Items = convert(u.Projects, func(p projects.UsageOfProject) UsageOfProject {
+		return UsageOfProject{p.Project.ID, p.Project.Name, p.Project.Quota, p.Used, p.OfQuota, p.OfTotal}
+	})
+	if u.Next > 0 {
+		v.NextCursor = strconv.FormatInt(u.Next, 10)
+	}
+	return &Response[AllUsage]{v}, nil
 }
 
 func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Response[ProjectUsage], error) {
-	u, err := a.Projects.Usage(ctx, actorOf(ctx), in.ID, in.Days.Days)
+	u, err := a.Projects.Usage(ctx, actorOf(ctx), in.ID, in.UsageQuery)
 	return &Response[ProjectUsage]{usageOf(u)}, err
 }
 
 func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Response[List[UsageOfMember]], error) {
 	return listed(in.Paging, func(p projects.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]projects.PersonUsage, error) {
-		return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+		return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.UsageQuery, page)
 	}, usageOfMember)
 }
 
@@ -120,6 +163,6 @@ func usageCells(p projects.PersonUsage) []string {
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p projects.PersonUsage) int64 { return p.ID },
 		func(ctx context.Context, page models.Page) ([]projects.PersonUsage, error) {
-			return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+			return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.UsageQuery, page)
 		})
 }

@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"context"
-	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -12,31 +12,54 @@ import (
 )
 
 func (a *App) usageRoutes(p *echo.Group) {
+	p.GET("/usage", a.page(a.allUsagePage))
 	p.GET("/projects/:id/usage", a.page(a.usagePage))
 }
 
-// usualDays is the span of time that a project's use is shown for.
-const usualDays = 30
+// usageQuery is the span of time in an address.
+func usageQuery(c echo.Context) projects.UsageQuery {
+	return projects.UsageQuery{From: c.QueryParam("from"), Until: c.QueryParam("until")}
+}
+
+func usageRange(c echo.Context, from, until time.Time) web.UsageRange {
+	f := form{values: c.QueryParams()}
+	return web.UsageRange{Path: c.Request().URL.Path, From: from, Until: until, Form: f.asSubmitted()}
+}
+
+// allUsagePage shows the usage of all projects.
+func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	u, err := a.Projects.AllUsage(ctx, actorOf(ctx), usageQuery(c), pageAfter(c, pageSize))
+	if err != nil {
+		return nil, err
+	}
+	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Used: u.Used, Simulated: u.Simulated}
+	for _, p := range u.Projects {
+		v.Rows = append(v.Rows, web.ProjectUse{ID: p.Project.ID, Name: p.Project.Name, Quota: p.Project.Quota, Used: p.Used,
+			OfQuota: p.OfQuota.GPUCores, OfTotal: p.OfTotal.GPUCores})
+	}
+	if u.Next > 0 {
+		v.Next = nextPage(c, len(u.Projects), pageSize, u.Next)
+	}
+	return web.AllUsagePage(v), nil
+}
 
 // usagePage shows a project's use, allocation and quota over time.
 func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	actor, id, days := actorOf(ctx), number(c, "id"), int64(usualDays)
-	if n, err := strconv.ParseInt(c.QueryParam("days"), 10, 64); err == nil || c.QueryParam("days") != "" {
-		days = n
-	}
-	u, err := a.Projects.Usage(ctx, actor, id, days)
+	actor, id, in := actorOf(ctx), number(c, "id"), usageQuery(c)
+	u, err := a.Projects.Usage(ctx, actor, id, in)
 	if err != nil {
 		return nil, err
 	}
-	people, err := a.Projects.UsageOfPeople(ctx, actor, id, days, pageAfter(c, pageSize))
+	people, err := a.Projects.UsageOfPeople(ctx, actor, id, in, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
-	v := usageView(u, days)
+	v := usageView(u)
+	v.UsageRange = usageRange(c, u.From, u.Until)
 	v.SeesAll = a.Projects.CanReadUsage(actor, id)
 	for _, p := range people {
 		v.People = append(v.People, web.PersonUse{Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Me: p.UserID == actor.User.ID,
-			Limit: p.Limit, InUse: p.InUse, Used: p.Used})
+			Limit: p.Limit, InUse: p.InUse, Used: p.Used, OfTotal: p.OfTotal.GPUCores})
 	}
 	if n := len(people); n > 0 && v.SeesAll {
 		v.Next = nextPage(c, n, pageSize, people[n-1].ID)
@@ -44,13 +67,13 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 	return web.UsagePage(v), nil
 }
 
-func usageView(u projects.ProjectUsage, days int64) web.UsageView {
-	v := web.UsageView{Project: u.Project.Project, Days: days, From: u.From, To: u.To, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Simulated: u.Simulated}
+func usageView(u projects.ProjectUsage) web.UsageView {
+	v := web.UsageView{Project: u.Project.Project, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Simulated: u.Simulated}
 	for _, s := range u.Steps {
 		v.Steps = append(v.Steps, web.UsageStep(s))
 	}
 	for _, r := range u.Roles {
-		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used})
+		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used, OfTotal: r.OfTotal.GPUCores})
 	}
 	return v
 }

@@ -3,6 +3,7 @@ package handlers
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // A project's use, on its page, over REST and as a file.
@@ -12,13 +13,13 @@ func TestUsageByPageAndProgram(t *testing.T) {
 	root, ann := w.visitor("ada@example.org", true), w.as("ann@example.org")
 	w.member = w.token("ann@example.org")
 	root.shows(root.page(200, "GET", at+"/usage"), "On average, 0 of 110 GPU cores allocated to members were in use", "By role", "By member", "ann@example.org", `aria-current="page"`, "!you see your own")
-	page := ann.page(200, "GET", at+"/usage?days=7")
+	week := "?from=" + w.store.Now().Add(-7*24*time.Hour).UTC().Format(time.RFC3339Nano)
+	page := ann.page(200, "GET", at+"/usage"+week)
 	ann.shows(page, "Usage of vision", "you see your own", "ann@example.org", "View as table")
-	ann.page(422, "GET", at+"/usage?days=8")
-	ann.page(422, "GET", at+"/usage?days=x")
+	ann.page(422, "GET", at+"/usage?from=yesterday")
 	ann.page(404, "GET", path("projects", int64(999))+"/usage")
 
-	u := w.get(w.member, at+"/usage?days=7")
+	u := w.get(w.member, at+"/usage"+week)
 	if steps := u.body["steps"].([]any); len(steps) != 28 || u.body["quota"].(map[string]any)["gpu_cores"] == 0.0 {
 		t.Errorf("%s", u.raw)
 	}
@@ -26,7 +27,11 @@ func TestUsageByPageAndProgram(t *testing.T) {
 	if last["allocated"] == nil || last["quota"] == nil {
 		t.Errorf("what stands allocated now is not in the last step: %v", last)
 	}
-	w.want(422, w.member, "GET", at+"/usage?days=8", "")
+	for query, field := range map[string]string{"from=yesterday": "from", "until=2026-13-01": "until", "from=2026-02-01&until=2026-01-01": "from", "from=2020-01-01": "from"} {
+		if fields := w.problem(w.want(422, w.member, "GET", at+"/usage?"+query, "")); fields[field] == "" {
+			t.Errorf("%s: %s is not named: %v", query, field, fields)
+		}
+	}
 	if people := w.get(w.member, at+"/usage/people").body["items"].([]any); len(people) != 1 {
 		t.Errorf("a member sees %d people", len(people))
 	}
@@ -38,6 +43,25 @@ func TestUsageByPageAndProgram(t *testing.T) {
 	}
 }
 
+// The usage of all projects is for administrators and auditors, by page and over REST.
+func TestUsageOfAllProjects(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.admin, "/projects", `{"name":"idle","quota":{"gpu_cores":0}}`)
+	root := w.visitor("ada@example.org", true)
+	root.shows(root.page(200, "GET", "/usage?from=2026-01-01&until=2026-01-31"), "By project", "vision", "idle", `value="2026-01-31"`, path("projects", w.project)+"/usage?from=2026-01-01&amp;until=2026-01-31")
+	w.problem(w.want(403, w.manager, "GET", "/usage", ""))
+	u := w.get(w.admin, "/usage?from=2026-01-01&until=2026-01-31&limit=1")
+	first := u.body["items"].([]any)[0].(map[string]any)
+	if u.body["from"] != "2026-01-01T00:00:00Z" || u.body["until"] != "2026-02-01T00:00:00Z" || first["project"] != "vision" ||
+		first["quota_fraction"].(map[string]any)["gpu_cores"] != 0.0 || first["total_fraction"].(map[string]any)["gpu_cores"] != nil {
+		t.Errorf("%s", u.raw)
+	}
+	second := w.get(w.admin, "/usage?limit=1&cursor="+u.body["next_cursor"].(string))
+	if items := second.body["items"].([]any); len(items) != 1 || items[0].(map[string]any)["project"] != "idle" || second.body["next_cursor"] != nil {
+		t.Errorf("the second page: %s", second.raw)
+	}
+}
+
 // The console's projects: chosen, ordered, as a file, and wrong input.
 func TestProjectConsole(t *testing.T) {
 	w := newWorld(t)
@@ -45,13 +69,13 @@ func TestProjectConsole(t *testing.T) {
 		w.create(w.admin, "/projects", `{"name":"`+name+`","quota":{"gpu_cores":`+id(int64(100*len(name)))+`}}`)
 	}
 	root := w.visitor("ada@example.org", true)
-	page := root.page(200, "GET", "/projects?sort=quota&down=true")
-	root.shows(page, `aria-sort="descending"`, `name="search"`, "projects.csv?down=true&amp;sort=quota")
+	page := root.page(200, "GET", "/projects?sort=quota&order=desc")
+	root.shows(page, `aria-sort="descending"`, `name="q"`, "projects.csv?order=desc&amp;sort=quota")
 	if i, j := strings.Index(page, ">epsilon<"), strings.Index(page, ">eta<"); i < 0 || i > j {
 		t.Error("the larger quota does not come first")
 	}
-	root.shows(root.page(200, "GET", "/projects?search=ALPH"), ">alpha<", "!>beta<")
-	root.shows(root.page(200, "GET", "/projects?search=nothing"), "No matching projects.", "Clear filters")
+	root.shows(root.page(200, "GET", "/projects?q=ALPH"), ">alpha<", "!>beta<")
+	root.shows(root.page(200, "GET", "/projects?q=nothing"), "No matching projects.", "Clear filters")
 	root.page(422, "GET", "/projects?sort=password")
 	root.page(422, "GET", "/projects?state=x")
 	w.want(422, w.admin, "GET", "/projects?sort=password", "")

@@ -130,8 +130,8 @@ func deliveryOf(v models.DeliveryView) Delivery {
 // DeliveriesQuery chooses deliveries.
 type DeliveriesQuery struct {
 	Paging
-	WebhookID int64  `query:"webhook_id" minimum:"1"`
-	State     string `query:"state" enum:"pending,failed,delivered,given_up"`
+	WebhookID int64  `query:"webhook_id" minimum:"1" doc:"ID of the webhook"`
+	State     string `query:"state" enum:"pending,failed,delivered,given_up" doc:"state of the delivery"`
 	Mail      bool   `query:"mail" doc:"email deliveries only"`
 }
 

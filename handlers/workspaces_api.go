@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/storage/rules"
 	"weir/workspaces"
 )
 
@@ -14,6 +15,7 @@ func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", models.Say("List workspaces, newest first")}, a.listWorkspaces)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", models.Say("Get a workspace")}, a.getWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace", models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", models.Say("List the shared directories of a workspace")}, a.listDirectories)
 }
@@ -39,7 +41,29 @@ type Workspace struct {
 	RequestedAt   time.Time             `json:"requested_at"`
 	StartedAt     *time.Time            `json:"started_at,omitempty"`
 	EndedAt       *time.Time            `json:"ended_at,omitempty"`
-	ActiveAt      *time.Time            `json:"active_at,omitempty" doc:"time of the last activity"`
+	ActiveAt      *time.Time            `json:"active_at,omitempty" doc:"time of the last request through the portal, also of an open tab; see idleness"`
+	Idleness      *Idleness             `json:"idleness,omitempty" doc:"of a running workspace"`
+}
+
+// Idleness is how idle a running workspace is.
+type Idleness struct {
+	LimitMinutes int64      `json:"limit_minutes" doc:"minutes without work after which the workspace is stopped; 0: never"`
+	Known        bool       `json:"known" doc:"it is known whether the workspace works; otherwise it is not stopped"`
+	WorkedAt     *time.Time `json:"worked_at,omitempty" doc:"when the workspace last worked"`
+	Signal       string     `json:"signal,omitempty" enum:"code,terminal,processes,gpu,kept" doc:"code: a kernel executed; terminal: somebody typed; processes: they computed, read or wrote; gpu: a GPU computed; kept: see keep-workspace; absent: its start"`
+	Reminded     bool       `json:"reminded" doc:"the workspace is idle and its user was told that it will be stopped"`
+	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"when the workspace is stopped if nothing works in it until then"`
+}
+
+func idlenessOf(i *workspaces.Idleness) *Idleness {
+	if i == nil {
+		return nil
+	}
+	v := &Idleness{LimitMinutes: int64(time.Duration(i.Limit) / time.Minute), Known: i.Known, Signal: string(i.Signal), Reminded: i.Reminded, StopsAt: utc(i.StopsAt)}
+	if i.Known {
+		v.WorkedAt = utc(&i.WorkedAt)
+	}
+	return v
 }
 
 // WorkspaceShare is a workspace's share of a device.
@@ -89,11 +113,11 @@ type WorkspaceEvent struct {
 }
 
 // workspaceOf is a workspace with its shares.
-func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, position int, shares []WorkspaceShare) Workspace {
+func (a rest) workspaceOf(ctx context.Context, w workspaces.Summary, position int, shares []WorkspaceShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
 		Position: position, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
-		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt)}
+		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt), Idleness: idlenessOf(w.Idleness)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
 	}
@@ -125,18 +149,15 @@ func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
 // WorkspacesQuery narrows a list of workspaces.
 type WorkspacesQuery struct {
 	Paging
-	State     string `query:"state" enum:"live,ended,all" default:"live"`
+	State     string `query:"state" enum:"active,ended,all" default:"active" doc:"active: not yet ended; ended: stopped or failed"`
 	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
-	Mine      bool   `query:"owned" doc:"your workspaces only"`
+	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
 }
 
-func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
-	f := models.WorkspaceFilter{ProjectID: q.ProjectID}
-	if q.Mine {
-		f.UserID = user
-	}
+func (q WorkspacesQuery) filter() models.WorkspaceFilter {
+	f := models.WorkspaceFilter{ProjectID: q.ProjectID, UserID: q.UserID}
 	switch q.State {
-	case "live":
+	case "active":
 		f.States = models.ActiveStates
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
@@ -149,7 +170,7 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
 	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p models.Page) ([]workspaces.Summary, error) {
-		list, err := a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
+		list, err := a.Workspaces.List(ctx, actor, in.filter(), p)
 		if err != nil || shares != nil { // the second call only finds out whether there are more
 			return list, err
 		}
@@ -160,7 +181,7 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 		shares, view, err = a.sharesInUse(ctx, ids...)
 		return list, err
 	}, func(w workspaces.Summary) Workspace {
-		return a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID])
+		return a.workspaceOf(ctx, w, view.Position(w.ID), shares[w.ID])
 	})
 }
 
@@ -170,7 +191,7 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 		return nil, err
 	}
 	shares, view, err := a.sharesInUse(ctx, in.ID)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID]), Limits: convert(w.Limits, limitOf),
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.ID), shares[w.ID]), Limits: convert(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
@@ -187,6 +208,13 @@ func eventOf(e models.WorkspaceEvent) WorkspaceEvent {
 
 func (a rest) stopWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
 	if _, err := a.Workspaces.Stop(ctx, actorOf(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return a.getWorkspace(ctx, in)
+}
+
+func (a rest) keepWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
+	if _, err := a.Workspaces.Keep(ctx, actorOf(ctx), in.ID); err != nil {
 		return nil, err
 	}
 	return a.getWorkspace(ctx, in)
@@ -209,11 +237,20 @@ type Directory struct {
 	Writable bool   `json:"writable"`
 }
 
-func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Directory]], error) {
+// Directories are the shared directories as a workspace sees them.
+type Directories struct {
+	List[Directory]
+	Limitations []rules.Limitation `json:"limitations" doc:"paths at which the mounts cannot express the rules"`
+	Outdated    bool               `json:"outdated" doc:"the workspace was started with other directories; restart it to get these"`
+}
+
+func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[Directories], error) {
 	w, err := a.Workspaces.View(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	mounts := a.Directories.Mounts(w.DirectoryUser)
-	return &Response[List[Directory]]{List[Directory]{Items: convert(mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
+	plan, err := a.Directories.MountPlan(ctx, w.DirectoryUser)
+	return &Response[Directories]{Directories{
+		List[Directory]{Items: convert(plan.Mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })},
+		convert(plan.Limitations, unchanged), w.Outdated(plan.Mounts)}}, err
 }

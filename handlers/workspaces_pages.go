@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -19,6 +20,7 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 	p.GET("/workspaces/:id", a.page(a.workspacePage))
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
 	p.POST("/workspaces/:id/stop", a.submit(nil, a.stopWorkspacePage))
+	p.POST("/workspaces/:id/keep", a.submit(nil, a.keepWorkspacePage))
 }
 
 // workspaceRows lists workspaces for people.
@@ -42,7 +44,7 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
 			Progress: w.Progress, Position: view.Position(w.ID), Simulated: anySimulated(devices),
-			CanOpen: w.State == models.StateRunning && w.CanOpen, CanStop: w.CanStop,
+			CanOpen: w.State == models.StateRunning && w.CanOpen, CanStop: w.CanStop, Idleness: idlenessView(w.Idleness),
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
 	return rows, nil
@@ -57,7 +59,7 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
 	default:
-		state, f.States = "live", models.ActiveStates
+		state, f.States = "active", models.ActiveStates
 	}
 	rows, err := a.workspaceRows(ctx, f, pageAfter(c, pageSize))
 	if err != nil {
@@ -81,9 +83,11 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 		return nil, err
 	}
 	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.ID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
-		CanStop: w.CanStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
+		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.ID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
-	v.Directories = a.directoriesOf(w)
+	if v.Directories, v.Outdated, err = a.directoriesOf(ctx, w); err != nil {
+		return nil, err
+	}
 	if v.ScheduledStop, err = a.scheduledStopOf(ctx, w); err != nil {
 		return nil, err
 	}
@@ -120,6 +124,18 @@ func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (r
 	return redirect{path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name)}, err
 }
 
+func (a *App) keepWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	w, err := a.Workspaces.Keep(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{path("workspaces", w.ID), models.Say("Workspace %s keeps running.", w.Name)}, err
+}
+
+func idlenessView(i *workspaces.Idleness) *web.Idleness {
+	if i == nil {
+		return nil
+	}
+	return &web.Idleness{Limit: time.Duration(i.Limit), Known: i.Known, WorkedAt: i.WorkedAt, Signal: string(i.Signal), Reminded: i.Reminded, StopsAt: i.StopsAt}
+}
+
 // scheduledStopOf is when and why a workspace stops, with the extension that its owner can
 // request.
 func (a *App) scheduledStopOf(ctx context.Context, w workspaces.View) (*web.ScheduledStop, error) {
@@ -140,20 +156,21 @@ func (a *App) scheduledStopOf(ctx context.Context, w workspaces.View) (*web.Sche
 }
 
 // directoriesOf are the shared directories as a workspace that starts now sees
-// them.
-func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
+// them, and whether it has others.
+func (a *App) directoriesOf(ctx context.Context, w workspaces.View) (list []web.Directory, outdated bool, err error) {
 	inherited := map[string]bool{}
 	for _, id := range w.DirectoryUser.Inherits {
 		inherited[projects.DirectoryOf(w.ProjectID, id)] = true
 	}
-	for _, m := range a.Directories.Mounts(w.DirectoryUser) {
+	plan, err := a.Directories.MountPlan(ctx, w.DirectoryUser)
+	for _, m := range plan.Mounts {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
 		if inherited[m.Target] {
 			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")
 		}
 		list = append(list, d)
 	}
-	return list
+	return list, w.Outdated(plan.Mounts), err
 }
 
 // ServeWorkspaceError responds at a workspace's origin when a request is refused. The page

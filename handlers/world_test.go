@@ -22,11 +22,13 @@ import (
 	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/broker"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
+	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
 )
@@ -40,6 +42,7 @@ type world struct {
 	log                              *bytes.Buffer
 	admin, manager, member, stranger string // access tokens
 	project, role, place             int64
+	runner                           int64 // a role of service accounts, once made
 	environment, device              int64
 }
 
@@ -94,7 +97,8 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	access := must(policies.NewAccess())(t)
-	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
+	verdicts := must(storage.NewVerdicts(store))(t)
+	dirs := must(storage.New(t.TempDir(), 1000, 1000, verdicts))(t)
 	machines := providers.New(store, access, nil)
 	devices := pool.New(store, access, machines)
 	capacity := projects.NewCapacity(store, access, devices, projects.Defaults{PerGPU: pooltest.PerGPU})
@@ -104,12 +108,16 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
 	t.Cleanup(door.Close)
 	accounts := policies.NewAccounts(store, access)
+	fileService := files.New(files.Config{Store: store, Accounts: accounts, Verdicts: verdicts, Root: must(dirs.OpenRoot())(t), Logger: logger,
+		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
+	launches := workspaces.NewService(store, access, devices)
+	launches.Models = fileService
 	c := Config{Store: store, Accounts: accounts, Invitations: projects.NewInvitations(ledger, accounts),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,
-		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
+		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Broker: broker.New(store, access, devices, broker.DefaultRules), Providers: machines,
 		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
 		Catalogue:  workspaces.NewCatalogue(store, access),
-		Workspaces: workspaces.NewService(store, access, devices), Directories: dirs, Proxy: door,
+		Workspaces: launches, Directories: dirs, Storage: storage.NewService(store, access, verdicts), Files: fileService, Proxy: door,
 		Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)
 	return NewApp(c)

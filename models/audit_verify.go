@@ -23,7 +23,10 @@ func (b *BrokenAudit) Error() string {
 // earlier position that must still be part of the chain. Entries may be
 // appended meanwhile.
 func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead, error) {
-	q := s.Read(ctx)
+	return s.Read(ctx).verifyAudit(ctx, expected)
+}
+
+func (q *Queries) verifyAudit(ctx context.Context, expected AuditHead) (AuditHead, error) {
 	known, err := q.AuditHead()
 	if err != nil {
 		return AuditHead{}, err

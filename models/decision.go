@@ -23,6 +23,7 @@ type Grant struct {
 	Cores       int64
 	MemoryMiB   int64
 	Enforcement string
+	Reserved    *int64 // the grant of a reservation in which it is; nil: none
 }
 
 // Availability is the state of the pool at one moment, for decisions about new

@@ -23,9 +23,9 @@ type Environment struct {
 
 // Minimum is what an environment needs at least.
 type Minimum struct {
-	GPUs         int64 `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
-	Cores        int64 `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU"`
-	GPUMemoryMiB int64 `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB"`
-	CPUMilli     int64 `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
-	MemoryMiB    int64 `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
+	GPUs         int64 `json:"gpus,omitempty" yaml:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
+	Cores        int64 `json:"cores,omitempty" yaml:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU"`
+	GPUMemoryMiB int64 `json:"gpu_memory_mib,omitempty" yaml:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB"`
+	CPUMilli     int64 `json:"cpu_milli,omitempty" yaml:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
+	MemoryMiB    int64 `json:"memory_mib,omitempty" yaml:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
 }

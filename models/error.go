@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind classifies errors by what the caller can do about them. One place, in
@@ -16,6 +17,7 @@ const (
 	KindNotFound        Kind = "not_found"       // does not exist, or the actor may not see it
 	KindConflict        Kind = "conflict"        // the state or version has changed
 	KindNoCapacity      Kind = "no_capacity"     // a quota, limit or device has too little left
+	KindRateLimited     Kind = "rate_limited"    // too many attempts; see RetryAfter
 	KindUnavailable     Kind = "unavailable"     // a part is down; retrying may help
 	KindInternal        Kind = "internal"        // a bug or a failure; the user sees no detail
 )
@@ -33,6 +35,9 @@ type Error struct {
 	Message Text
 	Fields  []Field
 	Err     error
+
+	Scope      TokenScope    // what the access token lacks; empty otherwise
+	RetryAfter time.Duration // after which a retry can succeed; 0: unknown
 }
 
 func (e *Error) Error() string {
@@ -87,6 +92,12 @@ func NotFoundAs(err error, refusal *Error) error {
 		return refusal
 	}
 	return err
+}
+
+// RateLimited means that there were too many attempts; another one can be made after
+// wait.
+func RateLimited(wait time.Duration, format string, args ...any) *Error {
+	return &Error{Kind: KindRateLimited, Message: Say(format, args...), RetryAfter: wait}
 }
 
 // Forbidden means that the actor may not do this.

@@ -1,6 +1,9 @@
 package models
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -20,10 +23,16 @@ type Handover struct {
 // directories.
 type DirectoryUser struct {
 	ProjectID int64
-	MemberID  int64
-	Ended     bool    // the project's period of use is over
-	Left      bool    // the member's membership is over
-	Inherits  []int64 // former members whose directories were handed over to this one
+	MemberID  int64    // 0: not a member
+	RoleID    int64    // 0: none, of a former member
+	Ended     bool     // the project's period of use is over
+	Left      bool     // the member's membership is over
+	Exceeded  bool     // a storage limit was exceeded for longer than the period of grace
+	Inherits  []int64  // former members whose directories were handed over to this one
+	Curates   []string // public directories
+
+	// AwaitsTakeover: the files of the project still have the one owner of before.
+	AwaitsTakeover bool
 }
 
 // Mount is one shared directory as a workspace sees it.
@@ -31,6 +40,15 @@ type Mount struct {
 	Source   string // on the host or on the storage server
 	Target   string // in the workspace
 	ReadOnly bool
+}
+
+// MountsDigest identifies a set of mounts.
+func MountsDigest(mounts []Mount) string {
+	h := sha256.New()
+	for _, m := range mounts {
+		fmt.Fprintf(h, "%q %q %t\n", m.Source, m.Target, m.ReadOnly)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // FormerMember is a former member, with the present recipient of the directory.
@@ -120,21 +138,63 @@ func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err e
 	return list, err
 }
 
-// DirectoryUser returns the conditions of a member's write access now.
-func (q *Queries) DirectoryUser(projectID, memberID int64) (h DirectoryUser, err error) {
-	var member struct {
-		Member
-		EndsAt *time.Time
+// DirectoryUser returns the conditions of a member's access now.
+func (q *Queries) DirectoryUser(projectID, memberID int64) (DirectoryUser, error) {
+	list, err := q.DirectoryUsers(projectID, []int64{memberID})
+	if err == nil && len(list) == 0 {
+		err = NotFound("member")
 	}
-	err = q.db.Table("members").Select("members.*, projects.ends_at").
-		Joins("JOIN projects ON projects.id = members.project_id").
-		Where("members.project_id = ? AND members.id = ?", projectID, memberID).Take(&member).Error
 	if err != nil {
-		return h, found(err, "member")
+		return DirectoryUser{}, err
 	}
-	now := q.Now()
-	h = DirectoryUser{ProjectID: projectID, MemberID: memberID, Ended: member.EndsAt != nil && !now.Before(*member.EndsAt), Left: !member.Active(now)}
-	return h, q.db.Table("handovers").Joins("JOIN members ON members.id = handovers.member_id").
-		Where("handovers.to_member_id = ? AND NOT "+isActive("members"), memberID, now).
-		Order("handovers.member_id").Pluck("handovers.member_id", &h.Inherits).Error
+	return list[0], nil
+}
+
+// DirectoryUserOf is DirectoryUser for the active membership of a user; without one it
+// has no MemberID.
+func (q *Queries) DirectoryUserOf(projectID, userID int64) (DirectoryUser, error) {
+	m, err := q.Membership(projectID, userID)
+	if err = IgnoreNotFound(err); err != nil || m.ID == 0 || !m.Active(q.Now()) {
+		return DirectoryUser{ProjectID: projectID}, err
+	}
+	return q.DirectoryUser(projectID, m.ID)
+}
+
+// DirectoryUsers is DirectoryUser for several members, by id.
+func (q *Queries) DirectoryUsers(projectID int64, members []int64) ([]DirectoryUser, error) {
+	var rows []struct {
+		Member
+		EndsAt                       *time.Time
+		ReadOnlyAt, MemberReadOnlyAt *time.Time
+		AwaitsTakeover               bool
+	}
+	err := q.db.Table("members").Select("members.*, projects.ends_at, file_takeovers.project_id IS NOT NULL AS awaits_takeover, storage_use.read_only_at, member_storage_use.read_only_at AS member_read_only_at").
+		Joins("JOIN projects ON projects.id = members.project_id").
+		Joins("LEFT JOIN file_takeovers ON file_takeovers.project_id = members.project_id AND file_takeovers.begun_at IS NULL").
+		Joins("LEFT JOIN storage_use ON storage_use.project_id = members.project_id").
+		Joins("LEFT JOIN member_storage_use ON member_storage_use.member_id = members.id").
+		Where("members.project_id = ? AND members.id IN ?", projectID, members).Order("members.id").Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	now, at := q.Now(), map[int64]int{}
+	past := func(t *time.Time) bool { return t != nil && !now.Before(*t) }
+	list := make([]DirectoryUser, len(rows))
+	for i, m := range rows {
+		list[i] = DirectoryUser{ProjectID: projectID, MemberID: m.ID, RoleID: m.RoleID, Ended: past(m.EndsAt), Left: !m.Active(now),
+			Exceeded: past(m.ReadOnlyAt) || past(m.MemberReadOnlyAt), AwaitsTakeover: m.AwaitsTakeover}
+		at[m.ID] = i
+	}
+	var inherited []Handover
+	err = q.db.Joins("JOIN members ON members.id = handovers.member_id").
+		Where("handovers.to_member_id IN ? AND NOT "+isActive("members"), members, now).Order("handovers.member_id").Find(&inherited).Error
+	for _, h := range inherited {
+		if i, ok := at[h.ToMemberID]; ok {
+			list[i].Inherits = append(list[i].Inherits, h.MemberID)
+		}
+	}
+	if err != nil {
+		return list, err
+	}
+	return list, q.curated(projectID, members, list, at)
 }

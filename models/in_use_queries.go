@@ -30,6 +30,11 @@ func (q *Queries) InUseByProjects(ids []int64) (map[int64]Resources, error) {
 	return inUseBy(q.db.Where("project_id IN ?", ids), "project_id")
 }
 
+// InUseInProjects is InUseByProjects for all projects.
+func (q *Queries) InUseInProjects() (map[int64]Resources, error) {
+	return inUseBy(q.db, "project_id")
+}
+
 // InUseByProject returns the resources in use in a project.
 func (q *Queries) InUseByProject(projectID int64) (Resources, error) {
 	inUse, err := q.InUseByProjects([]int64{projectID})

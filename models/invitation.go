@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Invitation invites an email address to the platform or, with a project, to a role
 // in it. At most one invitation of an address is open for each project, and one for
@@ -19,6 +22,14 @@ type Invitation struct {
 	AcceptedAt   *time.Time
 	RevokedAt    *time.Time // also when a later invitation replaced it
 	Problem      Text       // why the last attempt to accept it was refused
+}
+
+// ListPath is the portal's page that lists the invitation.
+func (i Invitation) ListPath() string {
+	if i.ProjectID == nil {
+		return "/invitations"
+	}
+	return fmt.Sprintf("/projects/%d/invitations", *i.ProjectID)
 }
 
 // InvitationState is the state of an invitation, derived from its times.

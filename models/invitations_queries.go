@@ -114,10 +114,20 @@ func (q *Queries) CountInvitations(project *int64, inviter int64, since time.Tim
 	return c, q.db.Model(&Invitation{}).Where("inviter_id = ? AND created_at > ?", inviter, since).Count(&c.Recent).Error
 }
 
+// FirstInvitationSince is when an inviter made the first invitation since a time.
+func (q *Queries) FirstInvitationSince(inviter int64, since time.Time) (at time.Time, err error) {
+	var i Invitation
+	err = q.db.Where("inviter_id = ? AND created_at > ?", inviter, since).Order("created_at").Take(&i).Error
+	return i.CreatedAt, err
+}
+
 // CountInvitationsOf counts the invitations of an address since a time.
 func (q *Queries) CountInvitationsOf(email string, since time.Time) (n int64, err error) {
 	return n, q.db.Model(&Invitation{}).Where("email = ? AND created_at > ?", email, since).Count(&n).Error
 }
+
+// SendsMail reports whether a mail server is configured.
+func (q *Queries) SendsMail() bool { return q.mail }
 
 // QueueLetter queues a letter if a mail server is configured.
 func (q *Queries) QueueLetter(kind string, l Letter) error {

@@ -7,6 +7,21 @@ import (
 	"strings"
 )
 
+// MaxIdleMinutes is the maximum of the limits for idle workspaces, a year.
+const MaxIdleMinutes = 365 * 24 * 60
+
+// LaunchNumber is a numeric launch parameter: its name and where its value is.
+type LaunchNumber struct {
+	Name  string
+	Value **int64
+}
+
+// Numbers are the numeric launch parameters.
+func (l *LaunchParameters) Numbers() []LaunchNumber {
+	return []LaunchNumber{{"gpus", &l.GPUs}, {"cores", &l.Cores}, {"gpu_memory_mib", &l.GPUMemoryMiB}, {"cpu_milli", &l.CPUMilli},
+		{"memory_mib", &l.MemoryMiB}, {"shm_mib", &l.ShmMiB}, {"idle_minutes", &l.IdleMinutes}, {"gpu_idle_minutes", &l.GPUIdleMinutes}}
+}
+
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 
 // Check adds a problem for every invalid value; prefix is the name of the field
@@ -15,12 +30,14 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 	if prefix != "" {
 		prefix += "."
 	}
-	for _, n := range []struct {
-		name  string
-		value *int64
-	}{{"gpus", l.GPUs}, {"cores", l.Cores}, {"gpu_memory_mib", l.GPUMemoryMiB}, {"cpu_milli", l.CPUMilli}, {"memory_mib", l.MemoryMiB}, {"shm_mib", l.ShmMiB}} {
-		if n.value != nil {
-			CheckAmount(prefix+n.name, *n.value, p)
+	for _, n := range l.Numbers() {
+		value := *n.Value
+		if value == nil {
+			continue
+		}
+		CheckAmount(prefix+n.Name, *value, p)
+		if strings.HasSuffix(n.Name, "_minutes") && *value > MaxIdleMinutes {
+			p.Add(prefix+n.Name, "must be at most %d minutes, a year; 0 is never", MaxIdleMinutes)
 		}
 	}
 	if l.GPUs != nil && *l.GPUs > 1024 {

@@ -7,12 +7,14 @@ const (
 	NotificationWorkspaceScheduled = "workspace.scheduled"
 	NotificationWorkspaceStarted   = "workspace.started"
 	NotificationWorkspaceEnding    = "workspace.ending"
+	NotificationWorkspaceIdle      = "workspace.idle"
 	NotificationWorkspaceStopped   = "workspace.stopped"
 	NotificationWorkspaceFailed    = "workspace.failed"
 	NotificationProviderLost       = "provider.lost"
 	NotificationProviderReturned   = "provider.returned"
 	NotificationQuotaNearlyUsed    = "quota.nearly-used"
 	NotificationRequestAsked       = "request.asked"
+	NotificationInvitationRefused  = "invitation.refused"
 	NotificationHandoverGiven      = "handover.given"
 	NotificationHandoverEnded      = "handover.ended"
 	NotificationPeriodEnding       = "period.ending"
@@ -20,6 +22,9 @@ const (
 	NotificationDeadlineEnding     = "deadline.ending"
 	NotificationDeadlineEnded      = "deadline.ended"
 	NotificationDeadlineMembers    = "deadline.members"
+	NotificationReservationActive  = "reservation.active"
+	NotificationReservationExpired = "reservation.expired"
+	NotificationStorageExceeded    = "storage.exceeded"
 
 	// About sending itself; no webhook can subscribe to them.
 	NotificationTest    = "test"
@@ -31,11 +36,12 @@ func NotificationOfRequest(s RequestState) string { return "request." + string(s
 
 // NotificationKinds are the kinds that webhooks can subscribe to.
 var NotificationKinds = []string{
-	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding, NotificationWorkspaceStopped, NotificationWorkspaceFailed,
+	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding, NotificationWorkspaceIdle, NotificationWorkspaceStopped, NotificationWorkspaceFailed,
 	NotificationProviderLost, NotificationProviderReturned, NotificationQuotaNearlyUsed,
 	NotificationRequestAsked, NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
-	NotificationHandoverGiven, NotificationHandoverEnded,
+	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
+	NotificationReservationActive, NotificationReservationExpired, NotificationStorageExceeded,
 }
 
 // Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds

@@ -9,13 +9,13 @@ import (
 )
 
 func TestKindsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/operating.md")
+	page, err := os.ReadFile("../docs/reference/notifications.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, kind := range models.NotificationKinds {
 		if !strings.Contains(string(page), "`"+kind+"`") {
-			t.Errorf("docs/operating.md does not list %s", kind)
+			t.Errorf("docs/reference/notifications.md does not list %s", kind)
 		}
 	}
 }

@@ -24,7 +24,10 @@ func (q *Queries) Notify(to []int64, n Notification) error {
 		return err
 	}
 	n.CreatedAt = q.Now()
-	to = slices.Compact(slices.Sorted(slices.Values(to)))
+	to, err := q.people(to)
+	if err != nil {
+		return err
+	}
 	list := make([]Notification, len(to))
 	for i, user := range to {
 		list[i] = n
@@ -45,6 +48,19 @@ func (q *Queries) Notify(to []int64, n Notification) error {
 		return err
 	}
 	return q.Queue(append(mails, messages...))
+}
+
+// people returns those of the users who are no service accounts, once each.
+func (q *Queries) people(users []int64) (ids []int64, err error) {
+	users = slices.Compact(slices.Sorted(slices.Values(users)))
+	for part := range slices.Chunk(users, 500) {
+		var services []int64
+		if err := q.db.Model(&User{}).Where("id IN ? AND email LIKE ?", part, serviceAccountPrefix+"%").Pluck("id", &services).Error; err != nil {
+			return nil, err
+		}
+		ids = append(ids, slices.DeleteFunc(part, func(id int64) bool { return slices.Contains(services, id) })...)
+	}
+	return ids, nil
 }
 
 // mailsOf returns the e-mails of notifications, to users with e-mail enabled.

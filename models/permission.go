@@ -25,6 +25,7 @@ const (
 	WorkspaceLaunch                         // launch and open workspaces of one's own
 	WorkspaceStop                           // stop the workspaces of others
 	AuditRead                               // read the project's audit
+	StorageWrite                            // change the rules of the project's shared directories
 	permissionsEnd
 
 	// AllPermissions is the set of all permissions.
@@ -33,7 +34,7 @@ const (
 
 // permissionNames are in the order of the bits.
 var permissionNames = []string{"project:read", "project:describe", "role:write", "member:write", "request:decide",
-	"workspace:read", "workspace:launch", "workspace:stop", "audit:read"}
+	"workspace:read", "workspace:launch", "workspace:stop", "audit:read", "storage:write"}
 
 // Standard sets of permissions, and custom.
 const (
@@ -165,7 +166,7 @@ func (p *Permissions) Scan(value any) error {
 
 // PlatformPermissions tells what an account may do outside projects, for pages.
 type PlatformPermissions struct {
-	CreateProjects, ReadAccounts, EditAccounts, EditEnvironments, EditWebhooks, EditCapacity bool
-	ReadProviders, EditProviders, EditDevices                                                bool
-	Launch                                                                                   bool // in any project
+	CreateProjects, ReadAccounts, EditAccounts, EditEnvironments, EditWebhooks, EditCapacity, EditCurators bool
+	ReadProviders, EditProviders, EditDevices                                                              bool
+	Launch                                                                                                 bool // in any project
 }

@@ -197,10 +197,14 @@ func (q *Queries) Device(id int64) (d Device, err error) {
 	return d, found(q.db.Take(&d, id).Error, "device")
 }
 
-// NeverUsed reports whether a device never had a share.
+// NeverUsed reports whether a device never had a share or a reservation.
 func (q *Queries) NeverUsed(device int64) (bool, error) {
-	used, err := exists(q.db.Model(&Share{}).Where("device_id = ?", device))
-	return !used, err
+	for _, use := range []any{&Share{}, &ReservationGrant{}} {
+		if used, err := exists(q.db.Model(use).Where("device_id = ?", device)); err != nil || used {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // DeleteDevice deletes a device that never had a share, with its measurements.

@@ -15,7 +15,7 @@ type ProjectFilter struct {
 	Down   bool      // descending
 }
 
-// Phases of a project's period of use.
+// States of a project's period of use.
 const (
 	ProjectsActive  = "active"
 	ProjectsPlanned = "planned"
@@ -24,13 +24,13 @@ const (
 
 // ProjectSorts are the sort keys of projects: name, end of the period, and, in
 // GPU cores, quota, allocated, in use, and quota less allocated; members.
-var ProjectSorts = []string{"name", "ends", "quota", "allocated", "in_use", "remaining", "members"}
+var ProjectSorts = []string{"name", "ends_at", "quota", "allocated", "in_use", "remaining", "members"}
 
 // projectOrder is SQL for each of ProjectSorts.
 var projectOrder = map[string]string{
 	"":          "projects.id",
 	"name":      "LOWER(projects.name)",
-	"ends":      "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
+	"ends_at":   "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
 	"quota":     "projects.quota_gpu_cores",
 	"allocated": "COALESCE(h.allocated_gpu_cores, 0)",
 	"in_use":    "COALESCE(w.cores, 0)",

@@ -68,6 +68,9 @@ func (q *Queries) DeleteRole(scope Scope, projectID, id int64) error {
 	if err != nil {
 		return err
 	}
+	if err := q.deleteFileRulesOf(projectID, SubjectRole, id); err != nil {
+		return err
+	}
 	return q.deleted(scope.projects(q.db, "project_id").Where("project_id = ? AND id = ?", projectID, id).Delete(&Role{}), "role")
 }
 
@@ -241,6 +244,11 @@ func (q *Queries) ProjectsByID(ids []int64) (map[int64]Project, error) {
 // ProjectNames lists the ids and names of the projects in scope, by id.
 func (q *Queries) ProjectNames(scope Scope, page Page) (list []Project, err error) {
 	return list, page.oldest(scope.projects(q.db.Select("id, name"), "projects.id"), "id").Find(&list).Error
+}
+
+// StorageQuotas lists the ids and storage quotas of all projects, by id.
+func (q *Queries) StorageQuotas(page Page) (list []Project, err error) {
+	return list, page.oldest(q.db.Select("id, quota_storage_mib"), "id").Find(&list).Error
 }
 
 // ProjectByName finds a project in scope.

@@ -141,6 +141,8 @@ type Share struct {
 	Until       *time.Time `gorm:"column:until_at"`
 	EndsAt      *time.Time // the announced end, set by the provider's owner
 	EndReason   Text
+
+	GrantID *int64 // the grant of a reservation in which it is used; nil: none
 }
 
 // DecisionRecord is the record of a decision on a demand for shares.

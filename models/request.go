@@ -16,7 +16,7 @@ type QuotaRequest struct {
 	Requested      Requested    `json:"requested" gorm:"serializer:json"`
 	Reason         string       `json:"reason"`
 	State          RequestState `json:"state"`
-	Decided        *Requested   `json:"decided" gorm:"serializer:json"` // as approved
+	Decided        *Requested   `json:"decided,omitempty" gorm:"serializer:json"` // as approved
 	DeciderID      *int64       `json:"decider_id"`
 	DecisionReason string       `json:"decision_reason"`
 	Version        int64        `json:"version"`
@@ -216,6 +216,11 @@ type Usage struct {
 	Average      Resources `json:"average" doc:"average resources in use; excludes storage"`
 	GPUCoreHours int64     `json:"gpu_core_hours" doc:"GPU core hours; 100 equal one hour of a whole GPU"`
 	CPUHours     int64     `json:"cpu_hours" doc:"CPU core hours"`
+}
+
+// Plus adds usage of the same span.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{u.Average.Add(o.Average), u.GPUCoreHours + o.GPUCoreHours, u.CPUHours + o.CPUHours}
 }
 
 // add sets the usage of one table from its sums in units times seconds.

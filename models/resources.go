@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -135,12 +136,12 @@ func Quantity(name string, value int64) string {
 	switch {
 	case IsUnlimited(value):
 		return "∞"
-	case name == "gpu_cores":
-		return fmt.Sprintf("%d", value)
 	case name == "cpu_milli":
 		return trimFloat(float64(value) / 1000)
-	default:
+	case strings.HasSuffix(name, "_mib"):
 		return FormatMiB(value)
+	default:
+		return strconv.FormatInt(value, 10)
 	}
 }
 

@@ -85,9 +85,23 @@ func (q *Queries) recordRevocation() error {
 
 // InRevokingTx is InTx for transactions that may take rights away: when it
 // returns they are gone on every server, from open connections too. It does
-// not wait when nothing was revoked or there is no other server.
+// not wait when nothing was revoked or there is no other server. With
+// [WithIdempotencyKey], a request is carried out once.
 func (s *Store) InRevokingTx(ctx context.Context, fn func(*Queries) error) error {
-	number, err := s.inTx(ctx, fn)
+	key := idempotencyKeyOf(ctx)
+	number, err := s.inTx(ctx, func(q *Queries) error {
+		if err := q.claim(key); err != nil {
+			return err
+		}
+		err := fn(q)
+		if key != nil {
+			Failpoint("request.applied")
+		}
+		return err
+	})
+	if err == nil && key != nil {
+		key.Claimed = true
+	}
 	if err != nil || number == 0 {
 		return err
 	}

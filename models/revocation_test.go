@@ -14,7 +14,7 @@ func TestWhatRevokes(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		w := newWorld(t, s)
 		running(t, w)
-		token := models.AccessToken{UserID: w.user.ID, Name: "t", Hash: "h", ExpiresAt: s.Now().Add(time.Hour), CreatedAt: s.Now()}
+		token := models.AccessToken{UserID: w.user.ID, Name: "t", Hash: "h", Scopes: models.TokenScopes, ExpiresAt: s.Now().Add(time.Hour), CreatedAt: s.Now()}
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			if err := q.PutSession(models.Session{Token: "cookie", Data: []byte("x"), ExpiresAt: s.Now().Add(time.Hour)}); err != nil {
 				return err

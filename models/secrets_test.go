@@ -34,7 +34,7 @@ func TestSecretsEndOnTime(t *testing.T) {
 			return errors.Join(q.PutVisit(ofOther),
 				q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: end}),
 				q.PutSession(models.Session{Token: "long session", Data: []byte{1}, ExpiresAt: later}),
-				q.CreateAccessToken(&models.AccessToken{UserID: w.user.ID, Name: "ci", Hash: "token", ExpiresAt: end, CreatedAt: q.Now()}),
+				q.CreateAccessToken(&models.AccessToken{UserID: w.user.ID, Name: "ci", Hash: "token", Scopes: models.TokenScopes, ExpiresAt: end, CreatedAt: q.Now()}),
 				q.PutOneTimeToken(models.OneTimeToken{Hash: "link", Purpose: "open", ExpiresAt: end}),
 				q.PutVisit(of("visit", "long session", end)),
 				q.PutVisit(of("of a session", "session", later)),

@@ -193,9 +193,14 @@ func (q *Queries) used(project int64, by string, since, now time.Time, restrict 
 	return used, nil
 }
 
+// UsedByProjects is the usage of all projects from since until now, by project.
+func (q *Queries) UsedByProjects(since, now time.Time) (map[int64]Usage, error) {
+	return q.used(0, "rows_in_use.project_id", since, now, func(db *gorm.DB) *gorm.DB { return db })
+}
+
 // usageRows adds up two columns, each times the seconds of its row that lie in a
 // time span. Rows without an end and rows that ended within the span are read
-// separately, so that an index excludes those that ended before.
+// separately, so that an index excludes those that ended before. project is 0 for all.
 func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now time.Time) *gorm.DB {
 	seconds := "MAX(0, (MIN(COALESCE(julianday(ended), julianday(?)), julianday(?)) - MAX(julianday(began), julianday(?))) * 86400)"
 	if q.postgres {
@@ -204,15 +209,23 @@ func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now 
 	sum := func(column string) string {
 		return "CAST(COALESCE(SUM(ROUND(CAST(" + column + " * " + seconds + " AS NUMERIC))), 0) AS BIGINT)"
 	}
-	rows := "SELECT user_id, " + in.first + " AS a, " + in.second + " AS b, " + in.from + " AS began, " + in.until + " AS ended FROM " + in.table +
-		" WHERE project_id = ? AND " + in.until
-	return q.db.Table("(?) AS rows_in_use", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
+	rows, of := "SELECT user_id, project_id, "+in.first+" AS a, "+in.second+" AS b, "+in.from+" AS began, "+in.until+" AS ended FROM "+in.table+" WHERE ", []any(nil)
+	if project != 0 {
+		rows, of = rows+"project_id = ? AND ", []any{project}
+	}
+	rows += in.until
+	return q.db.Table("(?) AS rows_in_use", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", slices.Concat(of, of, []any{since})...)).
 		Select(by+" AS key, "+sum("a")+" AS first, "+sum("b")+" AS second", now, now, since, now, now, since).
 		Where("began < ?", now).Group("key")
 }
 
-// UsesSimulated reports whether a project has used simulated GPUs since a time.
+// UsesSimulated reports whether a project, or any if it is 0, has used simulated GPUs
+// since a time.
 func (q *Queries) UsesSimulated(project int64, since time.Time) (bool, error) {
-	return exists(q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
-		Where("shares.project_id = ? AND (shares.until_at IS NULL OR shares.until_at > ?)", project, since))
+	db := q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
+		Where("(shares.until_at IS NULL OR shares.until_at > ?)", since)
+	if project != 0 {
+		db = db.Where("shares.project_id = ?", project)
+	}
+	return exists(db)
 }

@@ -1,11 +1,16 @@
 package models
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
-// User is an account.
+// User is an account: of a person, or a service account, with which programs act in one
+// project.
 type User struct {
 	ID                int64
-	Email             string
+	Email             string // of a service account its identifier
 	Name              string
 	PasswordHash      string
 	Admin             bool // platform administrator
@@ -17,6 +22,22 @@ type User struct {
 	CreatedAt         time.Time
 }
 
+// serviceAccountPrefix begins the identifiers of service accounts. No email address does:
+// they contain no @, so no input for an address names one, and none can sign in, be
+// invited or get mail.
+const serviceAccountPrefix = "serviceaccount:"
+
+// ServiceAccountID is the identifier of a service account of a project.
+func ServiceAccountID(project int64, name string) string {
+	return fmt.Sprintf("%s%d:%s", serviceAccountPrefix, project, name)
+}
+
+// IsServiceAccount reports whether the email of an account is such an identifier.
+func IsServiceAccount(email string) bool { return strings.HasPrefix(email, serviceAccountPrefix) }
+
+// IsService reports whether the account is a service account.
+func (u User) IsService() bool { return IsServiceAccount(u.Email) }
+
 // AccessToken lets a program act as its user until it expires. Only the hash of
 // the secret is stored.
 type AccessToken struct {
@@ -24,6 +45,7 @@ type AccessToken struct {
 	UserID     int64
 	Name       string
 	Hash       string
+	Scopes     []TokenScope `gorm:"serializer:json"`
 	ExpiresAt  time.Time
 	LastUsedAt *time.Time
 	CreatedAt  time.Time

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -42,6 +43,25 @@ func (q *Queries) UserByEmail(email string) (u User, err error) {
 		return u, NotFound("account")
 	}
 	return u, found(q.db.Where("email = ?", email).Take(&u).Error, "account")
+}
+
+// PersonByEmail finds the enabled account of a person who is named in an input's field
+// email.
+func (q *Queries) PersonByEmail(email string) (u User, err error) {
+	if email = strings.ToLower(strings.TrimSpace(email)); email == "" {
+		return u, Invalid("email", "must not be empty")
+	}
+	u, err = q.UserByEmail(email)
+	if err == nil && u.IsService() {
+		err = NotFound("account") // it belongs to its project
+	}
+	if err != nil {
+		return u, NotFoundAs(err, Invalid("email", "no account has this email address; invite the person first"))
+	}
+	if u.Disabled {
+		return u, Invalid("email", "belongs to a disabled account")
+	}
+	return u, nil
 }
 
 // CountUsers counts all accounts.
@@ -231,8 +251,8 @@ func (q *Queries) AdmitOwner(userID, workspaceID int64, now time.Time) (a Admiss
 	return a, found(q.admission(workspaceID, now, "").Where("w.user_id = ?", userID).Take(&a).Error, "workspace")
 }
 
-// DeleteExpired removes expired sessions, visits and single-use tokens, and
-// returns their number.
+// DeleteExpired removes expired sessions, visits, single-use tokens and idempotency
+// keys, and returns the number of the first three.
 func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	var n int64
 	for _, table := range []any{&Session{}, &Visit{}, &OneTimeToken{}} {
@@ -245,6 +265,9 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 			return n, res.Error
 		}
 		n += res.RowsAffected
+	}
+	if err := q.db.Where("created_at <= ?", now.Add(-IdempotencyKeyLifetime)).Delete(&IdempotencyKey{}).Error; err != nil {
+		return n, err
 	}
 	return n, q.db.Where("at <= ?", now.Add(-keepRevocations)).Delete(&Revocation{}).Error
 }

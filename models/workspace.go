@@ -70,11 +70,15 @@ type Workspace struct {
 	Endpoint      Endpoint `gorm:"serializer:json"`
 	Limits        []Limit  `gorm:"serializer:json;not null"`
 	Secret        string   // the notebook's own token; never shown
+	Mounts        string   // digest of the mounts of the last start; empty: unknown
 	Version       int64
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
 	ActiveAt      *time.Time // last use through the proxy
+	WorkedAt      *time.Time // when it last worked; nil: not known
+	WorkSignal    string     // what showed that; see idleness.Signal
+	RemindedAt    *time.Time // when its user was told that it will be stopped as idle; nil: not since it worked
 }
 
 // Demand is the resources that a workspace needs. GPU amounts are per GPU.

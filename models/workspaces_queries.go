@@ -29,7 +29,7 @@ func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) er
 	expected := w.Version
 	w.Version++
 	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
-		Select("*").Omit("id", "active_at").Updates(w)
+		Select("*").Omit("id", "active_at", "worked_at", "work_signal", "reminded_at").Updates(w)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -69,6 +69,12 @@ func (q *Queries) touchWorkspace(w *Workspace) {
 // Workspace finds a workspace of a project in scope.
 func (q *Queries) Workspace(scope Scope, id int64) (w Workspace, err error) {
 	return w, found(scope.projects(q.db, "project_id").Take(&w, id).Error, "workspace")
+}
+
+// LockWorkspace finds a workspace and locks it against changes until the transaction
+// ends.
+func (q *Queries) LockWorkspace(scope Scope, id int64) (w Workspace, err error) {
+	return w, found(scope.projects(q.locking("NO KEY UPDATE"), "project_id").Take(&w, id).Error, "workspace")
 }
 
 // WorkspaceFilter selects workspaces; a zero field matches all.
@@ -129,6 +135,34 @@ func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
 }
 
+// SaveIdleness stores when w last worked and when its user was reminded. Pages are told if
+// the reminder changes.
+func (q *Queries) SaveIdleness(w Workspace, reminder bool) error {
+	if reminder {
+		q.touchWorkspace(&w)
+	}
+	return q.db.Model(&Workspace{}).Where("id = ?", w.ID).
+		UpdateColumns(map[string]any{"worked_at": w.WorkedAt, "work_signal": w.WorkSignal, "reminded_at": w.RemindedAt}).Error
+}
+
+// GPUUtilisation returns the utilisation of the GPUs of workspaces in percent, by
+// workspace: as measured after a time, on real devices that no other workspace shares.
+// Workspaces without such a device are absent.
+func (q *Queries) GPUUtilisation(after time.Time) (map[int64]int64, error) {
+	var rows []struct{ WorkspaceID, Utilisation int64 }
+	err := q.db.Table("shares").Select("shares.workspace_id, MAX(device_states.utilisation) AS utilisation").
+		Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated = ?", false).
+		Joins("JOIN device_states ON device_states.device_id = shares.device_id AND device_states.at > ?", after).
+		Where("shares.until_at IS NULL").
+		Where("NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id AND others.until_at IS NULL AND others.workspace_id <> shares.workspace_id)").
+		Group("shares.workspace_id").Scan(&rows).Error
+	used := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		used[r.WorkspaceID] = r.Utilisation
+	}
+	return used, err
+}
+
 // Eviction is an active workspace whose owner has no right to it any more, with the
 // possible reasons.
 type Eviction struct {
@@ -159,15 +193,21 @@ func (q *Queries) Eviction(workspaceID int64) (e Eviction, err error) {
 }
 
 func (q *Queries) evictions() *gorm.DB {
-	now := q.Now()
-	return q.db.Table("workspaces").
+	return q.withoutRight("workspaces").
 		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
 			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_forbids`).
-		Joins("JOIN members ON members.id = workspaces.member_id").
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Joins("JOIN users ON users.id = workspaces.user_id").
+		Where("workspaces.state IN ?", []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning})
+}
+
+// withoutRight selects the workspaces or reservations of disabled accounts, of former
+// members, of roles that permit no workspaces and of projects outside their period of use.
+func (q *Queries) withoutRight(table string) *gorm.DB {
+	now := q.Now()
+	return q.db.Table(table).
+		Joins("JOIN members ON members.id = "+table+".member_id").
+		Joins("JOIN projects ON projects.id = "+table+".project_id").
+		Joins("JOIN users ON users.id = "+table+".user_id").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where("workspaces.state IN ?", []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning}).
 		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
 }
 

@@ -25,7 +25,7 @@ const Platform int64 = 0
 // domain. There are two kinds of rules:
 //
 // Rules that are the same in every project have a fixed subject: administrator,
-// auditor, user, owner, launcher. They are in access.csv.
+// auditor, user, owner, launcher, service. They are in access.csv.
 //
 // Rules of a project have a role as their subject. They are projected from our
 // tables, never from text that a user typed. Each project has a
@@ -50,9 +50,10 @@ const (
 	isUser
 	isOwner    // of the object; in a project only as a member
 	isLauncher // an owner who may launch workspaces in the project
+	isService  // a service account, which is not a user
 )
 
-var subjectNames = []string{"administrator", "auditor", "user", "owner", "launcher"}
+var subjectNames = []string{"administrator", "auditor", "user", "owner", "launcher", "service"}
 
 type fixedQuery struct {
 	subjects subjects
@@ -89,7 +90,10 @@ func subjectsOf(actor *Actor, owner, project int64) (s subjects) {
 	if actor.User.Auditor {
 		s |= isAuditor
 	}
-	if actor.SignedIn() {
+	switch {
+	case actor.User.IsService():
+		s |= isService
+	case actor.SignedIn():
 		s |= isUser
 	}
 	if owner == 0 || owner != actor.User.ID {
@@ -116,6 +120,11 @@ func (a *Access) MayOwned(actor Actor, owner, project int64, right Right) bool {
 }
 
 func (a *Access) may(actor *Actor, owner, project int64, right Right) bool {
+	return actor.hasScope(right) && a.rulesAllow(actor, owner, project, right)
+}
+
+// rulesAllow is may without the limits of the actor's access token.
+func (a *Access) rulesAllow(actor *Actor, owner, project int64, right Right) bool {
 	if a.subjectsMay(fixedQuery{subjectsOf(actor, owner, project), right}) {
 		return true
 	}
@@ -159,11 +168,16 @@ func fixedRule(e *casbin.Enforcer, wanted fixedQuery) (rule []string, ok bool, e
 // Check returns an error unless the actor has a right in the project. For actors
 // who may not see the project it does not exist.
 func (a *Access) Check(actor Actor, project int64, right Right) error {
+	return a.CheckOwned(actor, 0, project, right)
+}
+
+// CheckOwned is Check for an object that belongs to the user with id owner.
+func (a *Access) CheckOwned(actor Actor, owner, project int64, right Right) error {
 	switch {
 	case !actor.SignedIn():
 		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
-	case a.May(actor, project, right):
-		return nil
+	case a.rulesAllow(&actor, owner, project, right):
+		return actor.CheckScope(right)
 	case project != Platform && !a.May(actor, project, ProjectRead):
 		return models.NotFound("project")
 	default:

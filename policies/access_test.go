@@ -42,6 +42,7 @@ var permitted = map[policies.Right]string{
 	"workspace:launch":  "owner manager member",
 	"workspace:stop":    "owner manager",
 	"audit:read":        "owner manager",
+	"storage:write":     "owner manager",
 	"audit:write":       "",
 	"workspace:open":    "",
 	"pool:read":         "owner manager member viewer none",

@@ -15,8 +15,9 @@ type Accounts struct {
 	store  *models.Store
 	access *Access
 	authentication
-	failures failures // to sign in
-	resets   failures // requests for a link to set a password
+	failures    failures // to sign in
+	resets      failures // requests for a link to set a password
+	dailyResets failures
 
 	// Provider are the rules of sign-in with an identity provider; nil without one. Set
 	// it and the lifetime before use.
@@ -27,7 +28,8 @@ type Accounts struct {
 
 // NewAccounts returns the accounts in store.
 func NewAccounts(store *models.Store, access *Access) *Accounts {
-	return &Accounts{store: store, access: access, authentication: newAuthentication(store), hashing: make(chan struct{}, 4)}
+	return &Accounts{store: store, access: access, authentication: newAuthentication(store), hashing: make(chan struct{}, 4),
+		resets: failures{full: true}, dailyResets: failures{window: 24 * time.Hour, full: true}}
 }
 
 // NewUser is the input for creating an account.
@@ -77,7 +79,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	if len(p) > 0 {
 		return models.User{}, wrongPassword()
 	}
-	now := a.store.Now()
+	now, client := a.store.Now(), network(client)
 	if wait := a.failures.try(email, client, now); wait > 0 {
 		return models.User{}, tooManyAttempts(wait)
 	}

@@ -191,7 +191,7 @@ func TestFailuresLockAnEmailForAWhile(t *testing.T) {
 		want(t, err, models.KindUnauthenticated)
 	}
 	_, err := d.SignIn(d.ctx, "192.0.2.1", "Ada@example.org", password)
-	want(t, err, models.KindForbidden)
+	want(t, err, models.KindRateLimited)
 	if _, err := d.SignIn(d.ctx, "192.0.2.2", "ada@example.org", password); err != nil {
 		t.Errorf("a stranger's failures lock Ada out: %v", err)
 	}
@@ -200,7 +200,7 @@ func TestFailuresLockAnEmailForAWhile(t *testing.T) {
 	}
 	d.clock.Advance(15*time.Minute - time.Second)
 	_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
-	want(t, err, models.KindForbidden)
+	want(t, err, models.KindRateLimited)
 	d.clock.Advance(time.Second)
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password); err != nil {
 		t.Errorf("after the wait: %v", err)
@@ -223,7 +223,7 @@ func TestManyClientsLockAnEmailTogether(t *testing.T) {
 		want(t, err, models.KindUnauthenticated)
 	}
 	_, err := d.SignIn(d.ctx, "198.51.100.1", "ada@example.org", password)
-	want(t, err, models.KindForbidden)
+	want(t, err, models.KindRateLimited)
 }
 
 // A change that began before its right was revoked must not be committed after it.

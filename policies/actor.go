@@ -13,11 +13,13 @@ import (
 // no rights.
 type Actor struct {
 	User    models.User
-	System  string          // name of a background task; empty for users
-	Grants  map[int64]Grant // by project
-	Session string          // hash of the portal session or access token
-	Via     string          // how the actor was authenticated, for the audit: ViaSession, "token NAME"; empty: as in Origin
-	At      time.Time       // when the grants were read
+	System  string              // name of a background task; empty for users
+	Grants  map[int64]Grant     // by project
+	Session string              // hash of the portal session or access token
+	Scopes  []models.TokenScope // of the access token; nil: without a token, not limited
+	Expires time.Time           // of the access token; zero: without a token
+	Via     string              // how the actor was authenticated, for the audit: ViaSession, "token NAME"; empty: as in Origin
+	At      time.Time           // when the grants were read
 }
 
 // Grant is an actor's role in a project with its permissions.
@@ -55,13 +57,35 @@ func (a Actor) MemberOf(project int64) bool {
 // CanLaunchIn reports whether the actor's role in the project permits to launch
 // workspaces.
 func (a Actor) CanLaunchIn(project int64) bool {
-	return a.Grants[project].Permissions.Contains(models.WorkspaceLaunch)
+	return a.hasScope(WorkspaceLaunch) && a.Grants[project].Permissions.Contains(models.WorkspaceLaunch)
+}
+
+// hasScope reports whether the actor's access token, if there is one, can be used for a
+// right.
+func (a Actor) hasScope(right Right) bool {
+	return a.Scopes == nil || models.Covers(a.Scopes, right.Scope())
+}
+
+// CheckScope returns an error unless the actor's access token, if there is one, can be
+// used for a right. Checks of the right include it.
+func (a Actor) CheckScope(right Right) error {
+	if a.hasScope(right) {
+		return nil
+	}
+	return models.InsufficientScope(right.Scope())
+}
+
+// authenticatedAs is an actor whose rights were read again, with the credential of
+// another one.
+func (a Actor) authenticatedAs(b Actor) Actor {
+	a.Session, a.Scopes, a.Expires, a.Via = b.Session, b.Scopes, b.Expires, b.Via
+	return a
 }
 
 // CanLaunchAnywhere reports whether that is so in any project.
 func (a Actor) CanLaunchAnywhere() bool {
-	for _, g := range a.Grants {
-		if g.Permissions.Contains(models.WorkspaceLaunch) {
+	for project := range a.Grants {
+		if a.CanLaunchIn(project) {
 			return true
 		}
 	}

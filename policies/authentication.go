@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -9,18 +10,18 @@ import (
 
 // authentication caches who is authenticated by what, and their grants.
 type authentication struct {
-	actors     *models.Cache[int64, Actor]               // by user
-	sessions   *models.Cache[string, models.Session]     // by hash
-	tokens     *models.Cache[string, models.AccessToken] // by hash
-	workspaces *models.Cache[int64, ownedWorkspace]      // by id
+	actors   *models.Cache[int64, Actor]               // by user
+	sessions *models.Cache[string, models.Session]     // by hash
+	tokens   *models.Cache[string, models.AccessToken] // by hash
+	owners   *models.Cache[string, owner]              // by topic
 }
 
-// ownedWorkspace is whose a workspace is. That never changes.
-type ownedWorkspace struct{ user, project int64 }
+// owner is whose a workspace or reservation is. That never changes.
+type owner struct{ user, project int64 }
 
 func newAuthentication(s *models.Store) authentication {
 	return authentication{models.NewCache[int64, Actor](s, models.MaxCached), models.NewCache[string, models.Session](s, models.MaxCached),
-		models.NewCache[string, models.AccessToken](s, models.MaxCached), models.NewCache[int64, ownedWorkspace](s, models.MaxCached)}
+		models.NewCache[string, models.AccessToken](s, models.MaxCached), models.NewCache[string, owner](s, models.MaxCached)}
 }
 
 // Load reads an account and its grants. Unknown and disabled accounts are
@@ -62,6 +63,7 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		if t, err = a.store.Read(ctx).AccessTokenByHash(hash, now); err != nil {
 			return t, v, err
 		}
+		t.Scopes = append([]models.TokenScope{}, t.Scopes...) // never nil, which is no limit
 		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
 			t.LastUsedAt = &now
 			err = a.store.InTx(ctx, func(q *models.Queries) error { return q.TouchAccessToken(t.ID, now) })
@@ -82,7 +84,9 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 	case actor.Via == ViaSession:
 		_, err = a.Session(ctx, actor.Session)
 	default:
-		_, err = a.token(ctx, actor.Session)
+		var t models.AccessToken
+		t, err = a.token(ctx, actor.Session)
+		actor.Scopes, actor.Expires = t.Scopes, t.ExpiresAt
 	}
 	if err != nil {
 		return Actor{}, unauthenticated(err)
@@ -91,13 +95,17 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 	if err == nil && now.User.SessionGeneration != actor.User.SessionGeneration {
 		return Actor{}, unauthenticated(nil)
 	}
-	now.Session, now.Via = actor.Session, actor.Via
-	return now, err
+	return now.authenticatedAs(actor), err
 }
 
-func (a *Accounts) ownedWorkspace(ctx context.Context, id int64) (ownedWorkspace, error) {
-	return a.workspaces.Get(ctx, id, func(ctx context.Context) (ownedWorkspace, models.Validity, error) {
+// ownerOf finds the owner of what a topic is about: "workspace:ID" or "reservation:ID".
+func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, error) {
+	return a.owners.Get(ctx, topic, func(ctx context.Context) (owner, models.Validity, error) {
+		if strings.HasPrefix(topic, "reservation:") {
+			r, err := a.store.Read(ctx).Reservation(models.AllProjects, id)
+			return owner{r.UserID, r.ProjectID}, models.Validity{}, err
+		}
 		w, err := a.store.Read(ctx).Workspace(models.AllProjects, id)
-		return ownedWorkspace{w.UserID, w.ProjectID}, models.Validity{}, err
+		return owner{w.UserID, w.ProjectID}, models.Validity{}, err
 	})
 }

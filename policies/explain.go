@@ -29,10 +29,10 @@ func Rights(project bool) []string {
 
 // AccessQuery selects a user, a project and a right to explain.
 type AccessQuery struct {
-	UserID    int64  `query:"user" minimum:"1" doc:"user ID; absent for the user with the given email, or yourself"`
-	Email     string `query:"email" maxLength:"254" doc:"email address; alternative to user"`
-	ProjectID int64  `query:"project" minimum:"1" doc:"project ID; absent for the project with the given name, or the platform"`
-	Project   string `query:"project_name" maxLength:"100" doc:"exact project name; alternative to project"`
+	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID; absent for the user with the given email, or yourself"`
+	Email     string `query:"email" maxLength:"254" doc:"email address; alternative to user_id"`
+	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID; absent for the project with the given name, or the platform"`
+	Project   string `query:"project_name" maxLength:"100" doc:"exact project name; alternative to project_id"`
 	Object    string `query:"object" maxLength:"40" doc:"resource type, such as role"`
 	Act       string `query:"act" maxLength:"40" doc:"action, such as write"`
 }

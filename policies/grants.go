@@ -57,6 +57,6 @@ func (a *Access) PermissionsIn(actor Actor, project int64) models.Permissions {
 func (a *Accounts) PlatformPermissions(actor Actor) models.PlatformPermissions {
 	may := func(right Right) bool { return a.access.May(actor, Platform, right) }
 	return models.PlatformPermissions{CreateProjects: may(ProjectWrite), ReadAccounts: may(UserRead), EditAccounts: may(UserWrite),
-		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite), EditCapacity: may(CapacityWrite),
+		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite), EditCapacity: may(CapacityWrite), EditCurators: may(CuratorWrite),
 		ReadProviders: may(ProviderRead), EditProviders: may(ProviderWrite), EditDevices: may(DeviceWrite), Launch: actor.CanLaunchAnywhere()}
 }

@@ -238,6 +238,9 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 
 // requirePassword refuses accounts that sign in with an identity provider only.
 func requirePassword(q *models.Queries, u models.User) error {
+	if u.IsService() {
+		return models.Conflict("A service account has no password and does not sign in.")
+	}
 	if u.PasswordHash != "" {
 		return nil
 	}

@@ -30,6 +30,14 @@ type Link struct {
 // Path is the link's path in the portal.
 func (l Link) Path() string { return linkPaths[l.Purpose] + "?token=" + l.Secret }
 
+// URL is the link's address, empty for the zero Link.
+func (l Link) URL(portal string) string {
+	if l.Secret == "" {
+		return ""
+	}
+	return portal + l.Path()
+}
+
 // newLink stores a one-time link.
 func newLink(q *models.Queries, purpose LinkPurpose, t models.OneTimeToken) (Link, error) {
 	l := Link{purpose, NewSecret(), t.ExpiresAt}

@@ -78,6 +78,12 @@ func (r *ProviderRules) Owns(email string) bool {
 	return r != nil && r.Link && slices.Contains(r.Domains, domain)
 }
 
+// Creates reports whether an account for an address is created by signing in.
+func (r *ProviderRules) Creates(email string) bool {
+	_, domain, _ := strings.Cut(email, "@")
+	return r != nil && slices.Contains(r.Domains, domain)
+}
+
 // admin reports whether one of the groups grants platform administration.
 func (r ProviderRules) admin(groups []string) bool {
 	return slices.ContainsFunc(r.Groups, func(g GroupRule) bool { return g.Admin && slices.Contains(groups, g.Group) })

@@ -11,10 +11,11 @@ import (
 // DefaultPasswordLinkLifetime is how long a link for a new password is valid.
 const DefaultPasswordLinkLifetime = time.Hour
 
-// Attempts to get a password link by email, in failureWindow.
+// Attempts to get a password link by email, in failureWindow and in a day.
 const (
 	resetsPerAddress = 3
 	resetsPerClient  = 20
+	resetsPerDay     = 6 // for an address
 )
 
 // viaPasswordLink is how its actor was authenticated, in the audit.
@@ -70,7 +71,11 @@ func (a *Accounts) ForgotPassword(ctx context.Context, email string) error {
 		return err
 	}
 	client, _ := ctx.Value(originKey{}).(Origin)
-	wait := a.resets.take(a.store.Now(), bound{[2]string{email, everyClient}, resetsPerAddress}, bound{[2]string{everyAddress, client.Address}, resetsPerClient})
+	now, address := a.store.Now(), [2]string{email, everyClient}
+	wait := a.resets.take(now, bound{address, resetsPerAddress}, bound{[2]string{everyAddress, network(client.Address)}, resetsPerClient})
+	if wait == 0 {
+		wait = a.dailyResets.take(now, bound{address, resetsPerDay})
+	}
 	if wait > 0 {
 		return tooManyAttempts(wait)
 	}

@@ -113,16 +113,51 @@ func TestForgotPasswordRevealsNothing(t *testing.T) {
 		for _, email := range []string{"root@example.org", "nobody@example.org"} {
 			statements(email)
 			statements(email)
-			want(t, d.ForgotPassword(second, email), models.KindForbidden)
+			want(t, d.ForgotPassword(second, email), models.KindRateLimited)
 		}
 		for i := range 14 {
 			statements(fmt.Sprintf("other%d@example.org", i))
 		}
-		want(t, d.ForgotPassword(first, "one-more@example.org"), models.KindForbidden)
+		want(t, d.ForgotPassword(first, "one-more@example.org"), models.KindRateLimited)
 		if err := d.ForgotPassword(second, "one-more@example.org"); err != nil {
 			t.Error(err)
 		}
+		for range 3 {
+			d.clock.Advance(15 * time.Minute)
+			statements("root@example.org")
+		}
 		d.clock.Advance(15 * time.Minute)
+		want(t, d.ForgotPassword(second, "root@example.org"), models.KindRateLimited) // the day's
+		d.clock.Advance(24 * time.Hour)
 		statements("root@example.org")
+	})
+}
+
+// The addresses of a network of IPv6 are one client, and many requests do not lift the
+// limits of others.
+func TestForgotPasswordFromManyAddresses(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		d.store.Mail = true
+		ask := func(client int, email string) error {
+			return d.ForgotPassword(policies.WithOrigin(d.ctx, policies.Origin{Address: fmt.Sprintf("2001:db8::%x", client)}), email)
+		}
+		for i := range 20 {
+			if err := ask(i, fmt.Sprintf("other%d@example.org", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want(t, ask(99, "one-more@example.org"), models.KindRateLimited)
+		d.clock.Advance(15 * time.Minute)
+		for range 3 {
+			if err := ask(1, "victim@example.org"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.FillResets()
+		want(t, ask(1, "victim@example.org"), models.KindRateLimited)
+		d.clock.Advance(15 * time.Minute)
+		if err := ask(1, "victim@example.org"); err != nil {
+			t.Error(err)
+		}
 	})
 }

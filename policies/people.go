@@ -88,6 +88,9 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 	if err := CheckDepartment(q, in.DepartmentID); err != nil {
 		return u, err
 	}
+	if u.IsService() && (in.Admin || in.Auditor || in.Name != u.Name) {
+		return u, models.Conflict("A service account has no platform role, and its name cannot be changed.")
+	}
 	before := u
 	u.Name, u.Admin, u.Auditor, u.Disabled, u.DepartmentID = in.Name, in.Admin, in.Auditor, in.Disabled, in.DepartmentID
 	if u.Disabled && !before.Disabled {
@@ -153,7 +156,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 // ChangePassword replaces the actor's own password, which ends all sessions; the
 // caller signs in again.
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
-	if err := actor.CheckUser(); err != nil {
+	if err := cmp.Or(actor.CheckUser(), actor.CheckScope(AccountWrite)); err != nil {
 		return err
 	}
 	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {

@@ -147,7 +147,11 @@ func yesNo(is bool) string {
 	return no
 }
 
-// PersonCells formats an account in the order of PeopleColumns.
+// PersonCells formats an account in the order of PeopleColumns; nil for a service account,
+// which is not imported.
 func PersonCells(u models.User, department string) []string {
+	if u.IsService() {
+		return nil
+	}
 	return []string{u.Email, u.Name, department, yesNo(u.Admin), yesNo(u.Auditor)}
 }

@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"cmp"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -11,11 +13,16 @@ import (
 // from one client, more from all clients together. So a single client cannot lock
 // out the owner of an account.
 type failures struct {
+	window time.Duration // 0: failureWindow
+	// full refuses new keys when there are too many. Otherwise all are forgotten, so that
+	// nobody can keep others from signing in.
+	full bool
+
 	mu   sync.Mutex
 	seen map[[2]string][]time.Time // by address and client; "*" stands for all
 }
 
-// bound is the number of attempts that a key may have in failureWindow.
+// bound is the number of attempts that a key may have in the window.
 type bound struct {
 	key   [2]string
 	limit int
@@ -52,6 +59,9 @@ func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 	if len(f.seen) >= failureKeys {
 		f.prune(now)
 	}
+	if len(f.seen) >= failureKeys {
+		return failureWindow
+	}
 	for _, b := range bounds {
 		f.seen[b.key] = append(f.recent(b.key, now), now)
 	}
@@ -59,7 +69,7 @@ func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 }
 
 func tooManyAttempts(wait time.Duration) error {
-	return models.Forbidden("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
+	return models.RateLimited(wait, "Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
 }
 
 func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration {
@@ -67,18 +77,30 @@ func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration 
 	if len(recent) < limit {
 		return 0
 	}
-	return recent[len(recent)-limit].Add(failureWindow).Sub(now)
+	return recent[len(recent)-limit].Add(f.length()).Sub(now)
 }
 
-// prune removes expired attempts, or all of them when none has expired: memory is
-// bounded.
+func (f *failures) length() time.Duration { return cmp.Or(f.window, failureWindow) }
+
+// network is the client of an address: a client of IPv6 has a network of them.
+func network(address string) string {
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
+		if p, err := ip.WithZone("").Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return address
+}
+
+// prune removes expired attempts, and all of them when few have expired unless f is full
+// then: memory is bounded.
 func (f *failures) prune(now time.Time) {
 	for key := range f.seen {
 		if len(f.recent(key, now)) == 0 {
 			delete(f.seen, key)
 		}
 	}
-	if len(f.seen) >= failureKeys {
+	if len(f.seen) >= failureKeys && !f.full {
 		clear(f.seen)
 	}
 }
@@ -94,7 +116,7 @@ func (f *failures) clear(email, client string) {
 
 func (f *failures) recent(key [2]string, now time.Time) []time.Time {
 	all := f.seen[key]
-	for len(all) > 0 && now.Sub(all[0]) >= failureWindow {
+	for len(all) > 0 && now.Sub(all[0]) >= f.length() {
 		all = all[1:]
 	}
 	return all

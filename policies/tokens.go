@@ -16,12 +16,14 @@ const (
 
 // NewToken is the input for creating a personal access token.
 type NewToken struct {
-	Name     string        `json:"name" maxLength:"100" doc:"token name"`
-	Lifetime time.Duration `json:"-"`
+	Name     string              `json:"name" maxLength:"100" doc:"token name"`
+	Scopes   []models.TokenScope `json:"scopes,omitempty" maxItems:"4" enum:"read,launch,project,admin" doc:"what the token can be used for; launch and project include read, admin includes project; default read"`
+	Lifetime time.Duration       `json:"-"`
 }
 
 // CreateToken creates a token for the actor and returns its secret, which is not
-// stored.
+// stored. Without scopes the token can only read. An actor with a token cannot give a
+// scope that its own token does not have.
 func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t models.AccessToken, secret string, err error) {
 	if err := actor.CheckUser(); err != nil {
 		return t, "", err
@@ -30,45 +32,76 @@ func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t
 }
 
 // CreateTokenFor creates a token for another user. Only system actors may: the
-// command line has access to the database anyway.
+// command line has access to the database anyway. Without scopes the token has all.
 func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (t models.AccessToken, secret string, err error) {
 	if actor.System == "" {
 		return t, "", models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")
 	}
 	u, err := a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+	if err == nil && u.IsService() {
+		err = models.Conflict("Tokens of service accounts are created in their project.")
+	}
 	if err != nil {
 		return t, "", err
+	}
+	if len(in.Scopes) == 0 {
+		in.Scopes = models.TokenScopes
 	}
 	return a.createToken(ctx, actor, u.ID, in)
 }
 
 func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (t models.AccessToken, secret string, err error) {
+	if err := in.check(); err != nil {
+		return t, "", err
+	}
+	err = a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
+		t, secret, err = newToken(q, actor, userID, Platform, in)
+		return err
+	})
+	return t, secret, err
+}
+
+// check validates and normalizes the input.
+func (in *NewToken) check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
+	in.Scopes = models.CheckScopes("scopes", in.Scopes, &p)
+	if len(in.Scopes) == 0 {
+		in.Scopes = []models.TokenScope{models.ScopeRead}
+	}
 	if in.Lifetime == 0 {
 		in.Lifetime = DefaultTokenLifetime
 	}
 	if in.Lifetime < time.Minute || in.Lifetime > MaxTokenLifetime {
 		p.Add("lifetime", "must be between 1 minute and %d days", int64(MaxTokenLifetime/(24*time.Hour)))
 	}
-	if err := p.Err(); err != nil {
-		return t, "", err
+	return p.Err()
+}
+
+// newToken stores a token of a user; project is that of a service account. A token that is
+// created with a token expires with it at the latest.
+func newToken(q *models.Queries, actor Actor, userID, project int64, in NewToken) (t models.AccessToken, secret string, err error) {
+	for _, s := range in.Scopes {
+		if actor.Scopes != nil && !models.Covers(actor.Scopes, s) {
+			return t, "", models.InsufficientScope(s)
+		}
+	}
+	now := q.Now()
+	until := now.Add(in.Lifetime)
+	if !actor.Expires.IsZero() && until.After(actor.Expires) {
+		until = actor.Expires // a leaked token must not give itself a longer life
 	}
 	secret = TokenPrefix + NewSecret()
-	err = a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
-		now := q.Now()
-		t = models.AccessToken{UserID: userID, Name: in.Name, Hash: HashSecret(secret), ExpiresAt: now.Add(in.Lifetime), CreatedAt: now}
-		if err := q.CreateAccessToken(&t); err != nil {
-			return err
-		}
-		return actor.Audit(q, Change{Action: "create", Object: "token", ID: t.ID, After: auditToken(t)})
-	})
-	return t, secret, err
+	t = models.AccessToken{UserID: userID, Name: in.Name, Scopes: in.Scopes, Hash: HashSecret(secret), ExpiresAt: until, CreatedAt: now}
+	if err := q.CreateAccessToken(&t); err != nil {
+		return t, "", err
+	}
+	return t, secret, actor.Audit(q, Change{Action: "create", Object: "token", ID: t.ID, Project: project, After: auditToken(t)})
 }
 
 // auditToken is a token in the audit, without the secret.
 func auditToken(t models.AccessToken) map[string]any {
-	return map[string]any{"user_id": t.UserID, "name": t.Name, "expires_at": t.ExpiresAt}
+	return map[string]any{"user_id": t.UserID, "name": t.Name, "scopes": t.Scopes, "expires_at": t.ExpiresAt}
 }
 
 // Tokens lists the actor's tokens.
@@ -82,21 +115,26 @@ func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToke
 // DeleteToken revokes one of the actor's tokens.
 func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error {
 	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
-		tokens, err := q.AccessTokens(actor.User.ID)
-		if err != nil {
-			return err
-		}
-		if err := q.DeleteAccessToken(actor.User.ID, id); err != nil {
-			return err
-		}
-		change := Change{Action: "delete", Object: "token", ID: id}
-		for _, t := range tokens {
-			if t.ID == id {
-				change.Before = auditToken(t)
-			}
-		}
-		return actor.Audit(q, change)
+		return deleteToken(q, actor, actor.User.ID, Platform, id)
 	})
+}
+
+// deleteToken removes a token of a user; project is that of a service account.
+func deleteToken(q *models.Queries, actor Actor, userID, project, id int64) error {
+	tokens, err := q.AccessTokens(userID)
+	if err != nil {
+		return err
+	}
+	if err := q.DeleteAccessToken(userID, id); err != nil {
+		return err
+	}
+	change := Change{Action: "delete", Object: "token", ID: id, Project: project}
+	for _, t := range tokens {
+		if t.ID == id {
+			change.Before = auditToken(t)
+		}
+	}
+	return actor.Audit(q, change)
 }
 
 // ActorByToken finds the actor of a personal access token.
@@ -112,7 +150,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, secret string) (Actor, erro
 	if err != nil {
 		return Actor{}, invalidToken(err)
 	}
-	actor.Session, actor.Via = t.Hash, "token "+t.Name
+	actor.Session, actor.Scopes, actor.Expires, actor.Via = t.Hash, t.Scopes, t.ExpiresAt, "token "+t.Name
 	return actor, nil
 }
 

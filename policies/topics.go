@@ -39,12 +39,12 @@ func (a *Accounts) canFollow(ctx context.Context, actor Actor, topic string) boo
 		return err == nil && id == actor.User.ID
 	case "project":
 		return err == nil && a.access.May(actor, id, ProjectRead)
-	case "workspace":
+	case "workspace", "reservation":
 		if err != nil {
 			return false
 		}
-		w, err := a.ownedWorkspace(ctx, id)
-		return err == nil && a.access.MayOwned(actor, w.user, w.project, WorkspaceRead)
+		o, err := a.ownerOf(ctx, topic, id)
+		return err == nil && a.access.MayOwned(actor, o.user, o.project, WorkspaceRead)
 	default:
 		return false
 	}

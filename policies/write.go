@@ -30,25 +30,17 @@ func (a *Access) WriteOwned(ctx context.Context, store *models.Store, actor Acto
 	})
 }
 
-// WriteSelf is Write for the actor's own things: it requires only that the actor
-// is still authenticated.
+// WriteSelf is Write for the actor's own account: it requires only that the actor
+// is still authenticated, and a token with [AccountWrite].
 func (a *Access) WriteSelf(ctx context.Context, store *models.Store, actor Actor, fn func(*models.Queries) error) error {
 	return store.InRevokingTx(ctx, func(q *models.Queries) error {
 		if actor.System == "" {
-			if _, err := reload(q, actor); err != nil {
+			if err := a.CheckSelf(q, actor); err != nil {
 				return err
 			}
 		}
 		return fn(q)
 	})
-}
-
-// CheckOwned is Check for an object that belongs to the user with id owner.
-func (a *Access) CheckOwned(actor Actor, owner, project int64, right Right) error {
-	if a.MayOwned(actor, owner, project, right) {
-		return nil
-	}
-	return a.Check(actor, project, right)
 }
 
 // recheck reads the actor's rights again under lock, and checks them.
@@ -90,8 +82,7 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 		}
 	}
 	now, err := actorOf(q, u)
-	now.Session, now.Via = actor.Session, actor.Via
-	return now, err
+	return now.authenticatedAs(actor), err
 }
 
 // Granter reads the account of someone on whose behalf a transaction grants something,
@@ -119,6 +110,8 @@ func CannotGive(u models.User) *models.Error {
 
 // CheckSelf is the check of WriteSelf, for other transactions.
 func (a *Access) CheckSelf(q *models.Queries, actor Actor) error {
-	_, err := reload(q, actor)
-	return err
+	if _, err := reload(q, actor); err != nil {
+		return err
+	}
+	return actor.CheckScope(AccountWrite)
 }

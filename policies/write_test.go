@@ -133,7 +133,7 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 		ended := make(chan error, 1)
 		err := a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(q *models.Queries) error {
 			go func() { ended <- c.revoke() }()
-			if !d.waits(t, q, ended) {
+			if !modelstest.Waits(t, d.store, q, ended) {
 				t.Errorf("%s: the revocation ended while the change was under way", c.name)
 			}
 			return nil
@@ -147,37 +147,6 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 		err = a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(*models.Queries) error { return nil })
 		if err != nil && models.KindOf(err) != c.gone || (err == nil) != (c.gone == "") {
 			t.Errorf("%s: the next change gets %v, want %q", c.name, err, c.gone)
-		}
-	}
-}
-
-// waits returns true when another transaction waits for a lock, and false when
-// it ended before the transaction of q.
-func (d *fixture) waits(t *testing.T, q *models.Queries, ended chan error) bool {
-	t.Helper()
-	db, err := d.store.SQL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-ended:
-			ended <- err
-			return false
-		case <-tick.C:
-		}
-		var waiting bool
-		err := db.QueryRow(`SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
-		if err == nil {
-			_, err = q.PoolVersion() // an idle transaction is ended
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if waiting {
-			return true
 		}
 	}
 }

@@ -15,6 +15,7 @@ type state struct {
 	snapshot
 	queued      []models.QueuedView
 	withinQuota map[int64]bool // queued workspaces that wait for the pool alone, if for long
+	involved    map[int64]bool // in display: the owners of machines and the users of shares
 }
 
 // read reads the state.
@@ -36,6 +37,7 @@ const displayAge = time.Second
 func (s *Scheduler) display(ctx context.Context) (state, error) {
 	st, err := s.displayed.Get(ctx, struct{}{}, func(ctx context.Context) (state, models.Validity, error) {
 		st, err := s.read(s.store.Read(ctx))
+		st.involved = st.owners()
 		return st, models.Validity{Topics: []string{"pool", "projects"}, MaxAge: displayAge}, err
 	})
 	st.snapshot = st.at(s.store.Now())

@@ -25,7 +25,7 @@ func (s *Scheduler) Take(q *models.Queries, w models.Workspace, a models.Decisio
 	now := q.Now()
 	for _, g := range a.Grants {
 		share := models.Share{DeviceID: g.Device.ID, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID,
-			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now}
+			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now, GrantID: g.Reserved}
 		if err := q.CreateShare(&share); err != nil {
 			return err
 		}

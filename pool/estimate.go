@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/pool/estimates"
 	"weir/pool/placement"
-	"weir/pool/timeline"
 )
 
 // Estimate is when a queued request can probably be met.
 type Estimate struct {
-	Outcome timeline.Outcome
+	Outcome estimates.Outcome
 	At      time.Time // when Placed
 	Known   bool      // from announced ends alone; otherwise also from past durations
 	Text    models.Text
@@ -19,8 +19,8 @@ type Estimate struct {
 // estimateNew estimates when the demand of a new workspace could be met if it were
 // queued now.
 func (s *Scheduler) estimateNew(q *models.Queries, st state, p models.Project, d models.Demand) (Estimate, error) {
-	estimates, err := s.estimate(q, st.snapshot, st.queueWith(st.hypothetical(p, d)))
-	return estimates[hypotheticalID], err
+	all, err := s.estimate(q, st.snapshot, st.queueWith(st.hypothetical(p, d)))
+	return all[hypotheticalID], err
 }
 
 // estimate estimates when each queued request can be met.
@@ -36,35 +36,35 @@ func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue
 	if err != nil {
 		return nil, err
 	}
-	requests := make([]timeline.Waiting, len(waiting.ranked))
+	requests := make([]estimates.Waiting, len(waiting.ranked))
 	for i, r := range waiting.ranked {
-		lasts, _ := timeline.Remaining(0, spans.Of(r.Project), 0)
-		requests[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter)}
+		lasts, _ := estimates.Remaining(0, spans.Of(r.Project), 0)
+		requests[i] = estimates.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter)}
 	}
-	estimates := make(map[int64]Estimate, len(requests))
+	all := make(map[int64]Estimate, len(requests))
 	s.mu.Lock()
 	policy := s.policy
 	s.mu.Unlock()
-	for i, e := range timeline.EstimateEach(snap.placement(asItIs), ends, requests, snap.now, policy) {
+	for i, e := range estimates.EstimateEach(snap.placement(asItIs), ends, requests, snap.now, policy) {
 		f := Estimate{Outcome: e.Outcome, At: e.At, Known: e.Known}
 		f.Text = describeWait(f, snap.now)
-		if e.Outcome == timeline.Never {
+		if e.Outcome == estimates.Never {
 			if placement.Refuse(snap.placement(onceAllLend), waiting.ranked[i].Demand) == nil {
-				f.Outcome, f.Text = timeline.Unknown, models.Say("unknown until a machine that does not lend now resumes lending")
+				f.Outcome, f.Text = estimates.Unknown, models.Say("unknown until a machine that does not lend now resumes lending")
 			}
 		}
-		estimates[e.Holder] = f
+		all[e.Holder] = f
 	}
-	return estimates, nil
+	return all, nil
 }
 
 // describeWait describes an estimate.
 func describeWait(f Estimate, now time.Time) models.Text {
 	wait := f.At.Sub(now)
 	switch {
-	case f.Outcome == timeline.Never:
+	case f.Outcome == estimates.Never:
 		return models.Say("not possible with the GPUs in the pool")
-	case f.Outcome == timeline.Unknown:
+	case f.Outcome == estimates.Unknown:
 		return models.Say("unknown (not enough usage history)")
 	case wait < time.Minute:
 		return models.Say("within a minute")
@@ -79,16 +79,16 @@ func describeWait(f Estimate, now time.Time) models.Text {
 
 // ends are the expected ends of the shares in use: the announced end, the end
 // of the membership or the project, or the usual duration in the project.
-func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, error) {
+func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]estimates.End, error) {
 	periods, err := q.PeriodEnds()
 	if err != nil {
 		return nil, err
 	}
-	var ends []timeline.End
+	var ends []estimates.End
 	for m, share := range s.shares {
 		age := s.now.Sub(share.From)
-		e := timeline.End{Holder: share.WorkspaceID}
-		if left, ok := timeline.Remaining(age, spans.Of(share.ProjectID), 0); ok {
+		e := estimates.End{Holder: share.WorkspaceID}
+		if left, ok := estimates.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
 		for _, at := range []*time.Time{share.EndsAt, periods[share.WorkspaceID]} {

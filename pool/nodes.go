@@ -31,7 +31,8 @@ func (s snapshot) placement(h horizon) placement.Snapshot {
 func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bool) {
 	m.simulated = !slices.ContainsFunc(m.devices, func(d models.Device) bool { return !d.Simulated })
 	open, until := m.Terms.Open(now)
-	m.until = until
+	m.until = m.nextEnd(until, now)
+	reserved := m.reservedShares(now)
 	shares := map[int64][]placement.Share{}
 	for _, v := range m.shares {
 		shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
@@ -49,7 +50,11 @@ func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bo
 		}
 		for _, d := range m.devices {
 			if d.Applied != models.SharingMIG || d.ParentID != nil || len(inUse[d.ID]) > 0 { // a GPU that is cut is there by its instances
-				n.Devices = append(n.Devices, m.device(d, inUse[d.ID], h))
+				held := inUse[d.ID]
+				if h == asItIs {
+					held = slices.Concat(held, reserved[d.ID])
+				}
+				n.Devices = append(n.Devices, m.device(d, held, h))
 			}
 		}
 		m.nodes[h] = n

@@ -9,10 +9,10 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
+	"weir/pool/estimates"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 	"weir/pool/queue"
-	"weir/pool/timeline"
 )
 
 var whole = models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}
@@ -86,7 +86,7 @@ func TestForecast(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
 		ask := whole
-		estimate := func() (outcome timeline.Outcome, in time.Duration, known bool) {
+		estimate := func() (outcome estimates.Outcome, in time.Duration, known bool) {
 			t.Helper()
 			v, err := o.Pool.LaunchView(o.Ctx, o.Root, models.Project{ID: m.ProjectID}, ask, models.Decision{})
 			f := v.Estimate
@@ -95,7 +95,7 @@ func TestForecast(t *testing.T) {
 			}
 			return f.Outcome, f.At.Sub(o.Store.Now()), f.Known
 		}
-		if outcome, in, _ := estimate(); outcome != timeline.Placed || in != 0 {
+		if outcome, in, _ := estimate(); outcome != estimates.Placed || in != 0 {
 			t.Errorf("an empty pool: %v in %v", outcome, in)
 		}
 		for range 9 { // what was held before lasted for 40 minutes
@@ -105,7 +105,7 @@ func TestForecast(t *testing.T) {
 		}
 		o.WantClaim(t, m, whole, models.OutcomeGranted)
 		o.Clock.Advance(10 * time.Minute)
-		if outcome, in, known := estimate(); outcome != timeline.Placed || in != 30*time.Minute || known {
+		if outcome, in, known := estimate(); outcome != estimates.Placed || in != 30*time.Minute || known {
 			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
 		}
 		o.waits(t, m, whole)
@@ -115,11 +115,11 @@ func TestForecast(t *testing.T) {
 		if _, err := o.Providers.Recall(o.Ctx, o.Root, o.Provider(t).ID, providers.RecallInput{GraceMinutes: 20}); err != nil {
 			t.Fatal(err)
 		}
-		if outcome, _, _ := estimate(); outcome != timeline.Unknown {
+		if outcome, _, _ := estimate(); outcome != estimates.Unknown {
 			t.Errorf("only a machine that was called back could serve it: %v", outcome)
 		}
 		ask.GPUs = 2
-		if outcome, _, _ := estimate(); outcome != timeline.Never {
+		if outcome, _, _ := estimate(); outcome != estimates.Never {
 			t.Errorf("more than there is: %v", outcome)
 		}
 	})
@@ -143,7 +143,7 @@ func TestEstimateIsByFairness(t *testing.T) {
 			p, err1 := o.Store.Read(o.Ctx).Project(models.AllProjects, m.ProjectID)
 			v, err2 := o.Pool.LaunchView(o.Ctx, o.Root, p, whole, models.Decision{})
 			e, err := v.Estimate, errors.Join(err1, err2)
-			if err != nil || e.Outcome != timeline.Placed || e.At.Sub(o.Store.Now()) != want {
+			if err != nil || e.Outcome != estimates.Placed || e.At.Sub(o.Store.Now()) != want {
 				t.Errorf("project %d: %+v, %v; want it in %s", m.ProjectID, e, err, want)
 			}
 		}
@@ -210,7 +210,7 @@ func TestForecastKnowsThatAMachineCloses(t *testing.T) {
 			t.Fatal("the holder does not know of the end")
 		}
 		v, err := o.Pool.LaunchView(o.Ctx, o.Root, models.Project{ID: m.ProjectID}, whole, models.Decision{})
-		if err != nil || v.Estimate.Outcome != timeline.Unknown {
+		if err != nil || v.Estimate.Outcome != estimates.Unknown {
 			t.Errorf("%+v, %v", v, err)
 		}
 	})

@@ -19,9 +19,8 @@ type Scheduler struct {
 	access    *policies.Access
 	providers Providers
 	cached    atomic.Pointer[cached]
-	displayed *models.Cache[struct{}, state]          // see display
-	involved  *models.Cache[struct{}, map[int64]bool] // see snapshot.involved
-	name      string                                  // of the policy
+	displayed *models.Cache[struct{}, state] // see display
+	name      string                         // of the policy
 
 	mu     sync.Mutex
 	policy placement.Policy
@@ -44,7 +43,7 @@ type Providers interface {
 // New schedules over what is in store. It places by Weir's own policy.
 func New(store *models.Store, access *policies.Access, providers Providers) *Scheduler {
 	s := &Scheduler{store: store, access: access, providers: providers, name: placement.Default,
-		displayed: models.NewCache[struct{}, state](store, 1), involved: models.NewCache[struct{}, map[int64]bool](store, 1)}
+		displayed: models.NewCache[struct{}, state](store, 1)}
 	s.setPolicy(placement.Policy{})
 	store.OnChange(func(topics []string) {
 		if slices.Contains(topics, models.AllTopics) { // perhaps to another database, with the same version

@@ -27,8 +27,9 @@ type machine struct {
 	models.Provider
 	devices   []models.Device
 	shares    []models.ShareView
+	reserved  []models.ReservedView // that has not ended when it was read
 	nodes     [horizonCount]*placement.Node
-	until     *time.Time // when its hours begin or end; nil: never
+	until     *time.Time // when its hours begin or end, or a reservation ends; nil: never
 	simulated bool       // it has no real GPU
 }
 
@@ -42,7 +43,8 @@ func (s snapshot) reread(q *models.Queries, which models.Machines) (snapshot, er
 	providers, err1 := q.ProvidersOf(which)
 	devices, err2 := q.DevicesAt(which)
 	shares, err3 := q.OpenSharesAmong(which)
-	for _, err := range []error{err1, err2, err3} {
+	reserved, err4 := q.ReservedAmong(which)
+	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			return s, err
 		}
@@ -62,6 +64,11 @@ func (s snapshot) reread(q *models.Queries, which models.Machines) (snapshot, er
 	for _, share := range shares {
 		if m := provider[share.DeviceID]; m != nil {
 			m.shares = append(m.shares, share)
+		}
+	}
+	for _, g := range reserved {
+		if m := provider[g.DeviceID]; m != nil {
+			m.reserved = append(m.reserved, g)
 		}
 	}
 	for _, m := range read {

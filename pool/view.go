@@ -150,6 +150,9 @@ func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64
 // and administrators may.
 func (s *Scheduler) ProviderForm(ctx context.Context, actor policies.Actor, id int64) (ProviderView, error) {
 	v, err := s.Provider(ctx, actor, id)
+	if err == nil {
+		err = actor.CheckScope(policies.ProviderWrite)
+	}
 	if err == nil && !v.Manage {
 		err = models.Forbidden("Only the owner of %s or an administrator can do this.", v.Name)
 	}

@@ -92,11 +92,8 @@ func (s *Scheduler) SharedReader(ctx context.Context, actor policies.Actor) (rea
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return actor, "", err
 	}
-	involved, err := s.involved.Get(ctx, struct{}{}, func(ctx context.Context) (map[int64]bool, models.Validity, error) {
-		st, err := s.display(ctx)
-		return st.involved(), models.Validity{Topics: []string{"pool"}, MaxAge: involvedAge}, err
-	})
-	if err != nil || involved[actor.User.ID] {
+	st, err := s.display(ctx)
+	if err != nil || st.involved[actor.User.ID] {
 		return actor, "", err
 	}
 	reader = actor
@@ -110,12 +107,8 @@ func (s *Scheduler) SharedReader(ctx context.Context, actor policies.Actor) (rea
 	return reader, key, nil
 }
 
-// involvedAge bounds how late an actor's own things are marked after another process
-// changed them.
-const involvedAge = 10 * time.Second
-
-// involved are the owners of machines and the users of shares.
-func (s snapshot) involved() map[int64]bool {
+// owners are the owners of machines and the users of shares.
+func (s snapshot) owners() map[int64]bool {
 	users := map[int64]bool{}
 	for _, m := range s.machines {
 		users[m.Owner()] = true

@@ -65,10 +65,10 @@ func (v AccessCheck) title(ctx context.Context) string {
 func accessPath(person, project int64) templ.SafeURL {
 	q := url.Values{}
 	if person != 0 {
-		q.Set("user", number(person))
+		q.Set("user_id", number(person))
 	}
 	if project != 0 {
-		q.Set("project", number(project))
+		q.Set("project_id", number(project))
 	}
 	return templ.SafeURL("/access?" + q.Encode())
 }

@@ -26,7 +26,7 @@ var auditFields = map[string]field{
 	"object_id":  {Label: models.Say("Object ID"), Hint: models.Say("Numeric ID of the object."), Inputmode: "numeric"},
 	"project_id": {Label: models.Say("Project ID"), Hint: models.Say("The number in the project's URL."), Inputmode: "numeric"},
 	"from":       {Label: models.Say("From"), Hint: models.Say("First day, in UTC."), Type: "date"},
-	"to":         {Label: models.Say("Until"), Hint: models.Say("Last day, in UTC."), Type: "date"},
+	"until":      {Label: models.Say("Until"), Hint: models.Say("Last day, in UTC."), Type: "date"},
 }
 
 var objectWords = map[string]models.Text{
@@ -36,6 +36,8 @@ var objectWords = map[string]models.Text{
 	"department":    models.Say("department"),
 	"device":        models.Say("device"),
 	"environment":   models.Say("environment"),
+	"file":          models.Say("file"),
+	"file rule":     models.Say("rule about files"),
 	"identity":      models.Say("identity"),
 	"invitation":    models.Say("invitation"),
 	"member":        models.Say("member"),
@@ -43,9 +45,11 @@ var objectWords = map[string]models.Text{
 	"project":       models.Say("project"),
 	"provider":      models.Say("provider"),
 	"request":       models.Say("request"),
+	"reservation":   models.Say("reservation"),
 	"role":          models.Say("role"),
 	"token":         models.Say("token"),
 	"webhook":       models.Say("webhook"),
+	"curator":       models.Say("curator"),
 	"workspace":     models.Say("workspace"),
 }
 
@@ -54,13 +58,19 @@ var actionWords = map[string]models.Text{
 	"approve":        models.Say("approve"),
 	"ask":            models.Say("submit"),
 	"create":         models.Say("create"),
+	"copy":           models.Say("copy"),
 	"delete":         models.Say("delete"),
+	"download":       models.Say("download"),
 	"drain":          models.Say("drain"),
+	"end":            models.Say("end"),
 	"enlist":         models.Say("register"),
 	"enrol":          models.Say("enroll"),
+	"extract":        models.Say("extract"),
 	"fence":          models.Say("fence"),
 	"hand-over":      models.Say("hand over"),
 	"launch":         models.Say("launch"),
+	"move":           models.Say("move"),
+	"purge":          models.Say("remove for good"),
 	"recall":         models.Say("recall"),
 	"refuse":         models.Say("refuse"),
 	"renew":          models.Say("renew"),
@@ -69,9 +79,12 @@ var actionWords = map[string]models.Text{
 	"create-password-link": models.Say("create password link"),
 	"resume":               models.Say("resume"),
 	"retire":               models.Say("remove"),
+	"restore":              models.Say("restore"),
+	"write":                models.Say("write"),
 	"revoke":               models.Say("revoke"),
 	"rotate":               models.Say("rotate secret"),
 	"stop":                 models.Say("stop"),
+	"keep":                 models.Say("keep running"),
 	"take-back":            models.Say("end handover"),
 	"update":               models.Say("update"),
 	"withdraw":             models.Say("withdraw"),
@@ -132,6 +145,8 @@ func objectPath(e models.AuditEntry) string {
 		}
 	case "workspace":
 		return workspacePath(e.ObjectID)
+	case "reservation":
+		return reservationPath(e.ObjectID)
 	case "provider", "agent":
 		return providerPath(e.ObjectID)
 	case "device":

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/a-h/templ"
+
 	"weir/models"
 )
 
@@ -22,6 +24,7 @@ type change struct{ Name, Before, After string }
 // columns are the labels of audited fields that are not inputs, or mean
 // something else there.
 var columns = map[string]models.Text{
+	"access":             models.Say("Access"),
 	"account":            models.Say("Account"),
 	"address":            models.Say("Address"),
 	"agent":              models.Say("Managed by an agent"),
@@ -29,7 +32,9 @@ var columns = map[string]models.Text{
 	"architecture":       models.Say("Architecture"),
 	"at":                 models.Say("Time"),
 	"beyond":             models.Say("Allocated beyond the capacity"),
+	"bytes":              models.Say("Size in bytes"),
 	"by_id":              models.Say("Handed over by"),
+	"changed_at":         models.Say("Changed at"),
 	"deadline":           models.Say("Membership"),
 	"decided":            models.Say("Decision"),
 	"decided_at":         models.Say("Decided at"),
@@ -37,11 +42,13 @@ var columns = map[string]models.Text{
 	"decision_reason":    models.Say("Reason for the decision"),
 	"demand":             models.Say("Request"),
 	"discovered_key":     models.Say("Discovered as"),
+	"download":           models.Say("Download"),
 	"draining":           models.Say("Draining"),
 	"driver":             models.Say("Driver"),
 	"ecc":                models.Say("ECC"),
 	"ecc_errors":         models.Say("ECC errors"),
 	"expires_at":         models.Say("Expires"),
+	"scopes":             models.Say("Scopes"),
 	"issuer":             models.Say("Issuer"),
 	"join":               models.Say("Membership"),
 	"join_requests":      models.Say("Join requests"),
@@ -59,6 +66,7 @@ var columns = map[string]models.Text{
 	"old_secret_until":   models.Say("Old secret valid until"),
 	"origin":             models.Say("Address"),
 	"own":                models.Say("Decided by the requester"),
+	"path":               models.Say("Path"),
 	"parent_id":          models.Say("Parent GPU"),
 	"pci":                models.Say("PCI address"),
 	"peers":              models.Say("Connected by NVLink"),
@@ -86,6 +94,7 @@ var columns = map[string]models.Text{
 	"stated_cpu_milli":   models.Say("CPU capacity"),
 	"stated_memory_mib":  models.Say("Memory capacity"),
 	"stated_storage_mib": models.Say("Storage capacity"),
+	"subject_id":         models.Say("Subject ID"),
 	"subject":            models.Say("Subject"),
 	"terms":              models.Say("Terms"),
 	"trouble":            models.Say("Problem"),
@@ -124,6 +133,14 @@ func (c change) column() string {
 	return strings.ToLower(name[strings.LastIndex(name, ".")+1:])
 }
 
+// attributes marks values that are written as programs write them.
+func (c change) attributes() templ.Attributes {
+	if c.column() == "scopes" {
+		return templ.Attributes{"class": "mono"}
+	}
+	return nil
+}
+
 // value formats one side of the change.
 func (c change) value(ctx context.Context, value string) string {
 	name := c.column()
@@ -135,6 +152,12 @@ func (c change) value(ctx context.Context, value string) string {
 		return stateWord(ctx, value)
 	case name == "kind":
 		return translateWord(ctx, kindWords, value)
+	case name == "access":
+		return accessWord(ctx, models.FileAccess(value))
+	case name == "download" && value != "true" && value != "false":
+		return downloadWord(ctx, models.FileDownload(value))
+	case name == "subject":
+		return translateWord(ctx, subjectWords, value)
 	case name == "sharing" || name == "applied":
 		return sharing(ctx, value)
 	case name == "days":
@@ -144,7 +167,7 @@ func (c change) value(ctx context.Context, value string) string {
 	case value == "true" || value == "false":
 		return yesNo(ctx, value == "true")
 	}
-	return parameterValue(models.Parameter{Name: strings.TrimPrefix(name, "stated_"), Value: value})
+	return parameterValue(ctx, models.Parameter{Name: strings.TrimPrefix(name, "stated_"), Value: value})
 }
 
 // columnTime formats a time; limits of periods are days.

@@ -21,7 +21,7 @@ type InvitationsView struct {
 // InvitationLink is the link of an invitation.
 type InvitationLink struct {
 	Email     string
-	URL       string
+	URL       string // empty if it is only sent by email
 	ExpiresAt time.Time
 }
 
@@ -101,15 +101,11 @@ func (v InvitationView) subtitle(ctx context.Context) string {
 
 // ConfirmRevokeInvitation asks for confirmation before an invitation is revoked.
 func ConfirmRevokeInvitation(i models.InvitationView) ConfirmView {
-	var project int64
-	if i.ProjectID != nil {
-		project = *i.ProjectID
-	}
 	return ConfirmView{
 		Title:        models.Say("Revoke the invitation of %s?", i.Email),
 		Consequences: []models.Text{models.Say("Its link no longer works.")},
 		Button:       models.Say("Revoke invitation"),
 		Action:       "/invitations/" + number(i.ID) + "/revoke",
-		Back:         invitationsPath(project),
+		Back:         i.ListPath(),
 	}
 }

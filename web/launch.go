@@ -5,19 +5,23 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/a-h/templ"
+
 	"weir/models"
 )
 
 // LaunchView is the launch form with its preview.
 //
 // The form's fields: project_id, environment_id, name, version_constraints, gpus, cores,
-// gpu_memory_mib, gpu_model, cpu_milli, memory_mib, shm_mib, path, env and
-// when_insufficient (refuse, fewer or wait).
+// gpu_memory_mib, gpu_model, cpu_milli, memory_mib, shm_mib, idle_minutes, gpu_idle_minutes, path, env,
+// reservation_id and when_insufficient (refuse, fewer or wait).
 type LaunchView struct {
 	Form         Form
 	Projects     []Option // those in which I may launch
 	Project      string
 	Role         string
+	Model        string // path, for display; empty: none
+	Needs        models.ModelNeeds
 	GPUModels    []string // in the pool, for the choice
 	Meters       []Meter  // LimitMeters with what is requested
 	Environments []EnvironmentChoice
@@ -74,6 +78,11 @@ type Wait struct {
 // launchLabels are the inputs of the launch page that are called otherwise
 // than elsewhere.
 var launchLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib"}
+
+// modelURL is the address of the form without the model.
+func (v LaunchView) modelURL() templ.SafeURL {
+	return templ.SafeURL("/launch?project_id=" + v.Form.Value("project_id"))
+}
 
 // subtitle is the project and role of the launch.
 func (v LaunchView) subtitle(ctx context.Context) string {

@@ -21,30 +21,37 @@ type MemberFormView struct {
 	Roles     []RoleChoice
 	Remaining models.Resources // quota − Σ of the other members' limits
 	Preview   *PreviewView
+	Service   bool // a new service account
 }
 
 func (v MemberFormView) title(ctx context.Context) string {
+	if v.Service {
+		return T(ctx, "Add service account")
+	}
 	if v.ID == 0 {
 		return T(ctx, "Add member")
 	}
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v MemberFormView) subtitle() string {
+func (v MemberFormView) subtitle(ctx context.Context) string {
 	if v.Email == "" {
 		return v.Project
 	}
-	return v.Project + " · " + v.Email
+	return v.Project + " · " + accountText(ctx, v.Email)
 }
 
 func (v MemberFormView) submitLabel(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Add member")
+		return v.title(ctx)
 	}
 	return T(ctx, "Save")
 }
 
 func (v MemberFormView) action() string {
+	if v.Service {
+		return projectPath(v.ProjectID) + "/service-accounts"
+	}
 	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 

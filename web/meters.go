@@ -45,10 +45,8 @@ func (m Meter) Over() bool { return m.InUse+m.Requested > m.Limit }
 func (m Meter) words(ctx context.Context) string {
 	q := func(n int64) string { return models.Quantity(m.Resource, n) }
 	switch {
-	case m.Resource == "storage_mib" && m.Quota:
-		return T(ctx, "%s allocated of %s · usage not measured", q(m.Allocated), q(m.Limit))
-	case m.Resource == "storage_mib":
-		return T(ctx, "%s limit · usage not measured", q(m.Limit))
+	case m.Resource == "storage_mib" && !m.Quota:
+		return T(ctx, "%s limit", q(m.Limit))
 	case m.Quota:
 		return T(ctx, "%s in use · %s allocated of %s", q(m.InUse), q(m.Allocated), q(m.Limit))
 	case m.Requested > 0:

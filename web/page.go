@@ -89,6 +89,7 @@ type frame struct {
 	Title          string
 	Topics         []string // refetch the page when one of these changes
 	PartialRefresh bool     // the page refetches a part of itself instead
+	Script         string   // module of this page
 	Every          int      // seconds after which to refetch the page without a change, too; 0: never
 }
 

@@ -19,7 +19,7 @@ func render(t *testing.T, s sample, lang string) []byte {
 	if s.by != nil {
 		frame.Can.Launch = true
 		if s.by.Admin {
-			frame.Can = models.PlatformPermissions{CreateProjects: true, ReadAccounts: true, EditAccounts: true, EditEnvironments: true, EditWebhooks: true,
+			frame.Can = models.PlatformPermissions{CreateProjects: true, ReadAccounts: true, EditAccounts: true, EditEnvironments: true, EditWebhooks: true, EditCurators: true,
 				EditCapacity: true, ReadProviders: true, EditProviders: true, EditDevices: true, Launch: true}
 		}
 	}
@@ -135,6 +135,7 @@ func (c *pageCheck) element(n *html.Node) {
 func (c *pageCheck) address(n *html.Node, to string) {
 	switch {
 	case c.portal != "" && strings.HasPrefix(to, c.portal+"/"), to == "data:," && c.portal != "":
+	case n.Data == "img" && strings.HasPrefix(to, "data:image/"):
 	case strings.HasPrefix(to, "#"):
 		c.refs = append(c.refs, to[1:])
 	case !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//"):

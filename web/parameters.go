@@ -9,17 +9,15 @@ import (
 )
 
 // parameterValue formats a target launch parameter.
-func parameterValue(p models.Parameter) string {
+func parameterValue(ctx context.Context, p models.Parameter) string {
 	n, err := strconv.ParseInt(p.Value, 10, 64)
 	switch {
 	case err != nil:
 		return p.Value
-	case strings.HasSuffix(p.Name, "_mib"):
-		return models.FormatMiB(n)
-	case p.Name == "cpu_milli":
-		return models.Quantity(p.Name, n)
+	case strings.HasSuffix(p.Name, "_minutes"):
+		return minutesValue(ctx, n)
 	}
-	return p.Value
+	return models.Quantity(p.Name, n)
 }
 
 // originWords are the layers that parameters come from.
@@ -42,4 +40,4 @@ func parameterName(ctx context.Context, name string) string {
 
 // launchFields are the inputs of launch parameters.
 var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
-	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.path"}
+	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.idle_minutes", "launch.gpu_idle_minutes", "launch.path"}

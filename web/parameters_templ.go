@@ -105,7 +105,7 @@ func targetTable(target []models.Parameter) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if value := parameterValue(p); value != "" {
+				if value := parameterValue(ctx, p); value != "" {
 					var templ_7745c5c3_Var7 string
 					templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(value)
 					if templ_7745c5c3_Err != nil {

@@ -56,6 +56,15 @@ type PersonMembership struct {
 
 func personPath(n int64) string { return "/people/" + number(n) }
 
+// accountText is the email address of an account, or what says that it is a service
+// account.
+func accountText(ctx context.Context, email string) string {
+	if models.IsServiceAccount(email) {
+		return T(ctx, "service account")
+	}
+	return email
+}
+
 // ConfirmDeleteIdentity asks for confirmation before an identity is deleted.
 func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
 	v := ConfirmView{

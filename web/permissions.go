@@ -19,6 +19,7 @@ var permissionWords = map[string]models.Text{
 	"workspace:launch": models.Say("Launch and open one's own workspaces."),
 	"workspace:stop":   models.Say("Stop the workspaces of other members."),
 	"audit:read":       models.Say("View the audit log of the project."),
+	"storage:write":    models.Say("Change the rules of the project's shared directories."),
 }
 
 // standardWords describe the standard sets.

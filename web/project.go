@@ -14,6 +14,8 @@ type ProjectView struct {
 	Allocated     models.Resources // Σ over members of their role's limit
 	Roles         []RoleRow
 	Members       []MemberRow
+	Storage       models.StorageUse
+	QuotaEnforced bool           // the file system keeps notebooks within the storage quota
 	Workspaces    []WorkspaceRow // live
 	Available     []AvailableRow // available to a member now
 	MyRole        string
@@ -43,7 +45,13 @@ type RoleRow struct {
 type MemberRow struct {
 	Member models.MemberView
 	InUse  models.Resources
+	Files  models.MemberStorage
 	Me     bool
+}
+
+// storage is what the member's files use, and the limit.
+func (m MemberRow) storage(ctx context.Context) string {
+	return T(ctx, "%s of %s", models.Quantity("storage_mib", m.Files.UsedMiB()), models.Quantity("storage_mib", m.Member.Limit.StorageMiB))
 }
 
 // subtitle is the text below a project's name.

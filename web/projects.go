@@ -10,7 +10,7 @@ import (
 
 // ProjectsView lists the projects that the reader may see.
 //
-// Fields: search, state.
+// Fields: q, state.
 type ProjectsView struct {
 	Form Form
 	Sort string // as in models.ProjectSorts; empty: by id
@@ -38,8 +38,8 @@ type ProjectRow struct {
 
 // projectFields are the inputs of the list's search.
 var projectFields = map[string]field{
-	"search": {Label: models.Say("Name"), Hint: models.Say("Matches any part of the name."), Type: "search"},
-	"state":  {Label: models.Say("Period")},
+	"q":     {Label: models.Say("Name"), Hint: models.Say("Matches any part of the name."), Type: "search"},
+	"state": {Label: models.Say("Period")},
 }
 
 // projectStates are the options of the filter by period of use.
@@ -49,19 +49,19 @@ func projectStates(ctx context.Context) []Option {
 
 // Filtered reports whether the list is filtered.
 func (v ProjectsView) Filtered() bool {
-	return v.Form.Value("search") != "" || v.Form.Value("state") != ""
+	return v.Form.Value("q") != "" || v.Form.Value("state") != ""
 }
 
 // query is the address of the same choice in another order.
 func (v ProjectsView) query(sort string, down bool) string {
 	q := url.Values{}
-	for name, text := range map[string]string{"search": v.Form.Value("search"), "state": v.Form.Value("state"), "sort": sort} {
+	for name, text := range map[string]string{"q": v.Form.Value("q"), "state": v.Form.Value("state"), "sort": sort} {
 		if text != "" {
 			q.Set(name, text)
 		}
 	}
 	if down {
-		q.Set("down", "true")
+		q.Set("order", "desc")
 	}
 	if len(q) == 0 {
 		return ""

@@ -313,7 +313,7 @@ func projectSearch(v ProjectsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = inputAs(v.Form, "search", projectFields["search"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = inputAs(v.Form, "q", projectFields["q"]).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -344,7 +344,7 @@ func projectSearch(v ProjectsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.Down {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<input type=\"hidden\" name=\"down\" value=\"true\"> ")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<input type=\"hidden\" name=\"order\" value=\"desc\"> ")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -591,7 +591,7 @@ func projectRows(v ProjectsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sortable(v, "ends", T(ctx, "Period"), false).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sortable(v, "ends_at", T(ctx, "Period"), false).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

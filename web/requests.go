@@ -4,7 +4,7 @@ import "weir/models"
 
 // RequestsView lists requests.
 type RequestsView struct {
-	Box     string // inbox, settled or mine
+	Filter  string // pending, decided or mine
 	Rows    []models.RequestView
 	Next    string // address of the next page, empty on the last
 	Decides bool   // there are requests that the reader may decide

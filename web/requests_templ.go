@@ -101,15 +101,15 @@ func RequestsPage(v RequestsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = tab("/requests?box=inbox", T(ctx, "Pending (%d)", v.Waiting), v.Box == "inbox").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tab("/requests?filter=pending", T(ctx, "Pending (%d)", v.Waiting), v.Filter == "pending").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = tab("/requests?box=settled", T(ctx, "Decided"), v.Box == "settled").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tab("/requests?filter=decided", T(ctx, "Decided"), v.Filter == "decided").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = tab("/requests?box=mine", T(ctx, "My requests"), v.Box == "mine").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tab("/requests?filter=mine", T(ctx, "My requests"), v.Filter == "mine").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -136,7 +136,7 @@ func RequestsPage(v RequestsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(v.Rows) == 0 {
-				if v.Box == "mine" {
+				if v.Filter == "mine" {
 					templ_7745c5c3_Var7 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 						templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 						templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -265,7 +265,7 @@ func requestTable(v RequestsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Box != "mine" {
+			if v.Filter != "mine" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<th scope=\"col\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -353,7 +353,7 @@ func requestTable(v RequestsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if v.Box != "mine" {
+				if v.Filter != "mine" {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<td>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

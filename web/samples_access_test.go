@@ -8,8 +8,14 @@ import (
 
 // accessSamples are the pages about what people may do.
 func accessSamples() []sample {
+	one, project := int64(2), int64(1)
+	curators := []models.CuratorView{{Curator: models.Curator{ID: 1, Directory: "/public_model", UserID: &one, CreatedAt: ago(90 * time.Hour)}, UserName: "Li Wei", Email: "li@example.org"},
+		{Curator: models.Curator{ID: 2, Directory: "/public_dataset", ProjectID: &project, CreatedAt: ago(9 * time.Hour)}, ProjectName: "vision"}}
 	return append(linkSamples(), []sample{
-		{"access", "/access?user=2&project=1&object=role&act=write", &root, AccessCheckPage(sampleAccessCheck())},
+		{"curators", "/curators", &root, CuratorsPage(CuratorsView{Rows: curators, Directories: []string{"/public_model", "/public_dataset"}})},
+		{"curators-none", "/curators", &root, CuratorsPage(CuratorsView{Form: Form{}.Refuse(models.Invalid("email", "must not be empty"))})},
+		{"curator-remove", "/curators/1/delete", &root, ConfirmPage(ConfirmRemoveCurator(curators[0]))},
+		{"access", "/access?user_id=2&project_id=1&object=role&act=write", &root, AccessCheckPage(sampleAccessCheck())},
 		{"access-ask", "/access", &root, AccessCheckPage(AccessCheckView{Rights: models.PermissionNames()})},
 		{"role-custom", "/projects/1/roles/2/edit", &li, RoleFormPage(sampleCustomRole())},
 		{"project-describe", "/projects/1/edit", &li, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Describing: true, Form: Form{Values: map[string]string{"name": "vision"}, Version: 1}})},

@@ -151,6 +151,7 @@ func launchWith(a Decision) LaunchView {
 	v := sampleLaunch()
 	a.Simulated = true
 	v.Decision = a
+	v.Model, v.Needs = "/notebook/1/project_model/whisper", models.ModelNeeds{Environment: "PyTorch", VersionConstraints: "torch>=2", Minimum: models.Minimum{GPUs: 1}}
 	return v
 }
 

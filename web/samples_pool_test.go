@@ -121,6 +121,12 @@ func samplePlanning() PlanningView {
 }
 
 // endingWorkspace holds a share that has to end, and one on a lost machine.
+func idleWorkspace() WorkspaceView {
+	v := sampleWorkspace(models.StateRunning)
+	v.Idleness = &Idleness{Limit: time.Hour, Known: true, WorkedAt: now.Add(-52 * time.Minute), Signal: "code", Reminded: true, StopsAt: ptr(now.Add(8 * time.Minute))}
+	return v
+}
+
 func endingWorkspace() WorkspaceView {
 	v := sampleWorkspace(models.StateRunning)
 	endingShare, lost := myDevice(), lostDevices()[0]

@@ -61,10 +61,10 @@ func requestSamples() (list []sample) {
 	}
 	settled := sampleRequest(sampleRequested()[1], models.RequestRefused)
 	return append(list,
-		sample{"requests", "/requests", &root, RequestsPage(RequestsView{Box: "inbox", Rows: append(rows, settled), Decides: true, Waiting: 7, Next: "/requests?cursor=4"})},
-		sample{"requests-mine", "/requests", &li, RequestsPage(RequestsView{Box: "mine", Rows: rows})},
-		sample{"requests-none", "/requests", &li, RequestsPage(RequestsView{Box: "mine"})},
-		sample{"requests-inbox-none", "/requests", &root, RequestsPage(RequestsView{Box: "inbox", Decides: true})},
+		sample{"requests", "/requests", &root, RequestsPage(RequestsView{Filter: "pending", Rows: append(rows, settled), Decides: true, Waiting: 7, Next: "/requests?cursor=4"})},
+		sample{"requests-mine", "/requests", &li, RequestsPage(RequestsView{Filter: "mine", Rows: rows})},
+		sample{"requests-none", "/requests", &li, RequestsPage(RequestsView{Filter: "mine"})},
+		sample{"requests-inbox-none", "/requests", &root, RequestsPage(RequestsView{Filter: "pending", Decides: true})},
 		sample{"ask", "/requests/new", &li, NewRequestPage(NewRequestView{})},
 		sample{"ask-which", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota", Projects: []Option{{"1", "vision"}}})},
 		sample{"ask-nowhere", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota"})},

@@ -35,11 +35,11 @@ func samples() []sample {
 		{"projects", "/projects", &root, ProjectsPage(ProjectsView{Next: "/projects?cursor=20", Rows: []ProjectRow{
 			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, InUse: inUse, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
 			{ID: 2, Name: "speech", Members: 11, Quota: quota, StartsAt: ago(9000 * time.Hour)}}})},
-		{"projects-many", "/projects?sort=remaining&down=true", &root, ProjectsPage(ProjectsView{Many: true, Mine: true, Sort: "remaining", Down: true, Form: Form{Values: map[string]string{"search": "vi"}}, Rows: []ProjectRow{
+		{"projects-many", "/projects?sort=remaining&order=desc", &root, ProjectsPage(ProjectsView{Many: true, Mine: true, Sort: "remaining", Down: true, Form: Form{Values: map[string]string{"q": "vi"}}, Rows: []ProjectRow{
 			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, InUse: inUse, Allocated: limit, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true}}})},
-		{"projects-not-found", "/projects?search=x", &root, ProjectsPage(ProjectsView{Many: true, Form: Form{Values: map[string]string{"search": "x"}}})},
+		{"projects-not-found", "/projects?q=x", &root, ProjectsPage(ProjectsView{Many: true, Form: Form{Values: map[string]string{"q": "x"}}})},
 		{"project-usage", "/projects/1/usage", &root, UsagePage(sampleUsage())},
-		{"project-usage-own", "/projects/1/usage?days=7", &li, UsagePage(UsageView{Project: sampleProject().Project, Days: 7, From: ago(168 * time.Hour), To: now})},
+		{"project-usage-own", "/projects/1/usage", &li, UsagePage(UsageView{Project: sampleProject().Project, UsageRange: sampleRange(168 * time.Hour)})},
 		{"projects-none", "/projects", &li, ProjectsPage(ProjectsView{})},
 		{"project", "/projects/1", &root, ProjectPage(project)},
 		{"project-seen", "/projects/1", &li, ProjectPage(ProjectView{Project: models.Project{ID: 2, Name: "old", StartsAt: ago(9000 * time.Hour), EndsAt: ptr(ago(time.Hour))}})},
@@ -48,11 +48,13 @@ func samples() []sample {
 		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(limit)})},
 		{"role-edit", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 2, Quota: quota, Remaining: quota, Form: Form{Version: 1, Values: map[string]string{"name": "algorithm engineer", "permission": "manager"}}})},
 		{"member-new", "/projects/1/members/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Remaining: quota.Sub(limit.Times(3)), Roles: []RoleChoice{{1, "lead", "manager", limit.Times(2)}, {2, "algorithm engineer", "member", limit}}})},
+		{"service-account-new", "/projects/1/service-accounts/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Service: true, Remaining: quota, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}}})},
+		{"service-tokens", "/projects/1/members/13/tokens", &root, TokensPage(TokensView{Form: NewTokenForm(), Account: &project.Members[0].Member})},
 		{"member-edit", "/projects/1/members/12/edit", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", ID: 12, Name: "Li Wei", Email: li.Email, Remaining: limit, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}}, Form: Form{Version: 2}})},
 		{"member-delete", "/projects/1/members/12/delete", &root, ConfirmPage(ConfirmRemoveMember(project.Project, project.Members[0].Member))},
 		{"role-delete", "/projects/1/roles/2/delete", &root, ConfirmPage(ConfirmDeleteRole(project.Project, project.Roles[1].Role, nil))},
 		{"environment-delete", "/environments/1/delete", &root, ConfirmPage(ConfirmDeleteEnvironment(sampleEnvironments()[0], nil))},
-		{"token-delete", "/tokens/1/delete", &li, ConfirmPage(ConfirmDeleteToken(models.AccessToken{ID: 1, Name: "ci"}))},
+		{"token-delete", "/tokens/1/delete", &li, ConfirmPage(ConfirmDeleteToken(models.AccessToken{ID: 1, Name: "ci"}, "/tokens"))},
 		{"launch", "/launch?project_id=1", &li, LaunchPage(launchWith(granted))},
 		{"launch-short", "/launch?project_id=1", &li, LaunchPage(launchWith(short))},
 		{"launch-refused", "/launch", &li, LaunchPage(LaunchView{Form: badCores, Projects: []Option{{"1", "vision"}}, Project: "vision", Meters: LimitMeters(inUse, limit, limit), Mismatches: sampleLaunch().Mismatches,
@@ -87,8 +89,8 @@ func samples() []sample {
 		{"person-new", "/people/new", &root, InviteFormPage(InviteFormView{ByMail: true})},
 		{"person", "/people/2", &root, PersonPage(PersonView{Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Memberships: []PersonMembership{{1, "vision", "algorithm engineer"}}})},
 		{"person-self", "/people/1", &root, PersonPage(PersonView{Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
-		{"tokens", "/tokens", &li, TokensPage(TokensView{Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
-		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: now, ExpiresAt: later}}})},
+		{"tokens", "/tokens", &li, TokensPage(TokensView{Form: NewTokenForm(), Rows: []models.AccessToken{{ID: 1, Name: "ci", Scopes: models.TokenScopes, CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
+		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", Scopes: []models.TokenScope{models.ScopeRead}, CreatedAt: now, ExpiresAt: later}}})},
 		{"account", "/account", &li, AccountPage(AccountView{})},
 		{"account-identity", "/account", &li, AccountPage(AccountView{Identities: sampleIdentities()})},
 		{"person-identity", "/people/2", &root, PersonPage(PersonView{Person: li, Identities: sampleIdentities(), Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}})},
@@ -104,7 +106,7 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}, append(tableSamples(), append(append(notificationSamples(), accessSamples()...), requestSamples()...)...)...)
+	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(notificationSamples(), reservationSamples()...), accessSamples()...), requestSamples()...)...)...)
 }
 
 func sampleIdentities() []models.Identity {

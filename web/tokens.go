@@ -2,7 +2,7 @@ package web
 
 import (
 	"context"
-	"maps"
+	"strings"
 
 	"weir/models"
 )
@@ -13,6 +13,42 @@ type TokensView struct {
 	Form    Form   // name, lifetime
 	Secret  string // of the token just made; shown this once
 	NewName string // of the token just made
+
+	Account *models.MemberView // the service account whose tokens they are; nil: the reader's own
+}
+
+// ServiceTokensPath is the page of a service account's tokens.
+func ServiceTokensPath(project, member int64) string {
+	return projectPath(project) + "/members/" + number(member) + "/tokens"
+}
+
+func (v TokensView) path() string {
+	if v.Account == nil {
+		return "/tokens"
+	}
+	return ServiceTokensPath(v.Account.ProjectID, v.Account.ID)
+}
+
+func (v TokensView) title(ctx context.Context) string {
+	if v.Account == nil {
+		return T(ctx, "Access tokens")
+	}
+	return T(ctx, "Access tokens of %s", v.Account.UserName)
+}
+
+func (v TokensView) subtitle(ctx context.Context) string {
+	if v.Account == nil {
+		return T(ctx, "Programs can use a token to act with your permissions until it expires.")
+	}
+	return T(ctx, "Programs can use a token to act with the role %s of this service account until it expires.", v.Account.RoleName)
+}
+
+// scopes are those that a token can have.
+func (v TokensView) scopes() []models.TokenScope {
+	if v.Account == nil {
+		return models.TokenScopes
+	}
+	return []models.TokenScope{models.ScopeRead, models.ScopeLaunch, models.ScopeProject}
 }
 
 // lifetimes are the choices of a token's lifetime.
@@ -26,27 +62,30 @@ func lifetimes(ctx context.Context) []Option {
 	}
 }
 
-// withLifetime chooses a lifetime in a form where none was chosen.
-func withLifetime(f Form, lifetime string) Form {
-	if f.Value("lifetime") != "" {
-		return f
+// scopeField is the name of the checkbox of a scope.
+func scopeField(s models.TokenScope) string { return "scope_" + string(s) }
+
+func scopeNames(scopes []models.TokenScope) string {
+	names := make([]string, len(scopes))
+	for i, s := range scopes {
+		names[i] = string(s)
 	}
-	values := maps.Clone(f.Values)
-	if values == nil {
-		values = map[string]string{}
-	}
-	values["lifetime"] = lifetime
-	f.Values = values
-	return f
+	return strings.Join(names, ", ")
+}
+
+// NewTokenForm is an empty form for a token.
+func NewTokenForm() Form {
+	return Form{Values: map[string]string{"lifetime": "720h", scopeField(models.ScopeRead): "1"}}
 }
 
 // ConfirmDeleteToken asks for confirmation before an access token is revoked.
-func ConfirmDeleteToken(t models.AccessToken) ConfirmView {
+// tokens is the page that lists it.
+func ConfirmDeleteToken(t models.AccessToken, tokens string) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Revoke token %s?", t.Name),
 		Consequences: []models.Text{models.Say("Programs that use this token lose access immediately.")},
 		Button:       models.Say("Revoke token"),
-		Action:       "/tokens/" + number(t.ID) + "/delete",
-		Back:         "/tokens",
+		Action:       tokens + "/" + number(t.ID) + "/delete",
+		Back:         tokens,
 	}
 }

@@ -2,16 +2,26 @@ package web
 
 import (
 	"context"
+	"net/url"
+	"strconv"
 	"time"
 
 	"weir/models"
 )
 
+// UsageRange is a span of time of usage, as chosen.
+//
+// Fields: from, until.
+type UsageRange struct {
+	Path        string // of the page
+	From, Until time.Time
+	Form        Form
+}
+
 // UsageView is the use of a project over time, compared with its allocated limits.
 type UsageView struct {
+	UsageRange
 	Project   models.Project
-	Days      int64 // 1, 7, 30 or 90
-	From, To  time.Time
 	Steps     []UsageStep
 	Used      models.Usage // by all, in the span
 	Left      models.Usage // by former members
@@ -39,6 +49,7 @@ type RoleUse struct {
 	Allocated models.Resources // to all
 	InUse     models.Resources // now
 	Used      models.Usage
+	OfTotal   *float64 // of the GPU cores that the project used
 }
 
 // PersonUse is the usage of a member.
@@ -48,13 +59,70 @@ type PersonUse struct {
 	Limit             models.Resources
 	InUse             models.Resources // now
 	Used              models.Usage
+	OfTotal           *float64 // of the GPU cores that the project used
+}
+
+// AllUsageView is the usage of all projects.
+type AllUsageView struct {
+	UsageRange
+	Rows      []ProjectUse
+	Used      models.Usage
+	Simulated bool
+	Next      string // address of the next page, or empty
+}
+
+// ProjectUse is the usage of a project.
+type ProjectUse struct {
+	ID      int64
+	Name    string
+	Quota   models.Resources
+	Used    models.Usage
+	OfQuota *float64 // of the GPU cores of the quota
+	OfTotal *float64 // of the GPU cores that all projects used
 }
 
 // usageDays are the spans that can be chosen.
 var usageDays = []int64{1, 7, 30, 90}
 
-func (v UsageView) path(days int64) string {
-	return projectPath(v.Project.ID) + "/usage?days=" + number(days)
+// days is the length of the span, rounded.
+func (r UsageRange) days() int64 {
+	return max(1, int64(r.Until.Sub(r.From).Round(24*time.Hour)/(24*time.Hour)))
+}
+
+// last is the address of the last days.
+func (r UsageRange) last(days int64) string {
+	return r.Path + "?" + url.Values{"from": {timestamp(r.Until.Add(-time.Duration(days) * 24 * time.Hour))}}.Encode()
+}
+
+// chosen reports whether the span is the last days.
+func (r UsageRange) chosen(days int64) bool { return r.Form.Value("until") == "" && r.days() == days }
+
+// query is the span as in the address.
+func (r UsageRange) query() string {
+	q := url.Values{}
+	for _, name := range []string{"from", "until"} {
+		if text := r.Form.Value(name); text != "" {
+			q.Set(name, text)
+		}
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// dates is the span as days, for the form.
+func (r UsageRange) dates() Form {
+	last := r.Until.Add(-time.Nanosecond)
+	return Form{Values: map[string]string{"from": r.From.UTC().Format(time.DateOnly), "until": last.UTC().Format(time.DateOnly)}}
+}
+
+// fractionWord formats a fraction as a percentage, or a dash.
+func fractionWord(fraction *float64) string {
+	if fraction == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*fraction*100, 'f', 1, 64) + "%"
 }
 
 // daysWord formats a time span.
@@ -93,8 +161,8 @@ func (v UsageView) chart(ctx context.Context, i int) Chart {
 	lines := []Line{quota, allocated, inUse}
 	top := max(1, largest(lines))
 	title := TT(ctx, amount.Label)
-	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top), From: v.From, To: v.To, Lines: lines,
-		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.Days),
+	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top), From: v.From, To: v.Until, Lines: lines,
+		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.days()),
 			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
 }
 

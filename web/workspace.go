@@ -13,10 +13,12 @@ type WorkspaceView struct {
 	Devices       []Device // with its share
 	Events        []models.WorkspaceEvent
 	Directories   []Directory
+	Outdated      bool // it was started with other directories
 	Simulated     bool
 	CanOpen       bool
 	CanStop       bool
 	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
+	Idleness      *Idleness      // of a running workspace
 	LaunchAgain   string         // address of a launch with the same values, or empty
 }
 
@@ -33,6 +35,7 @@ var limitNames = map[string]models.Text{
 	"gpu":     models.Say("GPU"),
 	"pids":    models.Say("Processes"),
 	"storage": models.Say("Storage"),
+	"user":    models.Say("User of the system"),
 }
 
 // limitName is the name of the resource of a limit.

@@ -23,6 +23,7 @@ type WorkspaceRow struct {
 	Simulated   bool
 	CanOpen     bool
 	CanStop     bool
+	Idleness    *Idleness // of a running workspace
 	RequestedAt time.Time
 	EndedAt     *time.Time
 }

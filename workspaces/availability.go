@@ -50,8 +50,8 @@ func (s *Service) Available(ctx context.Context, actor policies.Actor, project i
 	if err != nil {
 		return nil, err
 	}
-	if !p.Active(q.Now()) {
-		return nil, outsidePeriod()
+	if err := p.CheckActive(q.Now()); err != nil {
+		return nil, err
 	}
 	available, err := s.AvailableIn(ctx, actor, []ProjectUse{{p, use}})
 	return available[project], err

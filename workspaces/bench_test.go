@@ -18,6 +18,7 @@ import (
 	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
+	"weir/workspaces/idleness"
 )
 
 // bench is everything that runs workspaces, for real but for the runtime,
@@ -33,7 +34,8 @@ type bench struct {
 	machines *providers.Service
 	dirs     *storage.Directories
 	runtime  *processes
-	fence    error // of every transaction of the reconciler
+	activity func() (idleness.Observation, error) // of every workspace
+	fence    error                                // of every transaction of the reconciler
 	root     policies.Actor
 	users    int
 	project  models.Project
@@ -53,12 +55,14 @@ func each(t *testing.T, test func(t *testing.T, b *bench)) {
 func newBench(t *testing.T, s *models.Store) *bench {
 	t.Helper()
 	access, err1 := policies.NewAccess()
-	dirs, err2 := storage.New(t.TempDir(), 0, 0)
-	if err := errors.Join(err1, err2); err != nil {
+	verdicts, err2 := storage.NewVerdicts(s)
+	dirs, err3 := storage.New(t.TempDir(), 0, 0, verdicts)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
-		machines: providers.New(s, access, nil)}
+		machines: providers.New(s, access, nil),
+		activity: func() (idleness.Observation, error) { return idleness.Observation{}, errors.New("no notebook") }}
 	b.pool = pool.New(s, access, b.machines)
 	b.ledger = projects.New(s, access, dirs, projects.NewCapacity(s, access, b.pool, projects.Defaults{PerGPU: pooltest.PerGPU}))
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
@@ -77,7 +81,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
-		Storage: b.dirs, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
+		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
 		Fence: func(*models.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 

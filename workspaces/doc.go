@@ -3,6 +3,6 @@
 // launch parameters, and the lifecycle of every workspace from request to stop.
 //
 // It must not know how a workspace is run (that is a [Runtime]: local or
-// kube), nor HTTP. It uses the pool and the shared directories only through the
+// kube), nor the HTTP of the portal. It uses the pool and the shared directories only through the
 // interfaces that it declares.
 package workspaces

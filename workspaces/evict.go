@@ -42,13 +42,27 @@ func (r *Reconciler) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return forEach(list, func(overdue models.Workspace) error {
+	return r.stopAll(ctx, list, models.Say("Stopped: the owner recalled the GPUs."))
+}
+
+// endReserved stops the workspaces whose reservations have ended.
+func (r *Reconciler) endReserved(ctx context.Context) error {
+	list, err := r.config.Store.Read(ctx).WorkspacesPastReservation(r.config.Store.Now())
+	if err != nil {
+		return err
+	}
+	return r.stopAll(ctx, list, models.Say("Stopped: its reservation has ended."))
+}
+
+// stopAll stops workspaces that are still as they were read.
+func (r *Reconciler) stopAll(ctx context.Context, list []models.Workspace, why models.Text) error {
+	return forEach(list, func(read models.Workspace) error {
 		return r.tx(ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.AllProjects, overdue.ID)
-			if err != nil || w.State != overdue.State {
+			w, err := q.Workspace(models.AllProjects, read.ID)
+			if err != nil || w.State != read.State {
 				return err
 			}
-			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner recalled the GPUs."))
+			return stopWorkspace(q, policies.System("reconciler"), &w, why)
 		})
 	})
 }

@@ -17,5 +17,8 @@ func (r *Reconciler) Tick(ctx context.Context) {
 	}
 }
 
+// ObserveAll is one round of watchIdleness.
+func (r *Reconciler) ObserveAll(ctx context.Context) error { return r.observeAll(ctx) }
+
 // ServeQueue is the part of a resync that places queued workspaces.
 func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue(ctx) }

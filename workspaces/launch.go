@@ -17,6 +17,10 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, launch Laun
 			return p, err
 		}
 	}
+	model, modelErr := s.readModel(ctx, actor, launch)
+	if err := onlyInternal(modelErr); err != nil {
+		return p, err
+	}
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
 		list, err := launchable(q, actor)
 		if err != nil || launch.ProjectID == 0 && len(list) == 0 {
@@ -26,7 +30,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, launch Laun
 		if err != nil {
 			return err
 		}
-		in, err := s.readPlanInput(q, actor, project, launch)
+		in, err := s.readPlanInput(q, actor, project, launch, model, modelErr)
 		if err == nil {
 			p = plan(in)
 			p.Projects = list
@@ -34,6 +38,14 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, launch Laun
 		return err
 	})
 	return p, err
+}
+
+// Launchable lists the projects in which the actor can launch now.
+func (s *Service) Launchable(ctx context.Context, actor policies.Actor) ([]models.Project, error) {
+	if !actor.SignedIn() {
+		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceLaunch)
+	}
+	return launchable(s.store.Read(ctx), actor)
 }
 
 // launchable lists the projects in which the actor can launch now.
@@ -67,6 +79,13 @@ func projectOf(q *models.Queries, actor policies.Actor, in LaunchInput, list []m
 // in.WhenInsufficient is refuse, the error is a *Insufficient.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch LaunchInput) (w models.Workspace, err error) {
 	var p Plan
+	if err := s.access.Check(actor, launch.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return w, err
+	}
+	model, modelErr := s.readModel(ctx, actor, launch)
+	if err := onlyInternal(modelErr); err != nil {
+		return w, err
+	}
 	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
 		project, err := q.LockProject(actor.Scope(), launch.ProjectID)
 		if err != nil {
@@ -75,7 +94,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		in, err := s.readPlanInput(q, actor, project, launch)
+		in, err := s.readPlanInput(q, actor, project, launch, model, modelErr)
 		if err != nil {
 			return err
 		}
@@ -84,10 +103,13 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 			return p.Rejection
 		}
 		w = p.workspace(q, actor, in.member)
-		return s.commit(q, actor, &w, p)
+		if err := s.commit(q, actor, &w, p); err != nil || launch.ReservationID == 0 {
+			return err
+		}
+		return q.UseReservation(launch.ReservationID, q.Now())
 	})
 	var insufficient *Insufficient
-	if errors.As(err, &insufficient) {
+	if errors.As(err, &insufficient) && launch.ReservationID == 0 {
 		return w, errors.Join(insufficient, s.recordRefusal(ctx, w, insufficient.Decision))
 	}
 	return w, err

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"path"
@@ -68,9 +69,16 @@ func NotebookEnvironment(s Spec, runtimeDir string) map[string]string {
 	}
 }
 
+// activityExtension is a module of Jupyter's server; see [ReadActivity].
+//
+//go:embed jupyter/weir_activity.py
+var activityExtension string
+
 // jupyterConfig is valid for the classic notebook and for jupyter_server, which
 // ignore unknown traits. The token is in the environment.
-const jupyterConfig = `c = get_config()  # noqa
+const jupyterConfig = `import sys
+sys.path.append("` + JupyterDir + `")
+c = get_config()  # noqa
 for app in (c.NotebookApp, c.ServerApp):
     app.base_url = "/"
     app.open_browser = False
@@ -93,7 +101,12 @@ func JupyterFiles(traits ...string) map[string]string {
 	for _, trait := range traits {
 		config += "    app." + trait + "\n"
 	}
-	files := map[string]string{}
+	files := map[string]string{
+		"weir_activity.py": activityExtension,
+		// As JSON, lists of extensions are joined with those of the image and the user.
+		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": {"weir_activity": true}}}`,
+		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": {"weir_activity": true}}}`,
+	}
 	for _, program := range []string{"notebook", "server", "lab"} {
 		files["jupyter_"+program+"_config.py"] = config + jupyterConfigEnd
 	}

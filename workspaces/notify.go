@@ -11,8 +11,8 @@ import (
 // happens without them; the rest is for webhooks.
 func notifyTransition(q *models.Queries, w *models.Workspace, from models.WorkspaceState) error {
 	var to []int64
-	n := models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID), Data: map[string]any{
-		"workspace_id": w.ID, "project_id": w.ProjectID, "name": w.Name, "user_id": w.UserID}}
+	n := models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID),
+		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}}
 	switch {
 	case from == w.State:
 		return nil
@@ -54,5 +54,5 @@ func notifyNearlyUsed(q *models.Queries, w *models.Workspace) error {
 	r := list[0]
 	return q.Notify(to, models.Notification{Kind: models.NotificationQuotaNearlyUsed, Link: fmt.Sprintf("/projects/%d", project.ID),
 		Text: models.Say("%s: the project %s uses %s of its quota of %s.", r.Label, project.Name, models.Quantity(r.Name, r.Value), models.Quantity(r.Name, r.Quota)),
-		Data: map[string]any{"project_id": project.ID, "in_use": after, "quota": project.Quota}})
+		Data: models.QuotaNotification{ProjectID: project.ID, InUse: after, Quota: project.Quota}})
 }

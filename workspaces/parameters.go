@@ -13,6 +13,7 @@ import (
 // role's limit lowers values that the member did not request; requested values
 // above it are errors.
 type Layers struct {
+	Platform    models.LaunchParameters
 	Project     models.LaunchParameters
 	Environment models.LaunchParameters
 	Minimum     models.Minimum // the environment's
@@ -72,27 +73,39 @@ func (n *number) atMost(limit int64) {
 	}
 }
 
-// numbers are the numeric parameters.
-type numbers struct{ gpus, cores, gpuMemory, cpu, memory, shm number }
+// numbers are the numeric parameters, in the order of [models.LaunchParameters.Numbers].
+type numbers struct{ gpus, cores, gpuMemory, cpu, memory, shm, idle, gpuIdle number }
 
 func (n *numbers) all() []*number {
-	return []*number{&n.gpus, &n.cores, &n.gpuMemory, &n.cpu, &n.memory, &n.shm}
+	return []*number{&n.gpus, &n.cores, &n.gpuMemory, &n.cpu, &n.memory, &n.shm, &n.idle, &n.gpuIdle}
+}
+
+// defaultNumbers are the values that no layer sets.
+func defaultNumbers() (n numbers) {
+	for i, x := range new(models.LaunchParameters).Numbers() {
+		*n.all()[i] = number{name: x.Name, origin: OriginPlatform}
+	}
+	n.cpu.value, n.memory.value, n.shm.value = defaultCPUMilli, defaultMemoryMiB, defaultShmMiB
+	return n
 }
 
 // MergeParameters merges the layers into target launch parameters. Values below
 // the environment's minimum or above the role's limit are errors of kind
 // invalid that name the field.
 func MergeParameters(l Layers) (Target, error) {
-	n := numbers{number{"gpus", 0, OriginPlatform}, number{"cores", 0, OriginPlatform}, number{"gpu_memory_mib", 0, OriginPlatform},
-		number{"cpu_milli", defaultCPUMilli, OriginPlatform}, number{"memory_mib", defaultMemoryMiB, OriginPlatform}, number{"shm_mib", defaultShmMiB, OriginPlatform}}
+	n := defaultNumbers()
 	model, path := models.Parameter{Name: "gpu_model", Origin: OriginPlatform}, models.Parameter{Name: "path", Value: l.DefaultPath, Origin: OriginEnvironment}
 	env := map[string]models.Parameter{}
+	var given numbers // without the member's request
 	for _, layer := range []struct {
 		models.LaunchParameters
 		origin string
-	}{{l.Project, OriginProject}, {l.Environment, OriginEnvironment}, {l.Request, OriginMember}} {
-		for i, value := range []*int64{layer.GPUs, layer.Cores, layer.GPUMemoryMiB, layer.CPUMilli, layer.MemoryMiB, layer.ShmMiB} {
-			n.all()[i].override(value, layer.origin)
+	}{{l.Platform, OriginPlatform}, {l.Project, OriginProject}, {l.Environment, OriginEnvironment}, {l.Request, OriginMember}} {
+		if layer.origin == OriginMember {
+			given = n
+		}
+		for i, x := range layer.Numbers() {
+			n.all()[i].override(*x.Value, layer.origin)
 		}
 		overrideText(&model, layer.GPUModel, layer.origin)
 		overrideText(&path, layer.Path, layer.origin)
@@ -110,7 +123,7 @@ func MergeParameters(l Layers) (Target, error) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		t.Parameters = append(t.Parameters, env[name])
 	}
-	return t, n.check(t.Demand, l)
+	return t, n.check(t.Demand, l, given)
 }
 
 func overrideText(p *models.Parameter, value *string, origin string) {
@@ -148,7 +161,7 @@ func (n *numbers) bound(l Layers) {
 	}
 }
 
-func (n *numbers) check(demand models.Demand, l Layers) error {
+func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 	var p models.Problems
 	if n.gpus.value > 0 && (n.cores.value < 1 || n.cores.value > 100) {
 		p.Add("cores", "must be between 1 and 100 per GPU")
@@ -157,7 +170,7 @@ func (n *numbers) check(demand models.Demand, l Layers) error {
 		x := n.all()[i]
 		completed := x == &n.gpuMemory && x.value == 0 // by the pool, later
 		if x.value < minimum && !completed {
-			p.Add(x.name, "must be at least %s for this environment; has %s", quantity(x.name, minimum), quantity(x.name, x.value))
+			p.Add(x.name, "must be at least %s for this environment; has %s", models.Quantity(x.name, minimum), models.Quantity(x.name, x.value))
 		}
 	}
 	if n.cpu.value < 10 {
@@ -168,6 +181,11 @@ func (n *numbers) check(demand models.Demand, l Layers) error {
 	}
 	if n.shm.value > n.memory.value {
 		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(n.memory.value))
+	}
+	for _, x := range [][2]number{{n.idle, given.idle}, {n.gpuIdle, given.gpuIdle}} {
+		if asked, most := x[0].value, x[1].value; most > 0 && (asked == 0 || asked > most) {
+			p.Add(x[0].name, "must be from 1 to %d minutes: you can only shorten this limit", most)
+		}
 	}
 	for _, x := range quota.Exceeded(demand.Resources(), l.Limit) {
 		p.Add(demandField(x.Name), "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
@@ -181,13 +199,6 @@ func demandField(resource string) string {
 		return "cores"
 	}
 	return resource
-}
-
-func quantity(name string, value int64) string {
-	if name == "gpus" || name == "cores" {
-		return strconv.FormatInt(value, 10)
-	}
-	return models.Quantity(name, value)
 }
 
 // setDemand replaces the demand by one that was completed or lowered after the

@@ -25,7 +25,9 @@ type LaunchInput struct {
 	EnvironmentID      int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
 	VersionConstraints string                  `json:"version_constraints,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 	Name               string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
+	ModelPath          models.FilePath         `json:"model_path,omitempty" maxLength:"12288" doc:"percent-encoded path of a model; its manifest names the environment that it needs"`
 	Request            models.LaunchParameters `json:"request,omitempty"`
+	ReservationID      int64                   `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the workspace runs; its GPUs are the default"`
 	WhenInsufficient   string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
 }
 
@@ -34,7 +36,7 @@ func (in LaunchInput) requests() bool {
 	r := in.Request
 	env := r.Env
 	r.Env = nil
-	return in.VersionConstraints != "" || len(env) > 0 || !reflect.DeepEqual(r, models.LaunchParameters{})
+	return in.VersionConstraints != "" || in.ModelPath != "" || len(env) > 0 || !reflect.DeepEqual(r, models.LaunchParameters{})
 }
 
 func (in *LaunchInput) check() ([]VersionConstraint, error) {
@@ -56,26 +58,62 @@ func (in *LaunchInput) check() ([]VersionConstraint, error) {
 // planInput is what a launch is planned from, as it is at one moment. Planning reads
 // nothing else.
 type planInput struct {
-	launch       LaunchInput
-	now          time.Time
-	project      models.Project
-	member       models.LaunchMember
-	use          quota.Use
-	environments []models.Environment
-	pool         models.Availability
+	launch           LaunchInput
+	now              time.Time
+	project          models.Project
+	member           models.LaunchMember
+	use              quota.Use
+	environments     []models.Environment
+	pool             models.Availability
+	model            Model
+	reservationError error                   // why the reservation cannot be used
+	modelError       error                   // why the model cannot be used
+	defaults         models.LaunchParameters // of the platform
 }
 
 // readPlanInput reads it for a launch by the actor.
-func (s *Service) readPlanInput(q *models.Queries, actor policies.Actor, project models.Project, launch LaunchInput) (in planInput, err error) {
-	in = planInput{launch: launch, now: q.Now(), project: project}
+func (s *Service) readPlanInput(q *models.Queries, actor policies.Actor, project models.Project, launch LaunchInput, model Model, modelError error) (in planInput, err error) {
+	in = planInput{launch: launch, now: q.Now(), project: project, model: model, modelError: modelError, defaults: s.Defaults}
 	if in.member, in.use, err = membership(q, actor, project); err != nil {
 		return in, err
 	}
 	if in.environments, err = q.Environments(); err != nil {
 		return in, err
 	}
-	in.pool, err = s.pool.Availability(q)
+	if in.pool, err = s.pool.Availability(q); err == nil && launch.ReservationID != 0 {
+		in.reservationError, err = s.useReservation(q, &in)
+	}
 	return in, err
+}
+
+// useReservation makes a launch take its GPUs from a reservation, whose amounts are the
+// default. The first error says why it cannot be used.
+func (s *Service) useReservation(q *models.Queries, in *planInput) (unusable, err error) {
+	r, err := q.Reservation(models.AllProjects, in.launch.ReservationID)
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return nil, err
+	}
+	switch {
+	case err != nil || r.UserID != in.member.UserID || r.ProjectID != in.project.ID:
+		return models.Invalid("reservation_id", "is not one of your reservations in this project"), nil
+	case r.State != models.ReservationActive:
+		return models.Invalid("reservation_id", "the reservation is %s; only an active one can be used", r.State.Words()), nil
+	}
+	request := &in.launch.Request
+	for _, x := range []struct {
+		value **int64
+		usual int64
+	}{{&request.GPUs, r.GPUs}, {&request.Cores, r.Cores}, {&request.GPUMemoryMiB, r.GPUMemoryMiB}} {
+		if *x.value == nil {
+			*x.value = &x.usual
+		}
+	}
+	if *request.GPUs < 1 {
+		return models.Invalid("gpus", "must be at least %d", 1), nil
+	}
+	decide, err := s.pool.Reserved(q, r.ID)
+	in.pool.Decide = func(_ models.Project, d models.Demand) models.Decision { return decide(d) }
+	return nil, err
 }
 
 // membership returns the actor's active membership in a project, and what it uses
@@ -115,11 +153,12 @@ type Plan struct {
 	Matches     []Match
 	Mismatches  []Mismatch
 	Environment models.Environment // zero if none matches
-	Demand      models.Demand      // as requested
-	Target      Target             // as launched, which may be with fewer cores
-	Decision    models.Decision    // on the requested demand; zero if it was not made
-	Rejection   error              // why the launch is not allowed; nil if it is
-	Requested   bool               // the member requested anything, so that the rejection can be due to it
+	Model       Model
+	Demand      models.Demand   // as requested
+	Target      Target          // as launched, which may be with fewer cores
+	Decision    models.Decision // on the requested demand; zero if it was not made
+	Rejection   error           // why the launch is not allowed; nil if it is
+	Requested   bool            // the member requested anything, so that the rejection can be due to it
 
 	// State is the state of the launched workspace: starting, or queued; empty if the
 	// pool cannot satisfy the demand now, see Insufficient.
@@ -131,18 +170,27 @@ type Plan struct {
 
 // plan is the whole decision about a launch.
 func plan(in planInput) (p Plan) {
-	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use}
+	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use, Model: in.model}
 	constraints, err := in.launch.check()
+	if err == nil {
+		err = cmp.Or(in.modelError, in.reservationError)
+	}
+	needed, invalid := ParseVersionConstraints(modelParameter, in.model.Needs.VersionConstraints)
+	if err == nil {
+		err = invalid
+	}
+	constraints = append(constraints, needed...)
 	p.name, p.Requested = in.launch.Name, in.launch.requests()
-	p.Matches, p.Mismatches = MatchEnvironments(in.environments, constraints, in.use.Limit)
-	if err == nil && !in.project.Active(in.now) {
-		err = outsidePeriod()
+	p.Matches, p.Mismatches = MatchEnvironments(in.model.environments(in.environments), constraints, in.use.Limit)
+	p.Matches, p.Mismatches = in.model.match(p.Matches, p.Mismatches)
+	if err == nil {
+		err = in.project.CheckActive(in.now)
 	}
 	if err == nil {
 		err = checkNotNone(in)
 	}
 	if err == nil {
-		err = p.choose(in.launch)
+		err = p.choose(in.launch, in.defaults)
 	}
 	if p.Rejection = err; err != nil {
 		return p
@@ -153,8 +201,6 @@ func plan(in planInput) (p Plan) {
 	p.setState(in)
 	return p
 }
-
-func outsidePeriod() error { return models.Forbidden("The project is not within its period of use.") }
 
 // checkNotNone refuses a launch that a quota or limit of 0 makes impossible, whatever is
 // entered, and says who can change it.
@@ -187,16 +233,19 @@ func positive(n *int64) bool { return n != nil && *n > 0 }
 // choose selects the best matching environment with which the launch parameters are
 // valid, of all or of the requested one. If there is none, it returns the error of the
 // first.
-func (p *Plan) choose(in LaunchInput) (err error) {
+func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err error) {
 	for _, m := range p.Matches {
 		e := m.Environment
 		if in.EnvironmentID != 0 && e.ID != in.EnvironmentID {
 			continue
 		}
-		target, invalid := MergeParameters(Layers{Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
+		target, invalid := MergeParameters(Layers{Platform: defaults, Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
 			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
 		if invalid == nil {
 			p.Environment, p.Target = e, target
+			if p.Model.Path != "" {
+				p.Target.Parameters = append(p.Target.Parameters, models.Parameter{Name: modelParameter, Value: string(p.Model.Path), Origin: OriginMember})
+			}
 			return nil
 		}
 		err = cmp.Or(err, invalid)
@@ -206,6 +255,9 @@ func (p *Plan) choose(in LaunchInput) (err error) {
 
 // mismatchError is the error of a launch that no environment matches.
 func (p *Plan) mismatchError(environment int64) error {
+	if err := p.Model.mismatch(p.Mismatches); err != nil && len(p.Matches) == 0 {
+		return err
+	}
 	if environment == 0 {
 		return models.Invalid("version_constraints", "match none of the %d environments", len(p.Mismatches))
 	}

@@ -67,6 +67,33 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 	}
 }
 
+// A member who stops a workspace while the reconciler moves it on is not refused.
+func TestStopDuringATransition(t *testing.T) {
+	b := newBench(t, modelstest.Open(t, "postgres"))
+	w := b.launch(t, "a", models.LaunchParameters{})
+	ended := make(chan error, 1)
+	modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		now, err := q.Workspace(models.AllProjects, w.ID)
+		if err != nil {
+			return err
+		}
+		if err := q.Transition(&now, now.State, models.Text{}); err != nil {
+			return err
+		}
+		go func() {
+			_, err := b.Stop(b.ctx, b.actor, w.ID)
+			ended <- err
+		}()
+		if !modelstest.Waits(t, b.store, q, ended) {
+			t.Error("the stop does not wait for the transition")
+		}
+		return nil
+	})
+	if err := <-ended; err != nil || b.row(t, w.ID).State != models.StateStopping {
+		t.Errorf("%v, and it is %s", err, b.row(t, w.ID).State)
+	}
+}
+
 // A reconciler that is no longer the leader's changes no row.
 func TestAFencedReconcilerWritesNothing(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

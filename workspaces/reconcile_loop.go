@@ -36,6 +36,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 			}
 		})
 	}
+	working.Go(func() { r.watchIdleness(ctx) })
 	r.resyncLoop(ctx, queue)
 	queue.ShutDown()
 	working.Wait()
@@ -64,7 +65,7 @@ func (r *Reconciler) resyncLoop(ctx context.Context, queue delayingQueue) {
 // resync performs the tasks that concern no single workspace, and returns the
 // workspaces that need a step.
 func (r *Reconciler) resync(ctx context.Context) []int64 {
-	for _, step := range []func(context.Context) error{r.evict, r.recall, r.stopOrphans, r.sweep, r.serveQueue} {
+	for _, step := range []func(context.Context) error{r.evict, r.recall, r.endReserved, r.stopOrphans, r.sweep, r.serveQueue} {
 		within, cancel := context.WithTimeout(ctx, stepTimeout)
 		if err := step(within); err != nil {
 			r.logError(ctx, err)

@@ -43,7 +43,7 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 		return r.startFailed(ctx, w, models.Say("The notebook could not be launched."), err)
 	}
 	models.Failpoint("start.launched")
-	w.RuntimeState, w.Progress = state, 10
+	w.RuntimeState, w.Progress, w.Mounts = state, 10, models.MountsDigest(spec.Mounts)
 	return r.transition(ctx, w, models.StateStarting, models.Say("Launched. Waiting for the notebook to respond."))
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"weir/models"
+	"weir/workspaces/idleness"
 )
 
 // Reconciler moves every workspace from its actual state in the runtime to its
@@ -27,6 +28,7 @@ type Reconciler struct {
 	sweptAt          time.Time
 	queueChanged     atomic.Bool // a queued workspace may fit now
 	queueServedAt    time.Time
+	observed         map[int64]observed // by workspace; of watchIdleness only
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All are required.
@@ -35,6 +37,8 @@ type ReconcilerConfig struct {
 	Pool    Pool
 	Storage Storage
 	Runtime Runtime
+	// Activity observes a running workspace; see [ReadActivity].
+	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
 	Env func(models.Workspace) map[string]string
 	// Fence rejects the transactions of a server that is no longer the leader.

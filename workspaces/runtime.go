@@ -80,6 +80,10 @@ type Spec struct {
 	Member     int64 // member id, names the home directory
 	User       string
 
+	// UID and GID are the member's and the project's on the file system, of the machine
+	// or the storage server. 0: those of the runtime, which all workspaces share.
+	UID, GID int64
+
 	Command []string          // the notebook program and its arguments
 	Image   string            // for clusters
 	Env     map[string]string // complete but for what the runtime adds

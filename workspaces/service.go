@@ -23,14 +23,19 @@ type Pool interface {
 	// Record saves a decision.
 	Record(q *models.Queries, w models.Workspace, a models.Decision) error
 	Release(q *models.Queries, workspace int64) error
+	// Reserved returns how demands of workspaces in a reservation are decided on.
+	Reserved(q *models.Queries, reservation int64) (func(models.Demand) models.Decision, error)
 	// QueueEntries returns the queue, with the current decision on each entry.
 	QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
 }
 
-// Storage returns the shared directories of a member's workspace, and creates
-// those that are missing.
+// Storage is the shared directories.
 type Storage interface {
+	// EnsureMounts returns the directories of a member's workspace, and creates those
+	// that are missing.
 	EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error)
+	// IDs returns the user of the member and the group of the project; 0: all share one.
+	IDs(h models.DirectoryUser) (uid, gid int64, err error)
 }
 
 // Service launches and stops workspaces. It writes the desired state, which the
@@ -39,6 +44,12 @@ type Service struct {
 	store  *models.Store
 	access *policies.Access
 	pool   Pool
+
+	// Models finds the models that workspaces are launched for; nil: there are none.
+	Models Models
+
+	// Defaults are the platform's limits for idle workspaces.
+	Defaults models.LaunchParameters
 
 	admissions *models.Cache[admissionKey, models.Admission]
 }
@@ -58,7 +69,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
-		if w, err = q.Workspace(models.AllProjects, id); err != nil {
+		if w, err = q.LockWorkspace(models.AllProjects, id); err != nil {
 			return err
 		}
 		if w.State.Ended() || w.State == models.StateStopping {
@@ -93,10 +104,8 @@ func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64,
 		return w, s.access.Check(actor, policies.Platform, right)
 	case err != nil:
 		return w, err
-	case s.access.MayOwned(actor, w.UserID, w.ProjectID, right):
-		return w, nil
 	default:
-		return w, s.access.Check(actor, w.ProjectID, right)
+		return w, s.access.CheckOwned(actor, w.UserID, w.ProjectID, right)
 	}
 }
 

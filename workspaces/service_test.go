@@ -201,6 +201,11 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		want(t, second(b.Stop(b.ctx, mate, w.ID)), models.KindForbidden)
 		want(t, second(b.Stop(b.ctx, stranger, w.ID)), models.KindNotFound)
 		want(t, second(b.AdmitActor(b.ctx, mate, w.ID)), models.KindNotFound)
+		reader := b.actor
+		reader.Scopes = []models.TokenScope{models.ScopeRead, models.ScopeProject, models.ScopeAdmin}
+		want(t, second(b.Open(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
+		want(t, second(b.AdmitActor(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
+		want(t, second(b.Stop(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		modelstest.InTx(t, b.store, func(q *models.Queries) error {
 			return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 		})

@@ -29,13 +29,19 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 	if err != nil {
 		return Spec{}, err
 	}
+	uid, gid, err := r.config.Storage.IDs(holder)
+	if err != nil {
+		return Spec{}, err
+	}
 	shm, _ := strconv.ParseInt(parameter(w, "shm_mib"), 10, 64)
-	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email,
+	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
 		Command: env.Command, Image: env.Image, Env: r.config.Env(w), Token: w.Secret, Mounts: mounts,
 		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
 	for _, p := range w.Target {
 		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
 			s.Env[name] = p.Value
+		} else if p.Name == modelParameter {
+			s.Env["WEIR_MODEL"] = p.Value
 		}
 	}
 	s.GPUs, s.Node, err = gpusOf(q, w.ID)

@@ -12,13 +12,17 @@ import (
 // Summary is a workspace in a list, with what the actor may do with it now.
 type Summary struct {
 	models.WorkspaceView
-	CanStop bool
-	CanOpen bool
+	CanStop  bool
+	CanOpen  bool
+	Idleness *Idleness // of a running workspace
 }
 
 func (s *Service) summary(actor policies.Actor, w models.WorkspaceView) Summary {
 	v := Summary{WorkspaceView: w, CanOpen: s.canOpen(actor, w.Workspace),
 		CanStop: s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !w.State.Ended() && w.State != models.StateStopping}
+	if w.State == models.StateRunning {
+		v.Idleness = new(idlenessOf(w.Workspace, s.store.Now()))
+	}
 	if w.UserID != actor.User.ID {
 		v.WorkspaceView = withoutSecrets(w)
 	}
@@ -59,6 +63,12 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	return v, nil
+}
+
+// Outdated reports whether the workspace was started with other mounts than these, which
+// it would get now.
+func (v View) Outdated(mounts []models.Mount) bool {
+	return (v.State == models.StateStarting || v.State == models.StateRunning) && v.Mounts != "" && v.Mounts != models.MountsDigest(mounts)
 }
 
 // addScheduledStop adds the end of the workspace and the member.

@@ -19,6 +19,9 @@ const (
 // the portal session or access token of the request.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
+	if err == nil {
+		err = actor.CheckScope(policies.WorkspaceOpen)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +107,7 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (mode
 // AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
 // another user the error is of kind not_found.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (models.Admission, error) {
-	if err := actor.CheckUser(); err != nil {
+	if err := cmp.Or(actor.CheckUser(), actor.CheckScope(policies.WorkspaceOpen)); err != nil {
 		return models.Admission{}, err
 	}
 	a, err := s.admit(ctx, admissionKey{user: actor.User.ID, workspace: id}, func(ctx context.Context) (models.Admission, error) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"weir/models"
 	"weir/policies"
+	"weir/storage/rules"
 	"weir/workspaces"
+	"weir/workspaces/kube"
 	"weir/workspaces/proxy"
 )
 
@@ -36,6 +39,15 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
 		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
+}
+
+// sharedDirectories returns the directories that the pods of a project can mount.
+func sharedDirectories(project int64) []kube.Directory {
+	all := []kube.Directory{{Name: "project", Path: rules.ProjectDir(project)}}
+	for _, dir := range rules.PublicDirs() {
+		all = append(all, kube.Directory{Name: strings.ReplaceAll(dir[1:], "_", "-"), Path: dir, ReadOnly: true})
+	}
+	return all
 }
 
 // recordActivity records the use of workspaces. Errors are only logged.

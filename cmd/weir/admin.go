@@ -74,9 +74,14 @@ func newCreateTokenCommand() *cobra.Command {
 	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	name := cmd.Flags().String("name", "", "name of the token (required)")
 	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "lifetime of the token")
+	scopes := cmd.Flags().StringSlice("scopes", nil, "what the token can be used for: read, launch, project, admin (default all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
-			_, secret, err := a.CreateTokenFor(ctx, policies.System("admin"), *email, policies.NewToken{Name: *name, Lifetime: *lifetime})
+			in := policies.NewToken{Name: *name, Lifetime: *lifetime}
+			for _, s := range *scopes {
+				in.Scopes = append(in.Scopes, models.TokenScope(s))
+			}
+			_, secret, err := a.CreateTokenFor(ctx, policies.System("admin"), *email, in)
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), secret)
 			}

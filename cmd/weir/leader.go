@@ -38,6 +38,9 @@ func (p *portal) runControllers(ctx context.Context) {
 	work.Go(func() { p.pool.Run(ctx) })
 	work.Go(func() { p.sender.Run(ctx) })
 	work.Go(func() { p.periods.Run(ctx) })
+	work.Go(func() { p.broker.Run(ctx, p.fence.check, p.log) })
+	work.Go(func() { p.files.Run(ctx) })
+	work.Go(func() { p.owners.Run(ctx) })
 	if p.cluster != nil {
 		work.Go(func() { p.advertise(ctx) })
 	}

@@ -17,6 +17,7 @@ func newMigrateCommand() *cobra.Command {
 	}
 	config.AddFlags(cmd, config.ForStore...)
 	to := cmd.Flags().Int64("down-to", -1, "version to migrate back to; 0 removes all data")
+	cmd.AddCommand(newMigrateCopyCommand())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
 		if err != nil {

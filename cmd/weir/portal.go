@@ -12,8 +12,11 @@ import (
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
+	"weir/pool/broker"
 	"weir/pool/providers"
 	"weir/pool/requests"
+	"weir/storage"
+	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
 	"weir/workspaces/proxy"
@@ -32,9 +35,13 @@ type portal struct {
 	fence         fence
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
+	broker        *broker.Service
 	notifications *notifications.Service
 	sender        *notifications.Sender
 	periods       *requests.Periods
+	files         *files.Service
+	owners        *storage.Owners
+	noNamespace   error // why there are no subordinate IDs
 	proxy         *proxy.Proxy
 	app           *handlers.App
 	dataLock      *os.File            // on the data directory

@@ -57,8 +57,9 @@ func newReplica(t *testing.T, url string) *replica {
 		err = migrations.Up(t.Context(), db, "postgres")
 	}
 	access, err2 := policies.NewAccess()
-	dirs, err3 := storage.New(t.TempDir(), 1000, 1000)
-	for _, err := range []error{err, err2, err3} {
+	verdicts, err3 := storage.NewVerdicts(store)
+	dirs, err4 := storage.New(t.TempDir(), 1000, 1000, verdicts)
+	for _, err := range []error{err, err2, err3, err4} {
 		if err != nil {
 			t.Fatal(err)
 		}

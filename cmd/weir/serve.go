@@ -47,6 +47,10 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
+	var noNamespace error
+	if cfg.Runtime == "local" && os.Geteuid() != 0 && !cfg.IDRange.Empty() {
+		noNamespace = enterUserNamespace(cfg)
+	}
 	listeners, err := listen(ctx, cfg.Listen)
 	if err != nil {
 		return err
@@ -61,6 +65,7 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 			log.Error("cannot close", "err", err)
 		}
 	}()
+	p.noNamespace = noNamespace
 	if err := p.registerMachine(ctx); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const maxSeeds = 10_000
 
 func newSimulateCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "simulate", Short: "Simulate the pool"}
-	cmd.AddCommand(newSimulatePlacementCommand())
+	cmd.AddCommand(newSimulatePlacementCommand(), newSimulateNotebooksCommand())
 	return cmd
 }
 

@@ -58,6 +58,12 @@ func (p *portal) summary(ctx context.Context) (s summary, err error) {
 	if r, ok := p.runtime.(*local.Runtime); ok {
 		s.Runtime = fmt.Sprintf("processes on this machine, as user %d", r.User())
 		s.NotEnforced = notEnforced(r.Limits())
+		if !p.idRange().Empty() {
+			s.Runtime = "processes on this machine, with a user for each member"
+		}
+		if shared := p.notSeparated(r.User()); shared != "" {
+			s.NotEnforced = append(s.NotEnforced, shared)
+		}
 	}
 	if s.Pool, err = p.poolSummary(ctx); err != nil {
 		return s, err

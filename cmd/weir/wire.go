@@ -17,10 +17,12 @@ import (
 	"weir/policies"
 	"weir/policies/openid"
 	"weir/pool"
+	"weir/pool/broker"
 	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
+	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
 	"weir/workspaces/local"
@@ -56,8 +58,16 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		return p, err
 	}
 	appsDomain := p.addresses(addr)
-	dirs, err := storage.New(cfg.SharedDir, cfg.SandboxUID, cfg.SandboxUID)
+	verdicts, err := storage.NewVerdicts(p.store)
 	if err != nil {
+		return p, err
+	}
+	dirs, err := storage.New(cfg.SharedDir, cfg.SandboxUID, cfg.SandboxUID, verdicts)
+	if err != nil {
+		return p, err
+	}
+	p.cfg.SharedDir, dirs.FollowsLinks = dirs.Root(), cfg.Runtime == "kube"
+	if err := p.separateMembers(ctx, dirs); err != nil {
 		return p, err
 	}
 	if p.runtime, err = p.openRuntime(ctx); err != nil {
@@ -65,6 +75,12 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
 	p.accounts.Provider, p.accounts.PasswordLinkLifetime = cfg.OIDC.Rules(), cfg.PasswordLinkLifetime
+	root, err := dirs.OpenRoot()
+	if err != nil {
+		return p, err
+	}
+	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root, Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log, Fence: p.fence.check,
+		Settings: cfg.Files})
 	p.providers = providers.New(p.store, access, p.reachable())
 	p.pool = pool.New(p.store, access, p.providers)
 	if err := p.pool.SetPolicyByName(cfg.PlacementPolicy); err != nil {
@@ -81,17 +97,19 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	capacity := projects.NewCapacity(p.store, access, p.pool, p.quotaDefaults())
 	ledger := projects.New(p.store, access, dirs, capacity)
 	ledger.InvitationLifetime = cfg.InvitationLifetime
+	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
+		Storage: dirs, Runtime: p.runtime, Activity: workspaces.ReadActivity, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
+	service.Models, service.Defaults = p.files, cfg.Launch
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger, Invitations: projects.NewInvitations(ledger, p.accounts),
-		Capacity: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
+		Capacity: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Broker: p.broker, Providers: p.providers,
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }
@@ -139,6 +157,7 @@ func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 	}
 	c := p.cfg.Kube
 	c.SharedRoot, c.UID, c.GID = p.cfg.SharedDir, int64(p.cfg.SandboxUID), int64(p.cfg.SandboxUID)
+	c.Directories, c.EmptyDir = sharedDirectories, storage.EmptyDir
 	c.Quota, c.Logger, c.Clock = p.projectQuota, p.log, p.store.Clock
 	r, err := kube.New(ctx, c)
 	if err != nil {

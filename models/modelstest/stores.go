@@ -218,3 +218,34 @@ func (k *ErrorCounts) Want(t testing.TB, succeeded int, kind models.Kind, others
 		t.Errorf("ended as %v; want %d successes and %d × %s; the last error: %v", k.counts, succeeded, others, kind, k.last)
 	}
 }
+
+// Waits returns true when another transaction waits for a lock on PostgreSQL, and false
+// when it ended before the transaction of q.
+func Waits(t *testing.T, store *models.Store, q *models.Queries, ended chan error) bool {
+	t.Helper()
+	db, err := store.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			ended <- err
+			return false
+		case <-tick.C:
+		}
+		var waiting bool
+		err := db.QueryRow(`SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err == nil {
+			_, err = q.PoolVersion() // an idle transaction is ended
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting {
+			return true
+		}
+	}
+}

@@ -68,7 +68,9 @@ func (r *refusal) Unwrap() error {
 }
 
 // final reports whether a retry is useless.
-func (r *refusal) final() bool { return r.Status >= 400 && r.Status < 500 }
+func (r *refusal) final() bool {
+	return r.Status >= 400 && r.Status < 500 && r.Status != http.StatusTooManyRequests
+}
 
 // newHTTP returns a client. It resets closed connections, so that abandoned
 // requests are not delivered later.

@@ -39,8 +39,9 @@ func Each(t *testing.T, test func(t *testing.T, w *World)) {
 func New(t *testing.T, s *models.Store) *World {
 	t.Helper()
 	access, err1 := policies.NewAccess()
-	dirs, err2 := storage.New(t.TempDir(), 0, 0)
-	if err := errors.Join(err1, err2); err != nil {
+	verdicts, err2 := storage.NewVerdicts(s)
+	dirs, err3 := storage.New(t.TempDir(), 0, 0, verdicts)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
 	machines := providers.New(s, access, nil)

@@ -63,7 +63,7 @@ func EmailField(i int) string { return fmt.Sprintf("emails[%d]", i) }
 // Invited is a new invitation with its link, which is not stored.
 type Invited struct {
 	models.Invitation
-	Link policies.Link
+	Link policies.Link // none if it is only sent by email
 }
 
 // Invite invites email addresses to a project with a role: all of them or none. The
@@ -173,8 +173,12 @@ func (e Editor) createInvitation(i *Invited, replaced bool) (err error) {
 	if err := e.q.CreateInvitation(&i.Invitation); err != nil {
 		return err
 	}
-	if i.Link, err = policies.NewInvitationLink(e.q, i.Invitation); err != nil {
-		return err
+	// A link proves that its user has the address. Only who may create any account gets
+	// to see one that can be sent.
+	if !e.q.SendsMail() || e.access.May(e.actor, policies.Platform, policies.UserWrite) {
+		if i.Link, err = policies.NewInvitationLink(e.q, i.Invitation); err != nil {
+			return err
+		}
 	}
 	after := auditInvitation(i.Invitation)
 	after["replaces_earlier"] = replaced
@@ -195,7 +199,10 @@ func (e Editor) checkInvitationLimits(project *int64) error {
 	case c.OfInviter > maxPendingOfInviter:
 		return models.Invalid("emails", "would be more than %d pending invitations by you; revoke some first", maxPendingOfInviter)
 	case c.Recent > maxInvitationsPerDay:
-		return models.Invalid("emails", "would be more than %d invitations by you in a day", maxInvitationsPerDay)
+		first, err := e.q.FirstInvitationSince(e.actor.User.ID, e.q.Now().Add(-24*time.Hour))
+		refusal := models.RateLimited(first.Add(24*time.Hour).Sub(e.q.Now()), "You have sent too many invitations in a day. Try again later.")
+		refusal.Fields = models.Invalid("emails", "would be more than %d invitations by you in a day", maxInvitationsPerDay).Fields
+		return cmp.Or[error](err, refusal)
 	}
 	return nil
 }
@@ -296,13 +303,12 @@ func (s *Invitations) InvitationForm(ctx context.Context, actor policies.Actor, 
 }
 
 // Revoke ends a pending invitation: its links no longer work.
-func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64) error {
-	i, err := s.InvitationForm(ctx, actor, id)
-	if err != nil {
-		return err
+func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64) (i models.InvitationView, err error) {
+	if i, err = s.InvitationForm(ctx, actor, id); err != nil {
+		return i, err
 	}
 	project := projectOf(i.Invitation)
-	return s.projects.access.Write(ctx, s.projects.store, actor, project, rightToInvite(project), func(q *models.Queries) error {
+	err = s.projects.access.Write(ctx, s.projects.store, actor, project, rightToInvite(project), func(q *models.Queries) error {
 		if i, err = q.Invitation(id); err != nil {
 			return err
 		}
@@ -314,4 +320,5 @@ func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64
 		}
 		return actor.Audit(q, policies.Change{Action: "revoke", Object: "invitation", ID: id, Project: project, Before: auditInvitation(i.Invitation)})
 	})
+	return i, err
 }

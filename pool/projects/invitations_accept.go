@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"fmt"
 
 	"weir/models"
 	"weir/policies"
@@ -30,7 +29,7 @@ func (s *Invitations) Offer(ctx context.Context, actor policies.Actor, secret st
 		return o, err
 	}
 	_, err = q.UserByEmail(o.Email)
-	o.HasAccount, o.Mine, o.ProviderOnly = err == nil, actor.User.Email == o.Email, s.accounts.Provider.Owns(o.Email)
+	o.HasAccount, o.Mine, o.ProviderOnly = err == nil, actor.User.Email == o.Email, s.accounts.Provider.Creates(o.Email)
 	return o, models.IgnoreNotFound(err)
 }
 
@@ -129,7 +128,7 @@ func (a *acceptance) closed(q *models.Queries) error {
 // platform offers.
 func (a *acceptance) admit(q *models.Queries) error {
 	if a.isNew {
-		a.user.ID = 0
+		a.user.ID, a.invited.User.ID = 0, 0 // of an attempt that was rolled back
 		err := a.accounts.AddAccount(q, a.invited, &a.user)
 		a.invited.User = a.user
 		return err
@@ -187,19 +186,11 @@ func (s *Invitations) recordRefusal(ctx context.Context, i models.InvitationView
 		if err != nil || !isNew {
 			return err
 		}
-		return q.Notify([]int64{i.InviterID}, models.Notification{Kind: "invitation.refused", Link: invitationsPath(i.Invitation),
+		return q.Notify([]int64{i.InviterID}, models.Notification{Kind: models.NotificationInvitationRefused, Link: i.ListPath(),
 			Text: models.Say("%s could not accept your invitation: %s", i.Email, reason)})
 	})
 	if err != nil {
 		return err
 	}
 	return &models.Error{Kind: e.Kind, Message: models.Say("This invitation cannot be accepted now, and %s has been informed. The reason: %s", i.InviterName, reason)}
-}
-
-// invitationsPath is the page that lists an invitation.
-func invitationsPath(i models.Invitation) string {
-	if i.ProjectID == nil {
-		return "/invitations"
-	}
-	return fmt.Sprintf("/projects/%d/invitations", *i.ProjectID)
 }

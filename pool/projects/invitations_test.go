@@ -44,6 +44,11 @@ func (v *invitations) accept(secret string) (models.User, error) {
 	return v.Accept(v.Ctx, policies.Actor{}, secret, policies.NewUser{Name: "New", Password: goodPassword})
 }
 
+func (v *invitations) revoke(actor policies.Actor, id int64) error {
+	_, err := v.Revoke(v.Ctx, actor, id)
+	return err
+}
+
 func (v *invitations) listed(t *testing.T, id int64) models.InvitationView {
 	t.Helper()
 	list, err := v.List(v.Ctx, v.boss, v.Vision.ID, models.Page{})
@@ -64,9 +69,26 @@ func (v *invitations) wantState(t *testing.T, id int64, want models.InvitationSt
 	}
 }
 
-func TestInvitationMakesAccountAndMembership(t *testing.T) {
+// Where links are sent, a manager, who may not create accounts, does not see them.
+func TestLinksAreSentToTheInvitedAlone(t *testing.T) {
 	eachInvitations(t, func(t *testing.T, v *invitations) {
 		v.Store.Mail = true
+		if i := v.to(t, "new@example.org"); i.Link.Secret != "" || i.Link.URL("https://weir.example.org") != "" {
+			t.Errorf("the manager sees %+v", i.Link)
+		}
+		letters, err := v.Store.Read(v.Ctx).Deliveries(models.DeliveryFilter{Mail: true}, models.Page{})
+		if err != nil || len(letters) != 1 || letters[0].Kind != models.LetterInvitation {
+			t.Errorf("%+v, %v", letters, err)
+		}
+		v.boss = v.Root
+		if i := v.to(t, "new@example.org"); i.Link.Secret == "" {
+			t.Error("an administrator does not see the link")
+		}
+	})
+}
+
+func TestInvitationMakesAccountAndMembership(t *testing.T) {
+	eachInvitations(t, func(t *testing.T, v *invitations) {
 		i := v.to(t, " New@Example.org ")
 		offer, err := v.Offer(v.Ctx, policies.Actor{}, i.Link.Secret)
 		if err != nil || offer.Email != "new@example.org" || offer.Project != "vision" || offer.Role != "engineer" || offer.InviterEmail != v.Boss.Email || offer.HasAccount || offer.Closed != nil {
@@ -158,12 +180,12 @@ func TestInvitationEnds(t *testing.T) {
 			_, err := v.accept(i.Link.Secret)
 			pooltest.WantError(t, err, models.KindConflict, word)
 			v.wantState(t, i.ID, state)
-			pooltest.WantError(t, v.Revoke(v.Ctx, v.boss, i.ID), models.KindConflict, word)
+			pooltest.WantError(t, v.revoke(v.boss, i.ID), models.KindConflict, word)
 		}
 		first := v.to(t, "new@example.org")
 		second := v.to(t, "new@example.org")
 		refused(first, "withdrawn or replaced", models.InvitationRevoked)
-		pooltest.NoError(t, v.Revoke(v.Ctx, v.boss, second.ID))
+		pooltest.NoError(t, v.revoke(v.boss, second.ID))
 		refused(second, "withdrawn or replaced", models.InvitationRevoked)
 		third := v.to(t, "new@example.org")
 		v.Clock.Advance(projects.DefaultInvitationLifetime - time.Microsecond)
@@ -315,8 +337,8 @@ func TestInvitationsAreChecked(t *testing.T) {
 		i := v.to(t, "a@example.org")
 		_, err = v.List(v.Ctx, v.Actor(t, v.Ann), v.Vision.ID, models.Page{})
 		pooltest.WantError(t, err, models.KindForbidden, "")
-		pooltest.WantError(t, v.Revoke(v.Ctx, v.Actor(t, v.Eve), i.ID), models.KindNotFound, "")
-		pooltest.WantError(t, v.Revoke(v.Ctx, policies.Actor{}, i.ID), models.KindUnauthenticated, "")
+		pooltest.WantError(t, v.revoke(v.Actor(t, v.Eve), i.ID), models.KindNotFound, "")
+		pooltest.WantError(t, v.revoke(policies.Actor{}, i.ID), models.KindUnauthenticated, "")
 	})
 }
 
@@ -341,6 +363,15 @@ func TestInvitationsAreBounded(t *testing.T) {
 		pooltest.WantError(t, invite("b", 1), models.KindInvalid, "too often today")
 		v.Clock.Advance(projects.DefaultInvitationLifetime)
 		pooltest.NoError(t, invite("c", 100))
+		for range 4 {
+			pooltest.NoError(t, invite("c", 100))
+		}
+		v.Clock.Advance(time.Hour)
+		err := invite("c", 1)
+		pooltest.WantError(t, err, models.KindRateLimited, "more than 500 invitations by you in a day")
+		if e := (*models.Error)(nil); !errors.As(err, &e) || e.RetryAfter != 23*time.Hour {
+			t.Errorf("%v, after %s", err, e.RetryAfter)
+		}
 	})
 }
 

@@ -10,21 +10,33 @@ import (
 
 // ProjectQuery filters and sorts a list of projects.
 type ProjectQuery struct {
-	Search string `query:"search" maxLength:"100" doc:"part of the name"`
+	Search string `query:"q" maxLength:"100" doc:"part of the name"`
 	State  string `query:"state" enum:"active,planned,ended" doc:"state of the period of use"`
-	Sort   string `query:"sort" enum:"name,ends,quota,allocated,in_use,remaining,members" doc:"sort key; quota, allocated, in_use and remaining compare GPU cores; default by ID"`
-	Down   bool   `query:"down" doc:"descending order"`
+	Sort   string `query:"sort" enum:"name,ends_at,quota,allocated,in_use,remaining,members" doc:"sort key; quota, allocated, in_use and remaining compare GPU cores; default by ID"`
+	Order  string `query:"order" enum:"asc,desc" doc:"order of the sort; default ascending"`
 }
+
+// Orders of a sorted list.
+const (
+	orderAscending  = "asc"
+	orderDescending = "desc"
+)
+
+// Descending reports whether the largest come first.
+func (in ProjectQuery) Descending() bool { return in.Order == orderDescending }
 
 func (in *ProjectQuery) check() error {
 	var p models.Problems
 	if in.Sort != "" && !slices.Contains(models.ProjectSorts, in.Sort) {
-		p.Add("sort", "must be name, ends, quota, allocated, in_use, remaining or members")
+		p.Add("sort", "must be name, ends_at, quota, allocated, in_use, remaining or members")
+	}
+	if !slices.Contains([]string{"", orderAscending, orderDescending}, in.Order) {
+		p.Add("order", "must be asc or desc")
 	}
 	if in.State != "" && !slices.Contains([]string{models.ProjectsActive, models.ProjectsPlanned, models.ProjectsEnded}, in.State) {
 		p.Add("state", "must be active, planned or ended")
 	}
-	in.Search = models.CheckText("search", in.Search, 100, &p)
+	in.Search = models.CheckText("q", in.Search, 100, &p)
 	return p.Err()
 }
 
@@ -38,7 +50,7 @@ func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in Pro
 	}
 	var views []ProjectView
 	err := s.store.Snapshot(ctx, func(q *models.Queries) error {
-		f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Down}
+		f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Descending()}
 		projects, err := q.ListProjects(actor.Scope(), f, page)
 		if err != nil || len(projects) == 0 {
 			return err

@@ -52,16 +52,18 @@ func TestProjectsAreSortedAndPaged(t *testing.T) {
 					}
 					return by
 				})
-				o.pagesAre(t, projects.ProjectQuery{Sort: sort, Down: down}, want)
+				o.pagesAre(t, projects.ProjectQuery{Sort: sort, Order: orders[down]}, want)
 			}
 		}
 	})
 }
 
+var orders = map[bool]string{false: "asc", true: "desc"} // by descending
+
 func compareBy(sort string, a, b projects.ProjectView) int {
 	key := func(p projects.ProjectView) int64 {
 		switch sort {
-		case "ends":
+		case "ends_at":
 			if p.EndsAt == nil {
 				return 1 << 62
 			}
@@ -150,8 +152,8 @@ func TestProjectsAreFiltered(t *testing.T) {
 				t.Errorf("%+v: %v, want %v", c.in, got, c.want)
 			}
 		}
-		_, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{Sort: "id; DROP TABLE projects", State: "x"}, models.Page{})
-		pooltest.WantError(t, err, models.KindInvalid, "sort", "state")
+		_, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{Sort: "id; DROP TABLE projects", Order: "down", State: "x"}, models.Page{})
+		pooltest.WantError(t, err, models.KindInvalid, "sort", "order", "state")
 		if rows, err := o.ListProjects(o.Ctx, o.Actor(t, o.NewPerson(t)), projects.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
 			t.Errorf("somebody of no project sees %v, %v", rows, err)
 		}
@@ -180,7 +182,7 @@ func TestCursorsTellNothingOfForeignProjects(t *testing.T) {
 		for _, sort := range append(models.ProjectSorts, "") {
 			for _, down := range []bool{false, true} {
 				for _, id := range []int64{foreign.ID, 9999} {
-					list, err := o.ListProjects(o.Ctx, actor, projects.ProjectQuery{Sort: sort, Down: down}, models.Page{After: id})
+					list, err := o.ListProjects(o.Ctx, actor, projects.ProjectQuery{Sort: sort, Order: orders[down]}, models.Page{After: id})
 					if err != nil || len(list) > 0 {
 						t.Errorf("sort %q, down %v, after %d: %d projects, %v", sort, down, id, len(list), err)
 					}

@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"weir/models"
@@ -75,7 +74,7 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	if err := in.Check(e.q.Now()); err != nil {
 		return m, err
 	}
-	u, err := userByEmail(e.q, in.Email)
+	u, err := e.q.PersonByEmail(in.Email)
 	if err != nil {
 		return m, err
 	}
@@ -109,22 +108,6 @@ func (e Editor) addMember(user int64, r models.Role, in MemberInput) (models.Mem
 
 func roleNotFound() *models.Error {
 	return models.Invalid("role_id", "is not a role of this project")
-}
-
-// userByEmail finds the enabled account with an email address.
-func userByEmail(q *models.Queries, email string) (models.User, error) {
-	email = strings.ToLower(strings.TrimSpace(email))
-	if email == "" {
-		return models.User{}, models.Invalid("email", "must not be empty")
-	}
-	u, err := q.UserByEmail(email)
-	if err != nil {
-		return u, models.NotFoundAs(err, models.Invalid("email", "no account has this email address; invite the person first"))
-	}
-	if u.Disabled {
-		return u, models.Invalid("email", "belongs to a disabled account")
-	}
-	return u, nil
 }
 
 // join creates a membership, or renews a former one.
@@ -238,11 +221,18 @@ func (s *Service) RemoveMember(ctx context.Context, actor policies.Actor, projec
 	})
 }
 
-// endMembership ends a membership now.
+// endMembership ends a membership now, and revokes the tokens of a service account.
 func (e Editor) endMembership(m models.Member) error {
 	before, now := m, e.q.Now()
 	m.RemovedAt = &now
 	if err := e.putMember(&m); err != nil {
+		return err
+	}
+	u, err := e.q.User(m.UserID)
+	if err == nil && u.IsService() {
+		err = e.q.DeleteTokensOf(u.ID)
+	}
+	if err != nil {
 		return err
 	}
 	return e.actor.Audit(e.q, policies.Change{Action: "delete", Object: "member", ID: m.ID, Project: m.ProjectID, Before: before})

@@ -183,7 +183,11 @@ func lastDayOf(end *time.Time) string {
 	return dateOf(new(models.LastDay(*end)))
 }
 
-// MemberCells formats a member in the order of MemberColumns.
+// MemberCells formats a member in the order of MemberColumns; nil for a service account,
+// which is not imported.
 func MemberCells(m MemberView) []string {
+	if models.IsServiceAccount(m.UserEmail) {
+		return nil
+	}
 	return []string{m.UserEmail, m.UserName, m.Department, m.RoleName, dateOf(&m.JoinedAt), lastDayOf(m.Until)}
 }

@@ -216,7 +216,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 	if email == "" {
 		return checkAllocated(e.q, p, r.Limit, "role_id", 1)
 	}
-	u, err := userByEmail(e.q, email)
+	u, err := e.q.PersonByEmail(email)
 	if err != nil {
 		return err
 	}

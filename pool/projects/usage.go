@@ -8,63 +8,53 @@ import (
 	"weir/policies"
 )
 
-// usageSteps is the length of the steps of a span, by its days.
-var usageSteps = map[int64]time.Duration{1: time.Hour, 7: 6 * time.Hour, 30: 24 * time.Hour, 90: 24 * time.Hour}
-
-// usageSpan is the length of a span of days, and of its steps.
-func usageSpan(days int64) (span, step time.Duration, err error) {
-	step, ok := usageSteps[days]
-	if !ok {
-		err = models.Invalid("days", "must be 1, 7, 30 or 90")
-	}
-	return time.Duration(days) * 24 * time.Hour, step, err
-}
-
 // RoleUsage is the usage of the members of a role.
 type RoleUsage struct {
 	RoleView
 	Allocated models.Resources // the limit times the members
 	InUse     models.Resources // now
 	Used      models.Usage     // in the span
+	OfTotal   Fractions        // of the usage of the project
 }
 
 // PersonUsage is the usage of a member.
 type PersonUsage struct {
 	MemberView
 	Used      models.Usage // in the span
+	OfTotal   Fractions    // of the usage of the project
 	Simulated bool         // the project used simulated GPUs
 }
 
 // ProjectUsage is a project's usage over a span of time, by role.
 type ProjectUsage struct {
-	Project  ProjectView
-	From, To time.Time
-	Steps    []UsageStep
-	Used     models.Usage // by all
-	Left     models.Usage // the part of former members
-	Roles    []RoleUsage
+	Project     ProjectView
+	From, Until time.Time
+	Steps       []UsageStep
+	Used        models.Usage // by all
+	OfQuota     Fractions    // of the present quota
+	Left        models.Usage // the part of former members
+	Roles       []RoleUsage
 
 	Simulated bool // it includes simulated GPUs
 }
 
-// Usage returns a project's usage in the last 1, 7, 30 or 90 days.
-func (s *Service) Usage(ctx context.Context, actor policies.Actor, project, days int64) (u ProjectUsage, err error) {
-	span, step, err := usageSpan(days)
-	if err != nil {
-		return u, err
-	}
+// Usage returns a project's usage over a span of time.
+func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64, in UsageQuery) (u ProjectUsage, err error) {
 	if u.Project, err = s.Project(ctx, actor, project); err != nil {
 		return u, err
 	}
 	q := s.store.Read(ctx)
-	u.To = q.Now()
-	u.From = u.To.Add(-span)
-	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, int(span/step)); err != nil {
+	if u.From, u.Until, err = in.span(q.Now()); err != nil {
 		return u, err
 	}
-	if u.Used, _, err = q.UsedBy(project, 0, u.From, u.To); err != nil {
+	step, n := stepsOf(u.Until.Sub(u.From))
+	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, n); err != nil {
 		return u, err
 	}
+	if u.Used, _, err = q.UsedBy(project, 0, u.From, u.Until); err != nil {
+		return u, err
+	}
+	u.OfQuota = fractionsOf(u.Used.Average, u.Project.Quota)
 	if u.Simulated, err = q.UsesSimulated(project, u.From); err != nil {
 		return u, err
 	}
@@ -76,22 +66,24 @@ func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor pol
 	if err != nil {
 		return err
 	}
-	used, err := q.UsedByRoles(u.Project.ID, u.From, u.To)
+	used, err := q.UsedByRoles(u.Project.ID, u.From, u.Until)
 	if err != nil {
 		return err
 	}
 	inUse, err := q.InUseByRoles(u.Project.ID)
 	u.Left = used[0]
 	for _, r := range roles {
-		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID], Used: used[r.ID]})
+		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID], Used: used[r.ID],
+			OfTotal: fractionsOf(used[r.ID].Average, u.Used.Average)})
 	}
 	return err
 }
 
-// UsageOfPeople returns the usage of each of a project's members in the last days,
+// UsageOfPeople returns the usage of each of a project's members over a span of time,
 // or only the actor's own, see [Service.CanReadUsage].
-func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project, days int64, page models.Page) ([]PersonUsage, error) {
-	span, _, err := usageSpan(days)
+func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project int64, in UsageQuery, page models.Page) ([]PersonUsage, error) {
+	q := s.store.Read(ctx)
+	from, until, err := in.span(q.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +95,18 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	for i, m := range members {
 		users[i] = m.UserID
 	}
-	q := s.store.Read(ctx)
-	now := q.Now()
-	since := now.Add(-span)
-	simulated, err := q.UsesSimulated(project, since)
+	simulated, err := q.UsesSimulated(project, from)
 	if err != nil {
 		return nil, err
 	}
-	used, err := q.UsedByUsers(project, users, since, now)
+	all, _, err := q.UsedBy(project, 0, from, until)
+	if err != nil {
+		return nil, err
+	}
+	used, err := q.UsedByUsers(project, users, from, until)
 	list := make([]PersonUsage, len(members))
 	for i, m := range members {
-		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID], Simulated: simulated}
+		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID], OfTotal: fractionsOf(used[m.UserID].Average, all.Average), Simulated: simulated}
 	}
 	return list, err
 }

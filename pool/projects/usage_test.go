@@ -100,13 +100,15 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 			past = append(past, h)
 			o.keep(t, m, device, h)
 		}
-		for _, days := range []int64{1, 7, 30, 90} {
-			u, err := o.Usage(o.Ctx, o.Root, p.ID, days)
+		ago := func(days int) string { return now.AddDate(0, 0, -days).Format(time.RFC3339Nano) }
+		for _, in := range []projects.UsageQuery{{From: ago(1)}, {From: ago(7)}, {}, {From: ago(90)}, {From: ago(33), Until: ago(2)},
+			{From: now.AddDate(0, 0, -20).Format(time.DateOnly), Until: now.AddDate(0, 0, -11).Format(time.DateOnly)}} {
+			u, err := o.Usage(o.Ctx, o.Root, p.ID, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			o.compare(t, u, past)
-			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, days, models.Page{})
+			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, in, models.Page{})
 			if err != nil || len(people) != 3 {
 				t.Fatalf("%d people, %v", len(people), err)
 			}
@@ -114,10 +116,17 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 				want := 0.0
 				for _, h := range past {
 					if h.user == person.UserID {
-						want += float64(h.cores) * h.seconds(u.From, u.To) / 3600
+						want += float64(h.cores) * h.seconds(u.From, u.Until) / 3600
 					}
 				}
 				near(t, "GPU core hours of a person", person.Used.GPUCoreHours, want)
+			}
+			all, err := o.AllUsage(o.Ctx, o.Root, in, models.Page{})
+			if err != nil || len(all.Projects) != 1 || all.Projects[0].Used != u.Used || all.Used != u.Used || *all.Projects[0].OfTotal.GPUCores != 1 {
+				t.Fatalf("usage of all projects: %+v, %v", all, err)
+			}
+			if want := float64(u.Used.Average.GPUCores) / 800; math.Abs(*u.OfQuota.GPUCores-want) > 1e-4 || u.OfQuota.MemoryMiB != nil || all.Projects[0].OfQuota.CPUMilli == nil {
+				t.Errorf("of the quota: %v, want %v", *u.OfQuota.GPUCores, want)
 			}
 			near(t, "GPU core hours of the role", u.Roles[0].Used.GPUCoreHours, float64(u.Used.GPUCoreHours))
 		}
@@ -127,7 +136,7 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []inUse) {
 	t.Helper()
 	for i, s := range u.Steps {
-		end := u.To
+		end := u.Until
 		if i+1 < len(u.Steps) {
 			end = u.Steps[i+1].From
 		}
@@ -211,16 +220,18 @@ func TestUsageOfPeopleIsForManagers(t *testing.T) {
 		m, u := o.NewMember(t, r)
 		o.NewMember(t, r)
 		_, manager := o.NewMember(t, o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(10)))
-		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, 30, models.Page{})
+		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, projects.UsageQuery{}, models.Page{})
 		if err != nil || len(people) != 1 || people[0].ID != m.ID {
 			t.Errorf("a member sees %v, %v", people, err)
 		}
-		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, 30, models.Page{}); err != nil || len(people) != 3 {
+		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, projects.UsageQuery{}, models.Page{}); err != nil || len(people) != 3 {
 			t.Errorf("a manager sees %v, %v", people, err)
 		}
-		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, 30, models.Page{})
+		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, projects.UsageQuery{}, models.Page{})
 		pooltest.WantError(t, err, models.KindNotFound)
-		_, err = o.Usage(o.Ctx, o.Actor(t, u), p.ID, 5)
-		pooltest.WantError(t, err, models.KindInvalid, "days")
+		_, err = o.Usage(o.Ctx, o.Actor(t, u), p.ID, projects.UsageQuery{From: "yesterday"})
+		pooltest.WantError(t, err, models.KindInvalid, "from")
+		_, err = o.AllUsage(o.Ctx, o.Actor(t, manager), projects.UsageQuery{}, models.Page{})
+		pooltest.WantError(t, err, models.KindForbidden)
 	})
 }

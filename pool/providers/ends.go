@@ -62,7 +62,7 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 		}
 		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceEnding, Link: fmt.Sprintf("/workspaces/%d", w.ID),
 			Text: models.Say("The GPU share of the workspace %s ends at %s: %s.", w.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
-			Data: map[string]any{"workspace_id": w.ID, "project_id": w.ProjectID, "name": w.Name, "user_id": w.UserID, "ends_at": at.UTC()}})
+			Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID, EndsAt: new(at.UTC())}})
 		if err != nil {
 			return err
 		}

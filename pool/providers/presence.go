@@ -58,7 +58,7 @@ func notifyOwner(q *models.Queries, provider models.Provider, kind string, text 
 		to = append(to, *provider.OwnerID)
 	}
 	return q.Notify(to, models.Notification{Kind: kind, Text: text, Link: "/pool",
-		Data: map[string]any{"provider_id": provider.ID, "name": provider.Name, "state": provider.State}})
+		Data: models.ProviderNotification{ProviderID: provider.ID, Name: provider.Name, State: provider.State}})
 }
 
 func auditState(q *models.Queries, before, after models.Provider) error {

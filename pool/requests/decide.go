@@ -37,7 +37,10 @@ type auditedDecision struct {
 // is changed and the request stays pending. The error of a concurrent decision
 // names its approver.
 func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in DecisionInput) (v RequestView, err error) {
-	if v, err = s.Get(ctx, actor, id); err != nil {
+	if v, err = s.Get(ctx, actor, id); err == nil {
+		err = actor.CheckScope(policies.RequestDecide)
+	}
+	if err != nil {
 		return v, err
 	}
 	if !s.canDecide(actor, v.QuotaRequest) {

@@ -12,6 +12,9 @@ import (
 // numbers of in. It requires the right to decide the request, which determines the role
 // and member.
 func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req RequestView, in projects.PreviewInput) (v projects.Preview, err error) {
+	if err := actor.CheckScope(policies.RequestDecide); err != nil {
+		return v, err
+	}
 	if !s.viewFor(actor, req.RequestView).CanDecide {
 		return v, models.Forbidden("You are not an approver of this request.")
 	}

@@ -1,169 +1,189 @@
 package timeline
 
 import (
-	"fmt"
+	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
-	"weir/pool/placement"
+	"pgregory.net/rapid"
 )
 
-const (
-	h100 = "NVIDIA H100 80GB HBM3"
-	a100 = "NVIDIA A100-SXM4-40GB"
-)
+// list is the plain form: all spans, each looked at for each question.
+type list []entry
 
-var now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+type entry struct {
+	span   Span
+	amount Amount
+}
 
-func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }
-
-// gpu is a device whose holders have these cores each, for project 1.
-func gpu(id int64, holders ...int64) placement.Device {
-	d := placement.Device{ID: id, Index: int(id % 10), Model: h100, MemoryMiB: 1000, Healthy: true}
-	for i := 0; i+1 < len(holders); i += 2 {
-		d.Shares = append(d.Shares, placement.Share{Holder: holders[i], Cores: holders[i+1], Project: 1})
+func (l list) at(at int64) (use Amount) {
+	for _, e := range l {
+		if e.span.From <= at && at < e.span.Until {
+			use = use.plus(e.amount)
+		}
 	}
-	return d
+	return use
 }
 
-func as(model string, d placement.Device) placement.Device { d.Model = model; return d }
-
-func node(id int64, devices ...placement.Device) placement.Node {
-	return placement.Node{ID: id, Accepting: true, Devices: devices}
-}
-
-// leaves is an end in so many minutes, known by a rule.
-func leaves(holder int64, in int) End {
-	return End{Holder: holder, At: now.Add(minutes(in)), Known: true}
-}
-
-func guess(e End) End { e.Known = false; return e }
-
-// asks is holder's request for GPUs with these cores each.
-func asks(holder int64, gpus int, cores int64, change ...func(*Waiting)) Waiting {
-	w := Waiting{Holder: holder, Demand: placement.Demand{GPUs: gpus, Cores: cores, Project: 1}}
-	for _, c := range change {
-		c(&w)
-	}
-	return w
-}
-
-func lasts(n int) func(*Waiting)      { return func(w *Waiting) { w.Lasts = minutes(n) } }
-func firm(in int) func(*Waiting)      { return func(w *Waiting) { w.Firm = now.Add(minutes(in)) } }
-func model(m string) func(*Waiting)   { return func(w *Waiting) { w.Demand.Model = m } }
-func of(project int64) func(*Waiting) { return func(w *Waiting) { w.Demand.Project = project } }
-func lentTo(project int64, n placement.Node) placement.Node {
-	n.Projects = []int64{project}
-	return n
-}
-func say(estimates []Estimate) string             { return strings.Join(words(estimates), ", ") }
-func pool(n ...placement.Node) placement.Snapshot { return placement.Snapshot{Nodes: n} }
-
-// words is an estimate as “101 in 5 after [1 2]”, with ~ for one that no rule
-// knows.
-func words(estimates []Estimate) (list []string) {
-	for _, e := range estimates {
-		s := fmt.Sprintf("%d %s", e.Holder, e.Outcome)
-		if e.Outcome == Placed {
-			s = fmt.Sprintf("%d in %v", e.Holder, e.At.Sub(now).Minutes())
-			if !e.Known {
-				s += "~"
+// times are the beginnings of the steps in a span.
+func (l list) times(s Span) []int64 {
+	times := []int64{s.From}
+	for _, e := range l {
+		for _, at := range []int64{e.span.From, e.span.Until} {
+			if s.From < at && at < s.Until {
+				times = append(times, at)
 			}
 		}
-		if len(e.After) > 0 {
-			s += fmt.Sprintf(" after %v", e.After)
-		}
-		list = append(list, s)
 	}
-	return list
+	slices.Sort(times)
+	return times
 }
 
-func TestForecast(t *testing.T) {
-	shared := pool(node(1, gpu(11, 1, 60, 2, 40), gpu(12, 3, 100)))
-	changing := gpu(11)
-	changing.Changing = true
-	for name, c := range map[string]struct {
-		pool    placement.Snapshot
-		ends    []End
-		waiting []Waiting
-		want    string
-	}{
-		"nobody waits":    {shared, nil, nil, ""},
-		"now":             {pool(node(1, gpu(11))), nil, []Waiting{asks(101, 1, 100)}, "101 in 0"},
-		"without a GPU":   {pool(), nil, []Waiting{asks(101, 0, 1)}, "101 in 0"},
-		"never":           {shared, nil, []Waiting{asks(101, 3, 10), asks(102, 1, 10, model("b200")), asks(103, 1, 101)}, "101 never, 102 never, 103 never"},
-		"when one leaves": {shared, []End{leaves(1, 5), leaves(3, 9)}, []Waiting{asks(101, 1, 60)}, "101 in 5 after [1]"},
-		"two leave":       {shared, []End{leaves(1, 5), guess(leaves(2, 7)), leaves(3, 9)}, []Waiting{asks(101, 1, 100)}, "101 in 7~ after [1 2]"},
-		"two devices":     {shared, []End{leaves(1, 5), leaves(2, 7), leaves(3, 9)}, []Waiting{asks(101, 2, 100)}, "101 in 9 after [1 2 3]"},
-		"who left without need is not named": {pool(node(1, gpu(11, 1, 10, 2, 50, 3, 40))),
-			[]End{leaves(1, 1), leaves(2, 2)}, []Waiting{asks(101, 1, 50)}, "101 in 2 after [2]"},
-		"overdue":                {shared, []End{leaves(3, -5)}, []Waiting{asks(101, 1, 100)}, "101 in 0 after [3]"},
-		"overdue, in order":      {shared, []End{leaves(3, 0)}, []Waiting{asks(101, 1, 100), asks(102, 1, 10)}, "101 in 0 after [3], 102 unknown after [101]"},
-		"an end nobody knows":    {shared, []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100)}, "101 unknown after [3]"},
-		"the fewest in the way":  {pool(node(1, gpu(11, 1, 50, 2, 50)), node(2, gpu(21, 3, 100))), nil, []Waiting{asks(101, 1, 100)}, "101 unknown after [3]"},
-		"the last end counts":    {shared, []End{leaves(3, 9), leaves(3, 4)}, []Waiting{asks(101, 1, 100)}, "101 in 9 after [3]"},
-		"ends of nobody":         {shared, []End{leaves(77, 1), leaves(3, 9)}, []Waiting{asks(101, 1, 100)}, "101 in 9 after [3]"},
-		"one after the other":    {pool(node(1, gpu(11, 1, 100))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, lasts(10)), asks(102, 1, 60, lasts(3)), asks(103, 1, 40)}, "101 in 5 after [1], 102 in 15~ after [1 101], 103 in 15~ after [1 101]"},
-		"behind one who stays":   {pool(node(1, gpu(11, 1, 100))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100), asks(102, 1, 60)}, "101 in 5 after [1], 102 unknown after [101]"},
-		"a later one fits first": {shared, []End{leaves(1, 5), leaves(3, 9)}, []Waiting{asks(101, 2, 60), asks(102, 1, 50)}, "101 unknown after [102], 102 in 5 after [1]"},
-		"a small one passes":     {pool(node(1, gpu(11, 1, 60))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100), asks(102, 1, 40)}, "101 unknown after [102], 102 in 0"},
-		"but not a firm one":     {pool(node(1, gpu(11, 1, 60))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, firm(0), lasts(10)), asks(102, 1, 40)}, "101 in 5 after [1], 102 in 15~ after [101]"},
-		"before it is firm":      {pool(node(1, gpu(11, 1, 60))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, firm(1)), asks(102, 1, 40, lasts(7))}, "101 in 7~ after [1 102], 102 in 0"},
-		"firm for other models": {pool(node(1, gpu(11, 1, 60), as(a100, gpu(12)))), []End{leaves(1, 5)},
-			[]Waiting{asks(101, 1, 100, firm(0), model("h100")), asks(102, 1, 40, model("a100")), asks(103, 1, 1)}, "101 in 5 after [1], 102 in 0, 103 in 5 after [101]"},
-		"firm by a guess": {pool(node(1, gpu(11, 1, 60), as(a100, gpu(12)))), []End{guess(leaves(1, 5))},
-			[]Waiting{asks(101, 1, 100, firm(0), model("h100")), asks(103, 1, 1)}, "101 in 5~ after [1], 103 in 5~ after [101]"},
-		"kept at first, then refused": {pool(node(1, gpu(11, 1, 100), gpu(12, 3, 100))), []End{leaves(1, 5)},
-			[]Waiting{asks(101, 1, 100, firm(0), lasts(10)), asks(102, 2, 100)}, "101 in 5 after [1], 102 unknown after [3]"},
-		"lent to one and not to another": {pool(lentTo(1, node(1, gpu(11)))), nil, []Waiting{asks(101, 1, 50, of(1)), asks(102, 1, 50, of(2))}, "101 in 0, 102 never"},
-		"firm without end":               {shared, nil, []Waiting{asks(101, 1, 100, firm(0)), asks(102, 1, 1)}, "101 unknown after [3], 102 unknown after [101]"},
-		"not lent":                       {pool(lentTo(2, node(1, gpu(11))), lentTo(1, node(2, gpu(21, 1, 100)))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, of(1)), asks(102, 1, 100, of(3))}, "101 in 5 after [1], 102 never"},
-		"not lent, without end": {pool(lentTo(2, node(1, gpu(11, 2, 100))), lentTo(1, node(2, gpu(21, 1, 100)))), nil,
-			[]Waiting{asks(101, 1, 100, of(1))}, "101 unknown after [1]"},
-		"a device that is changing": {pool(node(1, changing)), nil, []Waiting{asks(101, 1, 100)}, "101 unknown"},
-	} {
-		if got := say(EstimateEach(c.pool, c.ends, c.waiting, now, placement.Policy{})); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+func (l list) max(s Span) (highest Amount) {
+	if s.From >= s.Until {
+		return highest
+	}
+	highest = l.at(s.From)
+	for _, at := range l.times(s) {
+		highest = higher(highest, l.at(at))
+	}
+	return highest
+}
+
+// earliest tries the beginning of the window and the end of each span.
+func (l list) earliest(limit Amount, duration int64, window Span) (int64, bool) {
+	for _, at := range l.times(Span{window.From, window.Until - duration + 1}) {
+		if l.max(Span{at, at + duration}).within(limit) {
+			return at, at+duration <= window.Until
+		}
+	}
+	return 0, false
+}
+
+func drawSpan(t *rapid.T) Span {
+	from := rapid.Int64Range(0, 60).Draw(t, "from")
+	return Span{from, from + rapid.Int64Range(0, 30).Draw(t, "length")}
+}
+
+func drawAmount(t *rapid.T) Amount {
+	return Amount{rapid.Int64Range(0, 4).Draw(t, "cores"), rapid.Int64Range(0, 4).Draw(t, "memory")}
+}
+
+// Any history gives the same answers as the plain list.
+func TestAgainstAList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var line Timeline
+		var all list
+		t.Repeat(map[string]func(*rapid.T){
+			"add": func(t *rapid.T) {
+				e := entry{drawSpan(t), drawAmount(t)}
+				line.Add(e.span, e.amount)
+				all = append(all, e)
+			},
+			"remove": func(t *rapid.T) {
+				if len(all) == 0 {
+					t.Skip()
+				}
+				i := rapid.IntRange(0, len(all)-1).Draw(t, "index")
+				line.Add(all[i].span, Amount{}.minus(all[i].amount))
+				all = slices.Delete(all, i, i+1)
+			},
+			"": func(t *rapid.T) {
+				s := drawSpan(t)
+				if got, want := line.Max(s), all.max(s); got != want {
+					t.Fatalf("the maximum of %v is %v, want %v", s, got, want)
+				}
+				limit, duration := drawAmount(t), rapid.Int64Range(1, 20).Draw(t, "duration")
+				got, found := line.Earliest(limit, duration, s)
+				want, exists := all.earliest(limit, duration, s)
+				if found != exists || found && got != want {
+					t.Fatalf("the earliest of %v for %d in %v is %d %t, want %d %t", limit, duration, s, got, found, want, exists)
+				}
+				check(t, &line)
+			},
+		})
+	})
+}
+
+// check holds what a timeline must be inside: sorted steps, none without a change, bounds
+// that are true, and no chunk that is empty or too large.
+func check(t *rapid.T, line *Timeline) {
+	var last *step
+	for i, c := range line.chunks {
+		if len(c.steps) == 0 || len(c.steps) > chunkSize {
+			t.Fatalf("chunk %d has %d steps", i, len(c.steps))
+		}
+		low, high := c.low, c.high
+		if c.measure(); c.low != low || c.high != high {
+			t.Fatalf("chunk %d: from %v to %v, want from %v to %v", i, low, high, c.low, c.high)
+		}
+		for k := range c.steps {
+			now := step{c.steps[k].at, c.use(k)}
+			if last != nil && (last.at >= now.at || last.use == now.use) {
+				t.Fatalf("step %v follows %v", now, *last)
+			}
+			last = &now
 		}
 	}
 }
 
-func TestOutcomeNames(t *testing.T) {
-	for o, want := range map[Outcome]string{Unknown: "unknown", Never: "never", -1: "invalid", outcomeCount: "invalid"} {
-		if got := o.String(); got != want {
-			t.Errorf("%d: %s", o, got)
+// Chunks are split and removed as well: many steps, at times that are everywhere.
+func TestManySteps(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var line Timeline
+	var all list
+	for range 1500 {
+		from := r.Int64N(100_000)
+		e := entry{Span{from, from + 1 + r.Int64N(2000)}, Amount{1 + r.Int64N(50), r.Int64N(1000)}}
+		line.Add(e.span, e.amount)
+		all = append(all, e)
+	}
+	compare := func() {
+		t.Helper()
+		for range 200 {
+			from := r.Int64N(100_000)
+			s := Span{from, from + r.Int64N(50_000)}
+			if got, want := line.Max(s), all.max(s); got != want {
+				t.Fatalf("the maximum of %v is %v, want %v", s, got, want)
+			}
+		}
+		for range 20 {
+			limit, duration := Amount{r.Int64N(1200), 100_000}, 1+r.Int64N(3000)
+			window := Span{r.Int64N(50_000), 100_000}
+			got, found := line.Earliest(limit, duration, window)
+			if want, exists := all.earliest(limit, duration, window); found != exists || found && got != want {
+				t.Fatalf("the earliest of %v for %d in %v is %d %t, want %d %t", limit, duration, window, got, found, want, exists)
+			}
 		}
 	}
-}
-
-func TestRemaining(t *testing.T) {
-	spans := func(list ...int) (s []time.Duration) {
-		for _, n := range list {
-			s = append(s, minutes(n))
-		}
-		return s
+	if len(line.chunks) < 20 {
+		t.Fatalf("%d chunks", len(line.chunks))
 	}
-	for name, c := range map[string]struct {
-		age   int
-		spans []time.Duration
-		rest  time.Duration
-		ok    bool
-	}{
-		"of five":             {0, spans(50, 10, 40, 20, 30), minutes(30), true},
-		"of six":              {0, spans(10, 20, 30, 40, 50, 60), minutes(35), true},
-		"what is left":        {5, spans(1, 2, 5, 10, 20, 30, 40, 50), minutes(25), true},
-		"the old last longer": {100, spans(1, 2, 3, 101, 200, 300, 400, 500), minutes(200), true},
-		"too few":             {10, spans(5, 10, 20, 30, 40, 50), minutes(7), false},
-		"none":                {0, nil, minutes(7), false},
-	} {
-		before := slices.Clone(c.spans)
-		if rest, ok := Remaining(minutes(c.age), c.spans, minutes(7)); rest != c.rest || ok != c.ok {
-			t.Errorf("%s: %v %v, want %v %v", name, rest, ok, c.rest, c.ok)
+	compare()
+	var half Timeline
+	for _, e := range all {
+		half.Add(e.span, e.amount)
+	}
+	half.Forget(50_000)
+	for range 200 {
+		from := 50_000 + r.Int64N(50_000)
+		s := Span{from, from + r.Int64N(50_000)}
+		if got, want := half.Max(s), line.Max(s); got != want {
+			t.Fatalf("after all before is forgotten, the maximum of %v is %v, want %v", s, got, want)
 		}
-		if !slices.Equal(c.spans, before) {
-			t.Errorf("%s: the sample has changed", name)
+	}
+	if 2*len(half.chunks) > len(line.chunks)+4 {
+		t.Errorf("%d of %d chunks are left", len(half.chunks), len(line.chunks))
+	}
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for len(all) > 0 {
+		last := all[len(all)-1]
+		line.Add(last.span, Amount{}.minus(last.amount))
+		if all = all[:len(all)-1]; len(all) == 300 {
+			compare()
 		}
+	}
+	if len(line.chunks) != 1 || len(line.chunks[0].steps) != 1 {
+		t.Errorf("when all is removed, %d chunks are left", len(line.chunks))
 	}
 }

@@ -28,6 +28,8 @@ type Cluster struct {
 
 	started sync.Map // of *running, by name
 	grace   time.Duration
+
+	nfsClient string
 }
 
 // Dir is the directory of the cluster; empty for an existing one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 )
 
 // Names of the programs that support faults; see [Cluster.Kill].
@@ -53,21 +54,30 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	return await(ctx, p, c.serverReady)
 }
 
-// Pause suspends a program: its clients get no responses.
-func (c *Cluster) Pause(name string) error { return c.signal(name, syscall.SIGSTOP) }
-
-// Continue resumes a paused program.
-func (c *Cluster) Continue(name string) error { return c.signal(name, syscall.SIGCONT) }
-
-func (c *Cluster) signal(name string, s syscall.Signal) error {
-	p, err := c.find(name)
+// Pause suspends a program: once it returns, clients get no responses.
+func (c *Cluster) Pause(name string) error {
+	p, err := c.signal(name, syscall.SIGSTOP)
 	if err != nil {
 		return err
 	}
-	if !p.record.alive() {
-		return fmt.Errorf("%s has ended", name)
+	return p.record.stopped(time.Minute)
+}
+
+// Continue resumes a paused program.
+func (c *Cluster) Continue(name string) error {
+	_, err := c.signal(name, syscall.SIGCONT)
+	return err
+}
+
+func (c *Cluster) signal(name string, s syscall.Signal) (*running, error) {
+	p, err := c.find(name)
+	if err != nil {
+		return nil, err
 	}
-	return p.record.signal(s)
+	if !p.record.alive() {
+		return nil, fmt.Errorf("%s has ended", name)
+	}
+	return p, p.record.signal(s)
 }
 
 func (c *Cluster) find(name string) (*running, error) {

@@ -46,7 +46,9 @@ func (c *Cluster) containerdSocket() string { return filepath.Join(c.dir, contai
 // machine. Later mounts of this machine are visible inside.
 const privateMounts = `set -e
 dir=$1
-shift
+nfs=$2
+shift 2
+if [ -n "$nfs" ]; then mount --bind "$nfs" /sbin/mount.nfs; fi
 for place in /run/containerd /var/lib/cni /var/lib/kubelet /var/log/containers; do
 	mkdir -p "$place" "$dir/private$place"
 	mount --bind "$dir/private$place" "$place"
@@ -63,7 +65,7 @@ func (c *Cluster) startContainerd(ctx context.Context, jupyter bool) (*running, 
 		return nil, err
 	}
 	p, err := c.spawn("containerd", findProgram("unshare"), "--mount", "--propagation=slave",
-		"sh", "-c", privateMounts, "sh", c.dir, findProgram("containerd"), "--config="+c.path("containerd.toml"))
+		"sh", "-c", privateMounts, "sh", c.dir, c.nfsClient, findProgram("containerd"), "--config="+c.path("containerd.toml"))
 	if err != nil {
 		return nil, err
 	}

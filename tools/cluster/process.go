@@ -36,7 +36,7 @@ func self() string {
 // recordOf reads the record of a process; false when it has ended or is a
 // zombie.
 func recordOf(pid int) (record, bool) {
-	stat, err := readStat(pid)
+	stat, err := readStat(fmt.Sprintf("/proc/%d", pid))
 	return record{pid, stat.start}, err == nil && stat.state != "Z" && stat.state != "X"
 }
 
@@ -79,24 +79,49 @@ func (r record) gone(limit time.Duration) bool {
 	return true
 }
 
+// stopped waits until every thread has stopped: kill(2) returns before the
+// thread that takes the signal stops the others, which respond until then.
+func (r record) stopped(limit time.Duration) error {
+	for deadline := time.Now().Add(limit); ; pause() {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", r.pid))
+		if err != nil {
+			return err
+		}
+		runs := 0
+		for _, thread := range threads {
+			if stat, err := readStat(thread); err == nil && stat.state != "T" {
+				runs++
+			}
+		}
+		switch {
+		case !r.alive():
+			return fmt.Errorf("process %d has ended", r.pid)
+		case runs == 0:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("%d threads of process %d do not stop", runs, r.pid)
+		}
+	}
+}
+
 // pause waits between two polls.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// stat is a part of /proc/PID/stat.
+// stat is a part of the stat file of a process or a thread.
 type stat struct {
 	state, start string
 	parent       int
 }
 
-func readStat(pid int) (stat, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func readStat(dir string) (stat, error) {
+	text, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return stat{}, err
 	}
 	// The name, in parentheses, can contain any character.
 	field := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:]))
 	if len(field) < 20 {
-		return stat{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(field))
+		return stat{}, fmt.Errorf("%s/stat has %d fields", dir, len(field))
 	}
 	parent, err := strconv.Atoi(field[1])
 	return stat{state: field[0], start: field[19], parent: parent}, err

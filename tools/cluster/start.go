@@ -37,6 +37,10 @@ type Options struct {
 	// ready; Kubernetes' own 50 s when 0. Nodes report every 10 s.
 	NodeGrace time.Duration
 
+	// NFSClient is a program that the node uses as /sbin/mount.nfs, for machines whose
+	// kernel has no NFS client.
+	NFSClient string
+
 	// Log is called with progress messages, unless it is nil.
 	Log func(format string, args ...any)
 }
@@ -88,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := checkPrograms(o); err != nil {
 		return nil, err
 	}
-	c := &Cluster{log: o.Log, grace: o.NodeGrace}
+	c := &Cluster{log: o.Log, grace: o.NodeGrace, nfsClient: o.NFSClient}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
 	}

@@ -119,7 +119,7 @@ func shimsOf(socket string) (shims, below []record, err error) {
 		if err != nil {
 			continue
 		}
-		stat, err := readStat(pid)
+		stat, err := readStat(fmt.Sprintf("/proc/%d", pid))
 		if err != nil {
 			continue // it has ended meanwhile
 		}

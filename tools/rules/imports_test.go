@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/timeline"},
+	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/estimates", "pool/timeline"},
 	"pool/providers":           {"models", "policies", "pool/authority"},
 	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},
@@ -36,40 +36,55 @@ var mayImport = map[string][]string{
 	"pool/queue":               {"pool/placement"},
 	"pool/quota":               {"models"}, // for the vector of resources: it is pure all the same
 	"pool/requests":            {"models", "policies", "pool/projects", "pool/quota"},
-	"pool/timeline":            {"pool/placement"},
+	"pool/estimates":           {"pool/placement"},
+	"pool/timeline":            {},
+	"pool/broker":              {"models", "policies", "pool/quota", "pool/timeline"},
+	"pool/notebooks":           {},
 	"pool/nvml":                {"pool/providers"},
 
-	"storage": {"models", "policies"},
+	"storage":         {"models", "policies", "storage/beneath", "storage/rules"},
+	"storage/rules":   {"models"}, // for the types of rules: it is pure all the same
+	"storage/beneath": {"storage/fsquota"},
+	"storage/fsquota": {},
+	"storage/nfs":     {"storage/rules"},
+	"storage/files":   {"models", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":         {"models", "policies", "pool/quota", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
-	"workspaces/graph":   {},
-	"workspaces/barrier": {},
-	"workspaces/shard":   {},
-	"workspaces/local":   {"workspaces", "models"},
-	"workspaces/kube":    {"workspaces", "models"},
-	"workspaces/proxy":   {"workspaces", "models"},
+	"workspaces":          {"models", "policies", "pool/quota", "workspaces/idleness", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
+	"workspaces/idleness": {},
+	"workspaces/graph":    {},
+	"workspaces/barrier":  {},
+	"workspaces/shard":    {},
+	"workspaces/local":    {"workspaces", "models", "storage/beneath"},
+	"workspaces/kube":     {"workspaces", "models"},
+	"workspaces/proxy":    {"workspaces", "models"},
 
-	"web":              {"models"},
-	"handlers/live":    {"models", "policies"},
-	"handlers/metrics": {"models", "policies", "pool", "workspaces"},
-	"handlers/sheet":   {"models"},
-	"handlers": {"handlers/live", "handlers/metrics", "handlers/sheet", "models", "policies", "policies/notifications", "migrations", "web",
-		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
+	"docs":               {},
+	"web":                {"models"},
+	"handlers/live":      {"models", "policies"},
+	"handlers/metrics":   {"models", "policies", "pool", "workspaces"},
+	"handlers/notebook":  {"web"}, // for what its pages show
+	"handlers/reference": {},
+	"handlers/sheet":     {"models"},
+	"handlers": {"handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "policies", "policies/notifications", "migrations", "web", "docs",
+		"pool", "pool/broker", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/estimates", "pool/nvml", "storage", "storage/beneath", "storage/files", "storage/rules",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir":        {everything},
 	"cmd/weir/cli":    {"cmd/weir/config", "handlers", "models", "pool", "pool/providers"},
-	"cmd/weir/config": {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "workspaces/kube"},
+	"cmd/weir/config": {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
 
 	"models/modelstest":           {"models", "migrations"},
 	"pool/pooltest":               {everything},
-	"workspaces/runtimetest":      {"workspaces", "models"},
+	"storage/storagetest":         {everything},
+	"workspaces/runtimetest":      {"workspaces", "workspaces/idleness", "models"},
 	"workspaces/kube/clustertest": {},
 	"deploy":                      {},
 	"e2e":                         {},
 	"tools/rules":                 {},
 
-	"tools/peers": {},
+	"tools/openapi": {},
+	"tools/peers":   {},
+	"tools/vm":      {},
 
 	"tools/cluster":             {"tools/cluster/image"},
 	"tools/cluster/faults":      {},
@@ -81,12 +96,12 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests only: production code must not import them.
-var testHelpers = []string{"models/modelstest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/rules", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
+var testHelpers = []string{"storage/storagetest", "models/modelstest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
 var pure = []string{"pool/authority", "pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/placement/occupancy", "pool/placement/history",
-	"pool/queue", "pool/quota", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/idleness", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
 
 // importer is a package with its imports outside tests.
 type importer struct {

@@ -27,10 +27,17 @@ func TestHandlersCheckNoRights(t *testing.T) {
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			selector, ok := n.(*ast.SelectorExpr)
-			if ok && forbidden[selector.Sel.Name] {
+			if ok && forbidden[selector.Sel.Name] && (selector.Sel.Name != "Access" || isPackage(selector.X, "policies")) {
 				t.Errorf("%s:%d: %s belongs in a service, which returns what the page needs", s.path, line(n), selector.Sel.Name)
 			}
 			return true
 		})
 	}
+}
+
+// isPackage reports whether an expression is the name of a package. The access of a
+// verdict about a file is what a service has returned.
+func isPackage(e ast.Expr, name string) bool {
+	x, ok := e.(*ast.Ident)
+	return ok && x.Name == name
 }

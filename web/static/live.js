@@ -67,14 +67,24 @@ const formats = {
   clock: { ...time, second: "2-digit" },
 };
 
-function localTimes() {
-  const lang = document.documentElement.lang;
-  for (const t of document.querySelectorAll("time[data-time]")) {
+// remaining is the time until a moment, in minutes or, before the last two, in seconds.
+function remaining(at) {
+  const seconds = Math.max(0, Math.round((at - Date.now()) / 1000));
+  const [n, unit] = seconds < 120 ? [seconds, "second"] : [Math.floor(seconds / 60), "minute"];
+  return new Intl.RelativeTimeFormat(document.documentElement.lang).format(n, unit);
+}
+
+// localTimes writes the times in a part of the page.
+function localTimes(root = document) {
+  const title = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
+  // Swedish writes dates as 2026-03-12, which nobody misreads.
+  const text = Object.fromEntries(Object.entries(formats).map(([name, format]) => [name, new Intl.DateTimeFormat("sv", format)]));
+  for (const t of root.querySelectorAll("time[data-time]")) {
     const at = new Date(t.dateTime);
     if (isNaN(at)) continue;
-    // Swedish writes dates as 2026-03-12, which nobody misreads.
-    t.textContent = new Intl.DateTimeFormat("sv", formats[t.dataset.time]).format(at);
-    t.title = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "long" }).format(at);
+    const now = t.dataset.time === "countdown" ? remaining(at) : text[t.dataset.time].format(at);
+    if (t.textContent !== now) t.textContent = now; // the same text again would end a selection
+    t.title = title.format(at);
   }
 }
 
@@ -132,6 +142,9 @@ document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons()
 
 document.addEventListener("DOMContentLoaded", () => {
   localTimes();
+  const zone = document.querySelector("input[data-time-zone]");
+  if (zone) zone.value ||= Intl.DateTimeFormat().resolvedOptions().timeZone;
+  setInterval(localTimes, 5000); // countdowns go on
   copyButtons();
   document.querySelector("[data-focus]")?.focus();
   listen();

@@ -67,7 +67,10 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 			return err
 		}
 	}
-	p := r.config.projectObjects(id, quota)
+	p, err := r.config.projectObjects(id, quota)
+	if err != nil {
+		return err
+	}
 	wanted, err := digestOf(p)
 	if err != nil {
 		return err

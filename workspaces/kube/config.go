@@ -39,10 +39,14 @@ type Config struct {
 	// this process: sources of mounts are below it.
 	Storage    Storage
 	SharedRoot string
+	// Directories returns the directories below SharedRoot that the pods of a project
+	// can mount. Each is a volume that shows nothing else.
+	Directories func(project int64) []Directory
+	EmptyDir    string // below SharedRoot: a mount of it hides what is there
 
 	Image      string            // of environments that specify none
 	PullPolicy corev1.PullPolicy // the cluster's default when empty
-	UID, GID   int64             // of the notebooks; 1000 when 0
+	UID, GID   int64             // of notebooks without their own; 1000 when 0
 	Scratch    int64             // MiB that a workspace may write outside the shared directories; 0 is no limit
 	CPUShare   int64             // percent of its CPU limit that a workspace reserves; 25 when 0
 	Grace      time.Duration     // grace period of a notebook; 5 s when 0
@@ -65,13 +69,11 @@ type Config struct {
 	Clock  func() time.Time // time.Now when nil
 }
 
-// Storage is the location of the shared directories: an NFS server, or a directory on
-// every node.
-type Storage struct {
-	NFSServer    string
-	NFSPath      string
-	MountOptions []string // of NFS; version 4.2 when empty
-	HostPath     string   // for a cluster of one machine
+// Directory is a shared directory of a project.
+type Directory struct {
+	Name     string // a DNS label
+	Path     string // below SharedRoot, such as /notebook/7
+	ReadOnly bool   // for every pod
 }
 
 // Peer selects pods by the labels of their namespace and their own, addresses, or
@@ -120,9 +122,6 @@ func (c Config) withDefaults() (Config, error) {
 	c.GID = cmp.Or(c.GID, c.UID)
 	c.CPUShare = cmp.Or(c.CPUShare, 25)
 	c.Grace = cmp.Or(c.Grace, 5*time.Second)
-	if len(c.Storage.MountOptions) == 0 {
-		c.Storage.MountOptions = []string{"nfsvers=4.2", "hard", "noatime"}
-	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -137,10 +136,10 @@ func (c Config) check() error {
 			wrong = append(wrong, fmt.Errorf(format, args...))
 		}
 	}
-	nfs, host := c.Storage.NFSServer != "", c.Storage.HostPath != ""
-	need(nfs != host, "the cluster's storage is either an NFS server or a directory of every node: set one of them")
-	need(!nfs || path.IsAbs(c.Storage.NFSPath), "the NFS path %q is not absolute", c.Storage.NFSPath)
-	need(!host || path.IsAbs(c.Storage.HostPath), "the storage directory %q is not absolute", c.Storage.HostPath)
+	if err := c.Storage.check(); err != nil {
+		wrong = append(wrong, err)
+	}
+	need(c.Directories != nil, "the configuration does not say which directories a project has")
 	need(path.IsAbs(c.SharedRoot), "the shared root %q is not an absolute path", c.SharedRoot)
 	need(c.UID > 0 && c.GID > 0, "notebooks must not run as root: user %d, group %d", c.UID, c.GID)
 	need(c.CPUShare > 0 && c.CPUShare <= 100, "the CPU share to reserve is %d percent; it lies between 1 and 100", c.CPUShare)

@@ -34,7 +34,6 @@ const (
 
 // Names of objects that exist once in each namespace.
 const (
-	claimShared   = "shared"
 	claimMPS      = "mps"
 	configJupyter = "jupyter"
 	containerName = "notebook"

@@ -100,7 +100,7 @@ func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 		}
 		if len(p.volumes) == 0 {
 			p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath("/dev/shm").WithSubPath(g.UUID+"/shm"))
-			p.volumes = append(p.volumes, claimVolume(claimMPS))
+			p.volumes = append(p.volumes, claimVolume(claimMPS, claimMPS, false))
 		}
 		p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath(workspaces.MPSPipe(i)).WithSubPath(g.UUID+"/pipe"))
 	}

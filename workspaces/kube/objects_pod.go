@@ -54,7 +54,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 		WithEnableServiceLinks(false).
 		WithHostname(fmt.Sprintf("ws-%d", spec.Workspace)).
 		WithSecurityContext(core.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(c.UID).WithRunAsGroup(c.GID).
+			WithRunAsNonRoot(true).WithRunAsUser(c.userOf(spec)).WithRunAsGroup(cmp.Or(spec.GID, c.GID)).
 			WithSeccompProfile(core.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
 	if gpu.runtimeClass != "" {
 		pod.WithRuntimeClassName(gpu.runtimeClass)
@@ -68,6 +68,14 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 	return core.Pod(r.Pod, r.Namespace).WithLabels(c.workspaceLabels(spec)).
 		WithAnnotations(gpu.annotations).WithAnnotations(map[string]string{annotationLimits: string(limits)}).
 		WithSpec(pod), nil
+}
+
+// userOf is the user of a pod. MPS serves the programs of one user at a time.
+func (c Config) userOf(spec workspaces.Spec) int64 {
+	if slices.ContainsFunc(spec.GPUs, c.servedByMPS) {
+		return c.UID
+	}
+	return cmp.Or(spec.UID, c.UID)
 }
 
 // onNode requires the node that the pool chose. The scheduler still checks that
@@ -195,7 +203,6 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 	volumes := []*core.VolumeApplyConfiguration{
 		core.Volume().WithName("tmp").WithEmptyDir(tmp),
 		core.Volume().WithName("jupyter").WithConfigMap(core.ConfigMapVolumeSource().WithName(configJupyter)),
-		claimVolume(claimShared),
 	}
 	mounts := []*core.VolumeMountApplyConfiguration{
 		core.VolumeMount().WithName("tmp").WithMountPath("/tmp").WithSubPath("tmp"),
@@ -208,28 +215,43 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 	if !spec.MountsHome() {
 		mounts = append(mounts, core.VolumeMount().WithName("tmp").WithMountPath(notebookHome).WithSubPath("home"))
 	}
+	used := map[string]bool{}
 	for _, m := range spec.SortedMounts() {
-		below, err := c.below(m.Source)
+		volume, below, err := c.locate(spec.Project, m.Source)
 		if err != nil {
 			return nil, nil, err
 		}
-		mounts = append(mounts, core.VolumeMount().WithName(claimShared).WithMountPath(m.Target).WithSubPath(below).WithReadOnly(m.ReadOnly))
+		if !used[*volume.Name] {
+			volumes = append(volumes, volume)
+		}
+		used[*volume.Name] = true
+		mount := core.VolumeMount().WithName(*volume.Name).WithMountPath(m.Target).WithReadOnly(m.ReadOnly)
+		if below != "" {
+			mount.WithSubPath(below)
+		}
+		mounts = append(mounts, mount)
 	}
 	return mounts, volumes, nil
 }
 
-// claimVolume returns a volume that is named like its claim.
-func claimVolume(claim string) *core.VolumeApplyConfiguration {
-	return core.Volume().WithName(claim).WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claim))
+// claimVolume returns a volume of a claim.
+func claimVolume(name, claim string, readOnly bool) *core.VolumeApplyConfiguration {
+	return core.Volume().WithName(name).WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claim).WithReadOnly(readOnly))
 }
 
-// below returns the path of a directory relative to the shared root.
-func (c Config) below(source string) (string, error) {
-	rel, ok := strings.CutPrefix(path.Clean(source), path.Clean(c.SharedRoot)+"/")
-	if !ok || rel == "" {
-		return "", fmt.Errorf("the directory %s is not below the shared root %s", source, c.SharedRoot)
+// locate returns the volume of the directory that the source of a mount is or is in, and
+// the path in it.
+func (c Config) locate(project int64, source string) (*core.VolumeApplyConfiguration, string, error) {
+	root, source := path.Clean(c.SharedRoot), path.Clean(source)
+	if c.EmptyDir != "" && source == root+c.EmptyDir {
+		return core.Volume().WithName("empty").WithEmptyDir(core.EmptyDirVolumeSource()), "", nil
 	}
-	return rel, nil
+	for _, d := range c.Directories(project) {
+		if rest, ok := strings.CutPrefix(source, root+d.Path); ok && (rest == "" || rest[0] == '/') {
+			return claimVolume(d.Name, c.claimOf(d), d.ReadOnly), strings.TrimPrefix(rest, "/"), nil
+		}
+	}
+	return nil, "", fmt.Errorf("%s is in no shared directory of project %d", source, project)
 }
 
 // podOwned are the objects that are owned by one pod.

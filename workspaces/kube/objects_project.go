@@ -28,7 +28,7 @@ type namespaceObjects struct {
 }
 
 // projectObjects returns the objects of a project.
-func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
+func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) {
 	ns, labels := c.namespace(id), c.labels(nameProject, id)
 	levels := map[string]string{}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
@@ -45,15 +45,25 @@ func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)
 	}
-	p.addVolume(ns, claimShared, labels, c.sharedVolume())
+	for _, d := range c.Directories(id) {
+		volume, err := c.Storage.volume(d.Path, d.ReadOnly)
+		if err != nil {
+			return p, err
+		}
+		p.addVolume(ns, c.claimOf(d), labels, volume, d.ReadOnly)
+	}
 	if c.MPSDir != "" {
-		p.addVolume(ns, claimMPS, labels, hostVolume(c.MPSDir))
+		volume, err := Storage{HostPath: c.MPSDir}.volume("", false)
+		if err != nil {
+			return p, err
+		}
+		p.addVolume(ns, claimMPS, labels, volume, false)
 	}
 	if c.Ingress.Domain != "" {
 		p.Services = append(p.Services, core.Service(servicePortal, ns).WithLabels(labels).
 			WithSpec(core.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName(c.Ingress.Service)))
 	}
-	return p
+	return p, nil
 }
 
 // quotaObject limits a namespace, and forbids services that are reachable from
@@ -137,33 +147,24 @@ func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.Network
 	return all
 }
 
-// addVolume adds a claim and its volume. A volume binds to one claim, so each
-// project has its own for the same storage. The volume refers to the claim and not
-// vice versa, because the volume controller then retries a failed binding at once.
-func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration) {
-	// Neither NFS nor a host path enforces the capacity.
+// addVolume adds a claim and its volume, which no other claim can bind to. The volume
+// refers to the claim and not vice versa, because the volume controller then retries a
+// failed binding at once.
+func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration, readOnly bool) {
+	// No backend enforces the capacity.
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Pi")}
 	name := ns + "-" + claim
 	p.Volumes = append(p.Volumes, core.PersistentVolume(name).WithLabels(labels).WithSpec(spec.
-		WithCapacity(size).WithAccessModes(corev1.ReadWriteMany).WithStorageClassName("").
+		WithCapacity(size).WithStorageClassName("").
 		WithPersistentVolumeReclaimPolicy(corev1.PersistentVolumeReclaimRetain).
 		WithClaimRef(core.ObjectReference().WithKind("PersistentVolumeClaim").WithAPIVersion("v1").WithNamespace(ns).WithName(claim))))
 	p.Claims = append(p.Claims, core.PersistentVolumeClaim(claim, ns).WithLabels(labels).WithSpec(core.PersistentVolumeClaimSpec().
-		WithAccessModes(corev1.ReadWriteMany).WithStorageClassName("").
+		WithAccessModes(accessMode(readOnly)).WithStorageClassName("").
 		WithResources(core.VolumeResourceRequirements().WithRequests(size))))
 }
 
-func (c Config) sharedVolume() *core.PersistentVolumeSpecApplyConfiguration {
-	if c.Storage.HostPath != "" {
-		return hostVolume(c.Storage.HostPath)
-	}
-	return core.PersistentVolumeSpec().WithMountOptions(c.Storage.MountOptions...).
-		WithNFS(core.NFSVolumeSource().WithServer(c.Storage.NFSServer).WithPath(c.Storage.NFSPath))
-}
-
-func hostVolume(dir string) *core.PersistentVolumeSpecApplyConfiguration {
-	return core.PersistentVolumeSpec().WithHostPath(core.HostPathVolumeSource().WithPath(dir).WithType(corev1.HostPathDirectory))
-}
+// claimOf names the claim of a directory at the current backend.
+func (c Config) claimOf(d Directory) string { return d.Name + "-" + c.Storage.hash() }
 
 func quantityOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
 func milli(n int64) resource.Quantity      { return *resource.NewMilliQuantity(n, resource.DecimalSI) }

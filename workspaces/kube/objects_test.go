@@ -22,7 +22,7 @@ import (
 
 func config(t testing.TB, change func(*Config)) Config {
 	t.Helper()
-	c := Config{Storage: Storage{NFSServer: "nfs.example", NFSPath: "/weir"}, SharedRoot: "/srv/weir", Image: "weir/jupyter:1",
+	c := Config{Storage: Storage{NFSServer: "nfs.example", NFSPath: "/weir"}, SharedRoot: "/srv/weir", Directories: layout, EmptyDir: "/.weir/empty", Image: "weir/jupyter:1",
 		Portal: Peer{NamespaceLabels: map[string]string{"kubernetes.io/metadata.name": "weir"}, PodLabels: map[string]string{labelName: "weir"}, Port: 8080}}
 	if change != nil {
 		change(&c)
@@ -34,6 +34,10 @@ func config(t testing.TB, change func(*Config)) Config {
 	return c
 }
 
+func layout(project int64) []Directory {
+	return []Directory{{Name: "project", Path: fmt.Sprintf("/notebook/%d", project)}, {Name: "public-model", Path: "/public_model", ReadOnly: true}}
+}
+
 func spec() workspaces.Spec {
 	return workspaces.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
 		Env: map[string]string{"WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"}, Token: "notebook-token", CPU: 2000, Memory: 4096, Shm: 512,
@@ -41,6 +45,8 @@ func spec() workspaces.Spec {
 			{Source: "/srv/weir/notebook/7/9", Target: "/home/jovyan"},
 			{Source: "/srv/weir/notebook/7/project_model", Target: "/notebook/7/project_model"},
 			{Source: "/srv/weir/notebook/7", Target: "/notebook/7", ReadOnly: true},
+			{Source: "/srv/weir/public_model", Target: "/public_model", ReadOnly: true},
+			{Source: "/srv/weir/.weir/empty", Target: "/notebook/7/8", ReadOnly: true},
 		}}
 }
 
@@ -109,9 +115,11 @@ func TestPodIsAsTheSpecSays(t *testing.T) {
 		t.Errorf("limits %v, requests %v", limits, requests)
 	}
 	for target, want := range map[string]corev1.VolumeMount{
-		"/home/jovyan":              {SubPath: "notebook/7/9", Name: "shared"},
-		"/notebook/7":               {SubPath: "notebook/7", Name: "shared", ReadOnly: true},
-		"/notebook/7/project_model": {SubPath: "notebook/7/project_model", Name: "shared"},
+		"/home/jovyan":              {SubPath: "9", Name: "project"},
+		"/notebook/7":               {Name: "project", ReadOnly: true},
+		"/notebook/7/project_model": {SubPath: "project_model", Name: "project"},
+		"/public_model":             {Name: "public-model", ReadOnly: true},
+		"/notebook/7/8":             {Name: "empty", ReadOnly: true},
 		"/tmp":                      {SubPath: "tmp", Name: "tmp"},
 		workspaces.JupyterDir:       {Name: "jupyter", ReadOnly: true},
 		"/dev/shm":                  {Name: "shm"},
@@ -289,6 +297,9 @@ func TestSpecsThatCannotRun(t *testing.T) {
 		"source above":         func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/../x" },
 		"a variable's name":    func(s *workspaces.Spec) { s.Env["A B"] = "" },
 		"the whole root":       func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/" },
+		"another project":      func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/8/9" },
+		"a project beside":     func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/70" },
+		"all projects":         func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook" },
 	} {
 		s := spec()
 		change(&s)
@@ -349,7 +360,7 @@ func TestEveryPodIsRestricted(t *testing.T) {
 
 func anyPod(t *rapid.T) any {
 	number := func(name string, most int64) int64 { return rapid.Int64Range(0, most).Draw(t, name) }
-	c, err := Config{Storage: Storage{HostPath: "/srv/weir"}, SharedRoot: "/srv/weir", Image: "weir/jupyter:1",
+	c, err := Config{Storage: Storage{HostPath: "/srv/weir"}, SharedRoot: "/srv/weir", Directories: layout, Image: "weir/jupyter:1",
 		Portal: Peer{CIDRs: []string{"10.0.0.1/32"}}, MPSDir: "/run/weir/mps", RuntimeClass: rapid.SampledFrom([]string{"", "nvidia"}).Draw(t, "class"),
 		GPUBackend: rapid.SampledFrom([]string{BackendWeir, BackendHAMi}).Draw(t, "back end"),
 		Scratch:    number("scratch", 2048), UID: number("uid", 70000), PullPolicy: corev1.PullNever,
@@ -362,7 +373,7 @@ func anyPod(t *rapid.T) any {
 		Token: rapid.String().Draw(t, "token"), CPU: number("cpu", 64000), Memory: number("memory", 1<<20), Shm: number("shm", 1<<16),
 		Node: rapid.SampledFrom([]string{"", "node-a"}).Draw(t, "node")}
 	for i := range number("mounts", 5) {
-		s.Mounts = append(s.Mounts, models.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
+		s.Mounts = append(s.Mounts, models.Mount{Source: fmt.Sprintf("/srv/weir/notebook/%d/%d", s.Project, i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
 			Target: []string{notebookHome, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
 	}
 	for i := range number("gpus", 4) {
@@ -382,7 +393,10 @@ func TestProjectIsClosed(t *testing.T) {
 		c.Egress = []Egress{{CIDR: "0.0.0.0/0", Except: []string{"10.0.0.0/8"}, Ports: []int32{443}}}
 		c.Ingress = Ingress{Domain: "apps.example", Class: "nginx", TLSSecret: "apps-tls", Service: "weir.weir.svc.cluster.local", Port: 80}
 	})
-	p := c.projectObjects(7, Quota{CPU: 8000, Memory: 1 << 15, GPUCores: 300, Workspaces: 4})
+	p, err := c.projectObjects(7, Quota{CPU: 8000, Memory: 1 << 15, GPUCores: 300, Workspaces: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if ns := as[corev1.Namespace](t, p.Namespace); ns.Name != "weir-p-7" || ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" || ns.Labels[labelProject] != "7" {
 		t.Errorf("namespace %s with %v", ns.Name, ns.Labels)
 	}
@@ -405,7 +419,7 @@ func TestProjectIsClosed(t *testing.T) {
 		t.Errorf("notebooks reach %+v", open.Egress)
 	}
 	volume, claim := as[corev1.PersistentVolume](t, p.Volumes[0]), as[corev1.PersistentVolumeClaim](t, p.Claims[0])
-	if volume.Spec.NFS.Server != "nfs.example" || volume.Spec.NFS.Path != "/weir" || volume.Spec.ClaimRef.Namespace != "weir-p-7" ||
+	if volume.Spec.NFS.Server != "nfs.example" || volume.Spec.NFS.Path != "/weir/notebook/7" || volume.Spec.ClaimRef.Namespace != "weir-p-7" ||
 		volume.Spec.ClaimRef.Name != claim.Name || *claim.Spec.StorageClassName != "" || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("volume %+v, claim %+v", volume.Spec, claim.Spec)
 	}

@@ -60,6 +60,7 @@ type Runtime struct {
 	mu       sync.Mutex
 	stopping map[types.UID]time.Time // time of the last deletion request
 	deleted  map[ref]lastStatus
+	labels   map[ref]map[string]string // of the pods that are watched, when they were first seen
 }
 
 // lastStatus is the status of a pod when it was deleted.
@@ -108,9 +109,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if _, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: c.selector(), Limit: 1}); err != nil {
 		return nil, fmt.Errorf("the cluster at %s cannot be used: %w", at.Host, err)
 	}
+	if c.Storage, err = c.Storage.resolve(ctx, client); err != nil {
+		return nil, fmt.Errorf("the storage of the shared directories: %w", err)
+	}
 	r := &Runtime{config: c, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
 		projects: projects{drifted: make(chan int64, 64)},
-		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}}
+		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}, labels: map[ref]map[string]string{}}
 	if err := r.watch(ctx); err != nil {
 		return nil, err
 	}
@@ -200,6 +204,9 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	}
 	r.mu.Lock()
 	last, deleted := r.deleted[id]
+	if !deleted {
+		last.labels = r.labels[id] // the deletion can be recorded after the lister knows of it
+	}
 	r.mu.Unlock()
 	if deleted && !last.unconfirmed {
 		return nil, nil

@@ -63,7 +63,12 @@ func dropManagedFields(object any) (any, error) {
 // podHandler reports changes of workspaces, and records the last status of a pod.
 func (r *Runtime) podHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { r.notify(object) },
+		AddFunc: func(object any) {
+			if pod, ok := object.(*corev1.Pod); ok {
+				r.recordLabels(pod)
+			}
+			r.notify(object)
+		},
 		UpdateFunc: func(before, after any) {
 			old, now := describe(before.(*corev1.Pod), nil), describe(after.(*corev1.Pod), nil)
 			if old.Phase != now.Phase || old.Message.String() != now.Message.String() {
@@ -91,6 +96,15 @@ func (r *Runtime) notify(object any) {
 	}
 }
 
+// recordLabels records the labels of a pod, in case others remove them.
+func (r *Runtime) recordLabels(pod *corev1.Pod) {
+	if id, ok := refOf(pod); ok {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.labels[id] = pod.Labels
+	}
+}
+
 // recordDeletion records the status of a deleted pod for forgetAfter. A pod that was
 // not stopped may only have lost its labels.
 func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
@@ -111,6 +125,7 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	defer r.mu.Unlock()
 	now := r.now()
 	delete(r.stopping, pod.UID)
+	delete(r.labels, id)
 	maps.DeleteFunc(r.deleted, func(_ ref, f lastStatus) bool { return now.Sub(f.at) > forgetAfter })
 	r.deleted[id] = lastStatus{status: status, at: now, unconfirmed: missed || pod.DeletionTimestamp == nil, labels: pod.Labels}
 }

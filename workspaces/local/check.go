@@ -22,6 +22,9 @@ func available(user identity) (bubblewrap, error) {
 	if !bytes.Contains(help, []byte("--json-status-fd")) || !bytes.Contains(help, []byte("--size")) {
 		return tool, errors.New("bubblewrap is too old: version 0.6 or later is needed")
 	}
+	if !canStage() && !bytes.Contains(help, []byte("--ro-bind-fd")) {
+		return tool, errors.New("bubblewrap is too old: without root, a version with the option --bind-fd is needed")
+	}
 	out, err := runOnce(tool, user, nil, "true")
 	if err == nil {
 		return tool, nil

@@ -1,11 +1,11 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -39,7 +39,7 @@ func checkSpec(spec workspaces.Spec) ([]string, error) {
 // sandboxFor returns the sandbox of an instance.
 func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.Spec) (*sandbox, error) {
 	program := spec.Command[0]
-	s := newSandbox(r.tool, r.user)
+	s := newSandbox(r.tool, r.userOf(spec))
 	s.system(spec.Memory, max(spec.Shm, 64))
 	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
 	r.bindGPUs(ctx, s, spec.GPUs)
@@ -48,7 +48,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 		s.tmpfs(innerHome, "0755", 0)
 	}
 	for _, m := range spec.SortedMounts() {
-		s.bind(m.Source, m.Target, m.ReadOnly)
+		s.share(m)
 	}
 	s.bind(in.shared(), innerRun, false)
 	for name, config := range workspaces.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
@@ -100,7 +100,7 @@ func (r *Runtime) ready(ctx context.Context, in *instance) bool {
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Uid != r.user.uid {
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Uid != cmp.Or(in.UID, r.user.uid) {
 		return false
 	}
 	self := fmt.Sprintf("/proc/self/fd/%d", fd)
@@ -122,22 +122,7 @@ func isSocket(path string) bool {
 
 // serverResponds reports whether a notebook responds to its status request.
 func serverResponds(ctx context.Context, socket, token string) bool {
-	client := http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DisableKeepAlives:      true,
-			MaxResponseHeaderBytes: 64 << 10,
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "unix", socket)
-			},
-		},
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/status", nil)
-	if err != nil {
-		return false
-	}
-	req.Header.Set("Authorization", "token "+token)
-	resp, err := client.Do(req)
+	resp, err := workspaces.GetNotebook(ctx, models.Endpoint{Network: "unix", Address: socket}, token, "/api/status")
 	if err != nil {
 		return false
 	}

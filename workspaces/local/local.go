@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,8 +95,22 @@ func New(c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// User is the user id that workspaces run as.
+// User is the user id that workspaces without one of their own run as.
 func (r *Runtime) User() uint32 { return r.user.uid }
+
+// userOf is the user that a workspace runs as. MPS serves the programs of one user at a
+// time, so workspaces with such shares have the same.
+func (r *Runtime) userOf(spec workspaces.Spec) identity {
+	user := r.user
+	if !user.drop || spec.GID == 0 {
+		return user
+	}
+	user.gid = uint32(spec.GID)
+	if !slices.ContainsFunc(spec.GPUs, func(g workspaces.GPU) bool { return g.Enforcement == "mps" && !g.Simulated }) {
+		user.uid = uint32(spec.UID)
+	}
+	return user
+}
 
 // makeDir creates the run directory and returns its canonical path, which is in the
 // command lines of its processes.

@@ -25,6 +25,7 @@ type record struct {
 	Boot       string         `json:"boot"`
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
+	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
 	Limits     []models.Limit `json:"limits"`
 }
 

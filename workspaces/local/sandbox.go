@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -57,9 +58,9 @@ type sandbox struct {
 	tool   bubblewrap
 	user   identity
 	args   []string
-	files  []*os.File // inherited by bubblewrap, from descriptor firstFile on
-	staged []string   // sources that are mounted through the stage
-	err    error      // the first one
+	files  []*os.File     // inherited by bubblewrap, from descriptor firstFile on
+	staged []stagedSource // mounted through the stage
+	err    error          // the first one
 }
 
 // Descriptors that the started process inherits.
@@ -103,10 +104,31 @@ func (s *sandbox) bind(source, target string, readOnly bool) {
 		option = "--ro-bind"
 	}
 	if canStage() {
-		s.staged = append(s.staged, source)
+		s.staged = append(s.staged, stagedSource{path: source})
 		source = stagePath(len(s.staged) - 1)
 	}
 	s.add(option, source, target)
+}
+
+// share mounts a shared directory. Users can write in directories above it, so its
+// source is opened without symbolic links and mounted by its handle.
+func (s *sandbox) share(m models.Mount) {
+	if canStage() {
+		s.bind(m.Source, m.Target, m.ReadOnly)
+		s.staged[len(s.staged)-1].noLinks = true
+		return
+	}
+	f, err := openSource(stagedSource{path: m.Source, noLinks: true})
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	option := "--bind-fd"
+	if m.ReadOnly {
+		option = "--ro-bind-fd"
+	}
+	s.files = append(s.files, f)
+	s.add(option, strconv.Itoa(firstFile+len(s.files)-1), m.Target)
 }
 
 // data creates a read-only file in the sandbox.
@@ -155,9 +177,20 @@ func (s *sandbox) system(tmpMiB, shmMiB int64) {
 	s.data("/etc/passwd", innerUser+":x:"+innerID+":"+innerID+"::"+innerHome+":/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n")
 	s.data("/etc/group", innerUser+":x:"+innerID+":\nnogroup:x:65534:\n")
 	s.add("--proc", "/proc", "--dev", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system")
-	s.tmpfs("/tmp", "1777", tmpMiB)
+	s.temporary(tmpMiB)
 	s.tmpfs("/dev/shm", "1777", shmMiB)
 	s.tmpfs(innerXDG, "0700", 64)
+}
+
+// temporary makes /tmp. What is moved from there to a shared directory keeps its
+// permissions, so that the umask has no effect in /tmp either.
+func (s *sandbox) temporary(mib int64) {
+	if !canStage() {
+		s.tmpfs("/tmp", "1777", mib)
+		return
+	}
+	s.staged = append(s.staged, stagedSource{tmpfs: true, mib: mib})
+	s.add("--bind", stagePath(len(s.staged)-1), "/tmp")
 }
 
 func (s *sandbox) tmpfs(target, mode string, mib int64) {
@@ -251,8 +284,10 @@ func inSystem(dir string) bool {
 }
 
 // wrapper waits for one line on the gate. If the server dies before it has recorded
-// the process, the gate is closed and the wrapper exits without running anything.
-const wrapper = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
+// the process, the gate is closed and the wrapper exits without running anything. The
+// umask lets the group of the project use what is created where the file system has no
+// ACLs.
+const wrapper = `umask 007; read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
 // command returns the process that becomes the sandbox. dir marks it; see markerName.
 func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*exec.Cmd, error) {
@@ -282,13 +317,17 @@ func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*ex
 	return cmd, nil
 }
 
+// start starts the process with a session keyring of its own: it must not share that of
+// the portal with other workspaces.
 func (s *sandbox) start(cmd *exec.Cmd) error {
-	if len(s.staged) == 0 {
-		return cmd.Start()
-	}
 	return onSpareThread(func() error {
-		if err := stageSources(s.staged); err != nil {
-			return err
+		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("session keyring: %w", err)
+		}
+		if len(s.staged) > 0 {
+			if err := stageSources(s.staged); err != nil {
+				return err
+			}
 		}
 		return cmd.Start()
 	})

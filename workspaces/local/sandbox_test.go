@@ -257,6 +257,22 @@ func TestClosedDirectory(t *testing.T) {
 	}
 }
 
+// Users can write in the directories above a mounted one: a symbolic link in its path
+// must not lead to the host's files.
+func TestMountsFollowNoLinks(t *testing.T) {
+	shared := t.TempDir()
+	if err := os.Symlink("/etc", filepath.Join(shared, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range []string{"link", "link/ssl"} {
+		spec := scriptSpec(1, "true")
+		spec.Mounts = []models.Mount{{Source: filepath.Join(shared, source), Target: "/notebook", ReadOnly: true}}
+		if _, err := open(t, config(t.TempDir())).Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "symbolic links") {
+			t.Errorf("%s: %v", source, err)
+		}
+	}
+}
+
 // The sandbox owns the directory its socket is in; what it puts there must
 // not lead the portal to another socket of the host.
 func TestSocketOfTheHostIsNotDialled(t *testing.T) {
@@ -330,7 +346,7 @@ func TestStagingLeavesOurOwnMountsAlone(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {
 		err := onSpareThread(func() error {
-			if err := stageSources([]string{dir, "/proc/self/status"}); err != nil {
+			if err := stageSources([]stagedSource{{path: dir}, {path: "/proc/self/status"}}); err != nil {
 				return err
 			}
 			var here, there unix.Stat_t

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"weir/storage/beneath"
 )
 
 // stageDir contains the staged sources, in a mount namespace of their own.
@@ -49,31 +52,78 @@ func privateMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
+// stagedSource is a file or directory of the host, or a new tmpfs.
+type stagedSource struct {
+	path    string
+	noLinks bool  // a symbolic link anywhere in the path is an error
+	tmpfs   bool  // with mode 1777
+	mib     int64 // size of the tmpfs; 0: as the kernel chooses
+}
+
+// openSource opens a source without effect.
+func openSource(s stagedSource) (*os.File, error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	if s.noLinks {
+		how.Resolve = unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, s.path, &how)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.path, err)
+	}
+	return os.NewFile(uintptr(fd), s.path), nil
+}
+
 // stageSources mounts the sources at stagePath(0), stagePath(1) and so on, for this
 // thread and its children.
-func stageSources(sources []string) error {
+func stageSources(sources []stagedSource) error {
 	if err := privateMounts(); err != nil {
 		return err
 	}
 	// All are opened first, because the stage may hide their directories.
 	files := make([]*os.File, len(sources))
 	for i, source := range sources {
-		fd, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("%s: %w", source, err)
+		if source.tmpfs {
+			continue
 		}
-		files[i] = os.NewFile(uintptr(fd), source)
-		defer files[i].Close()
+		f, err := openSource(source)
+		if err != nil {
+			return err
+		}
+		files[i] = f
+		defer f.Close()
 	}
 	if err := unix.Mount("tmpfs", stageDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=64k"); err != nil {
 		return err
 	}
 	for i, f := range files {
-		if err := stageOne(f, stagePath(i)); err != nil {
+		if f == nil {
+			if err := stageTmpfs(sources[i].mib, stagePath(i)); err != nil {
+				return fmt.Errorf("tmpfs: %w", err)
+			}
+		} else if err := stageOne(f, stagePath(i)); err != nil {
 			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
 	}
 	return nil
+}
+
+// stageTmpfs mounts a tmpfs in which the umask has no effect.
+func stageTmpfs(mib int64, target string) error {
+	if err := os.Mkdir(target, 0o755); err != nil {
+		return err
+	}
+	options := "mode=1777"
+	if mib > 0 {
+		options += fmt.Sprintf(",size=%dm", mib)
+	}
+	if err := unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return err
+	}
+	dir, err := os.Open(target)
+	if err != nil {
+		return err
+	}
+	return errors.Join(beneath.ShareFD(int(dir.Fd())), dir.Close())
 }
 
 func stageOne(source *os.File, target string) error {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -91,6 +92,9 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	in.PID, in.Started, in.Boot = p.pid, p.started, bootID()
 	in.MemoryMiB = spec.Memory
 	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
+	if in.UID == r.user.uid {
+		in.Limits = append(in.Limits, models.Limit{Resource: "user", How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
+	}
 	in.Limits = append(in.Limits, workspaces.GPULimits(spec.GPUs, workspaces.GPU.Isolation)...)
 	if err := in.save(); err != nil {
 		return err
@@ -111,8 +115,10 @@ func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
 	if err := os.Mkdir(in.shared(), 0o700); err != nil {
 		return err
 	}
-	if r.user.drop {
-		if err := os.Chown(in.shared(), int(r.user.uid), int(r.user.gid)); err != nil {
+	user := r.userOf(spec)
+	in.UID = user.uid
+	if user.drop {
+		if err := os.Chown(in.shared(), int(user.uid), int(user.gid)); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	maxHeaderBytes = 256 << 10
-	uploadWait     = 50 * time.Millisecond // for the end of a body when the response is complete
+	maxHeaderBytes = 64 << 10              // of all interim responses too; in memory it takes many times that
+	uploadWait     = 50 * time.Millisecond // for the end of a body when the response is complete or there is none
 )
 
 var errHeaderSize = errors.New("proxy: the header of the response is too large")
@@ -75,6 +75,9 @@ func (c *conn) roundTrip(ctx context.Context, r *http.Request) (*http.Response, 
 	x := &exchange{conn: c, stop: context.AfterFunc(ctx, func() { c.Close() })}
 	res, err := x.roundTrip(r)
 	if err != nil {
+		if ctx.Err() != nil { // before abandon, which ends it too
+			err = ctx.Err()
+		}
 		x.abandon()
 		return nil, err
 	}
@@ -140,7 +143,7 @@ func (x *exchange) waits() bool { return x.conn.in.Buffered() == 0 }
 // Close keeps the connection for the next request if this one was sent, and the
 // response to it read, completely.
 func (x *exchange) Close() error {
-	if x.complete && x.reusable && (x.upload == nil || x.upload.succeeds()) && x.stop() {
+	if x.complete && x.reusable && (x.upload == nil || x.upload.ends() && x.upload.err == nil) && x.stop() {
 		x.conn.pool.put(x.conn)
 		return nil
 	}
@@ -148,12 +151,16 @@ func (x *exchange) Close() error {
 	return nil
 }
 
-// abandon closes the connection and waits for the end of the sending.
+// abandon closes the connection and waits for the end of the sending, which does not
+// wait for the visitor.
 func (x *exchange) abandon() {
 	x.stop()
 	x.conn.Close()
 	if x.upload != nil {
 		x.upload.decide(false)
+		if !x.upload.ends() { // the visitor has paused it
+			x.upload.body.Close()
+		}
 		<-x.upload.finished
 	}
 }

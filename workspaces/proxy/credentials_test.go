@@ -125,10 +125,12 @@ func TestRefusals(t *testing.T) {
 	w.refusal[15] = errors.New("password of the database is 1234")
 	w.refusal[16] = models.Unavailable(errors.New("1234"), "The database is away.")
 	w.refusal[17] = &models.Error{Kind: models.KindNotFound, Message: models.Say("foreign")}
+	w.refusal[18] = models.InsufficientScope(models.ScopeLaunch)
 	for id, c := range map[string]struct {
 		status int
 		detail string
 	}{
+		"18": {403, "This needs an access token with the scope launch."},
 		"13": {404, "The workspace was not found."},
 		"17": {404, "The workspace was not found."},
 		"14": {409, "This workspace is stopped."},
@@ -144,6 +146,9 @@ func TestRefusals(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &problem); err != nil || res.StatusCode != c.status || problem.Status != c.status ||
 			problem.Detail != c.detail || res.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s: %d %s", id, res.StatusCode, body)
+		}
+		if got := res.Header.Get("WWW-Authenticate"); (got == `Bearer error="insufficient_scope", scope="launch"`) != (c.status == 403) {
+			t.Errorf("%s: WWW-Authenticate %q", id, got)
 		}
 		res, body = w.do(t, request(t, "GET", target, nil, asOwner, asBrowser))
 		if res.StatusCode != c.status || !strings.Contains(body, c.detail) || !strings.HasPrefix(body, "<!doctype html>") {

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -17,6 +19,7 @@ import (
 // forward forwards the request to the notebook and its response to the visitor.
 func (f *flow) forward() {
 	rc := http.NewResponseController(f.w)
+	rc.EnableFullDuplex()           // a notebook may respond to a part of the request
 	rc.SetReadDeadline(time.Time{}) // uploads and streams may take long
 	rc.SetWriteDeadline(time.Time{})
 
@@ -116,6 +119,7 @@ func (f *flow) respond(res *http.Response) {
 	dropHopByHop(res.Header)
 	f.clean(res.Header)
 	maps.Copy(h, res.Header)
+	maps.DeleteFunc(res.Trailer, isFiltered)
 	if len(res.Trailer) > 0 {
 		h.Set("Trailer", strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", "))
 	}
@@ -124,12 +128,25 @@ func (f *flow) respond(res *http.Response) {
 		f.cut() // the visitor must not take a part for the whole
 		panic(http.ErrAbortHandler)
 	}
+	maps.DeleteFunc(res.Trailer, isFiltered)
 	if len(res.Trailer) > 0 {
 		http.NewResponseController(f.w).Flush() // trailers need chunks
 		for name, values := range res.Trailer {
+			delete(h, name) // was sent with the header
 			h[http.TrailerPrefix+name] = values
 		}
 	}
+}
+
+// isFiltered reports whether a field is one that clean filters. Proxies may add
+// trailers to the header.
+func isFiltered(name string, _ []string) bool {
+	switch name {
+	case "Set-Cookie", "Location", "Clear-Site-Data", "Alt-Svc", "Content-Security-Policy", "Content-Security-Policy-Report-Only",
+		"X-Content-Type-Options", "Origin-Agent-Cluster", "Cross-Origin-Resource-Policy", "Referrer-Policy":
+		return true
+	}
+	return false
 }
 
 // copyBody sends what has been received before it waits for more.
@@ -205,7 +222,7 @@ func (f *flow) redirect(location string) string {
 
 // fail responds when the notebook does not.
 func (f *flow) fail(err error) {
-	if f.ctx.Err() != nil { // the visitor left, or the flow was cut
+	if errors.Is(err, context.Canceled) { // the visitor left, or the flow was cut
 		panic(http.ErrAbortHandler)
 	}
 	f.p.cfg.Logger.Warn("workspace does not answer", "workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
@@ -224,4 +241,9 @@ func (u upload) Read(b []byte) (int, error) {
 		return 0, lost
 	}
 	return n, err
+}
+
+// Close interrupts a Read that waits for the visitor. Nothing can be read afterwards.
+func (u upload) Close() error {
+	return http.NewResponseController(u.f.w).SetReadDeadline(time.Unix(1, 0))
 }

@@ -31,7 +31,7 @@ func (c Config) publicError(id int64, err error) *models.Error {
 	case e.Kind == models.KindNotFound:
 		return models.NotFound("workspace")
 	default:
-		return &models.Error{Kind: e.Kind, Message: e.Message}
+		return &models.Error{Kind: e.Kind, Message: e.Message, Scope: e.Scope}
 	}
 }
 
@@ -62,8 +62,11 @@ func (c Config) respond(w http.ResponseWriter, r *http.Request, e *models.Error)
 // respondStatus responds to browsers with a page and to programs with a problem.
 func (c Config) respondStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
 	setOwnHeaders(w.Header())
-	if status == http.StatusUnauthorized {
+	switch {
+	case status == http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	case e.Scope != "":
+		w.Header().Set("WWW-Authenticate", e.Scope.Challenge())
 	}
 	if acceptsHTML(r) && !isWebSocket(r) {
 		w.Header().Set("Content-Security-Policy", c.framePolicy())

@@ -55,9 +55,9 @@ func writeField(w *bufio.Writer, name, value string) {
 // sending is the sending of a body, which goes on while the response is read.
 type sending struct {
 	conn     *conn
-	body     io.Reader
-	length   int64     // -1: unknown
-	proceed  chan bool // whether to send the body, for "Expect: 100-continue"
+	body     io.ReadCloser // Close interrupts Read
+	length   int64         // -1: unknown
+	proceed  chan bool     // whether to send the body, for "Expect: 100-continue"
 	finished chan struct{}
 	err      error // once finished
 }
@@ -135,14 +135,13 @@ func (s *sending) copy(to io.Writer) error {
 	}
 }
 
-// succeeds reports whether the whole body has been sent. The notebook may have
-// responded to a part of it.
-func (s *sending) succeeds() bool {
+// ends reports whether the sending has ended, or soon does.
+func (s *sending) ends() bool {
 	timeout := time.NewTimer(uploadWait)
 	defer timeout.Stop()
 	select {
 	case <-s.finished:
-		return s.err == nil
+		return true
 	case <-timeout.C:
 		return false
 	}

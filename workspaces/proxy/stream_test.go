@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,6 +43,40 @@ func TestUploadStreams(t *testing.T) {
 	r := request(t, "PUT", "/api/contents/big", body, asProgram).WithContext(within(t))
 	if _, got := w.do(t, r); got != fmt.Sprint(int64(size), nil) {
 		t.Errorf("arrived: %s", got)
+	}
+}
+
+// The response of a notebook, or that it has none, reaches a visitor who has paused the
+// upload.
+func TestResponseToPausedUpload(t *testing.T) {
+	for sent, want := range map[string]string{
+		"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno": "413 no",
+		"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\npart":      "200 part",
+		"": "502",
+	} {
+		for _, length := range []int64{1000, -1} {
+			endpoint, _ := notebookOf(t, func(_ int64, conn net.Conn, in *bufio.Reader) {
+				if _, err := http.ReadRequest(in); err == nil {
+					io.WriteString(conn, sent)
+				}
+			})
+			w := newWorldAt(t, endpoint)
+			body, upload := io.Pipe()
+			r := request(t, "PUT", "/", body, asProgram).WithContext(within(t))
+			r.ContentLength = length
+			go io.WriteString(upload, "x")
+			res, err := w.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(res.Body)
+			res.Body.Close()
+			if got := fmt.Sprintf("%d %s", res.StatusCode, text); !strings.HasPrefix(got, want) {
+				t.Errorf("%q is %q", sent, got)
+			}
+			eventually(t, "the flows end", func() bool { return len(w.proxy.flows.all()) == 0 })
+			upload.Close()
+		}
 	}
 }
 
@@ -149,6 +184,25 @@ func TestWebSocket(t *testing.T) {
 	}
 	if id := <-told; id != 12 {
 		t.Errorf("activity of %d", id)
+	}
+}
+
+// Nothing of the notebook's status line reaches the visitor but the status.
+func TestUpgradeStatusLine(t *testing.T) {
+	endpoint, _ := notebookOf(t, func(_ int64, conn net.Conn, in *bufio.Reader) {
+		if _, err := http.ReadRequest(in); err == nil {
+			io.WriteString(conn, "HTTP/1.1 101 OK\rSet-Cookie: weir_session=evil\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		}
+	})
+	w := newWorldAt(t, endpoint)
+	r := request(t, "GET", "/", nil, asProgram, "Connection: Upgrade", "Upgrade: websocket").WithContext(within(t))
+	res, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.Status != "101 Switching Protocols" {
+		t.Errorf("%q", res.Status)
 	}
 }
 

@@ -226,9 +226,11 @@ func TestTrailers(t *testing.T) {
 		io.WriteString(w, "hello")
 		w.Header().Set("X-Announced", "1")
 		w.Header().Set(http.TrailerPrefix+"X-Late", "2")
+		w.Header().Set(http.TrailerPrefix+"Set-Cookie", "weir_session=evil; Domain=localhost")
+		w.Header().Set(http.TrailerPrefix+"Clear-Site-Data", `"*"`)
 	}))
 	res, body := w.do(t, request(t, "GET", "/", nil, asOwner))
-	if body != "hello" || res.Trailer.Get("X-Announced") != "1" || res.Trailer.Get("X-Late") != "2" {
+	if body != "hello" || res.Trailer.Get("X-Announced") != "1" || res.Trailer.Get("X-Late") != "2" || len(res.Trailer) != 2 {
 		t.Errorf("%q with %v", body, res.Trailer)
 	}
 }

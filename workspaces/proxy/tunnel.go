@@ -30,7 +30,8 @@ func (f *flow) upgrade(res *http.Response) {
 		return
 	}
 	f.clean(res.Header)
-	res.Body = nil // the tunnel is
+	res.Body = nil                                        // the tunnel is
+	res.Status, res.ProtoMajor, res.ProtoMinor = "", 1, 1 // the notebook's may contain anything
 	visitor := visitor{conn, f}
 	if err := res.Write(visitor); err != nil {
 		return

@@ -1,14 +1,17 @@
 package runtimetest
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/workspaces"
+	"weir/workspaces/idleness"
 )
 
 const home = "/home/jovyan"
@@ -32,6 +35,77 @@ func testNotebook(t *testing.T, b *bench) {
 	}
 	if again := b.running(t, state); strings.Contains(again.LogTail, token) {
 		t.Error("the log that people see holds the token")
+	}
+}
+
+// testActivity finds work where there is some: not in an open tab or its connection to
+// a kernel, but in code, at a terminal and in what runs in the background.
+func testActivity(t *testing.T, b *bench) {
+	at := b.running(t, b.start(t, b.notebook(t, 12))).Endpoint
+	read := func() idleness.Observation {
+		o, err := workspaces.ReadActivity(t.Context(), at, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.At = time.Now()
+		return o
+	}
+	if o := read(); o.Busy || o.Executed != nil || o.Typed != nil {
+		t.Errorf("a new server: %+v", o)
+	}
+	if _, err := workspaces.ReadActivity(t.Context(), at, "wrong"); err == nil {
+		t.Error("without the token")
+	}
+	Call(t, at, token, "POST", "/api/kernels", "{}")
+	kernel := Connect(t, at, token)
+	kernel.Execute(t, "1")
+	first := read()
+	if first.Executed == nil || *first.Executed > time.Minute {
+		t.Fatalf("after a cell: %+v", first)
+	}
+	done := make(chan string)
+	go func() {
+		done <- kernel.Execute(t, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.01)")
+	}()
+	b.eventually(t, "executing", func() bool { return read().Busy })
+	kernel2 := Connect(t, at, token) // a second tab
+	if !read().Busy {
+		t.Error("a connection makes an executing kernel idle")
+	}
+	var terminal struct{ Name string }
+	if _, body := Call(t, at, token, "POST", "/api/terminals", ""); json.Unmarshal([]byte(body), &terminal) != nil || terminal.Name == "" {
+		t.Fatalf("terminal: %s", body)
+	}
+	typed := Terminal(t, at, token, terminal.Name)
+	typed(t, "(while :; do :; done) & touch /tmp/end\n")
+	<-done
+	b.eventually(t, "idle", func() bool { return !read().Busy })
+	before := read()
+	if before.Typed == nil || *before.Typed > time.Minute {
+		t.Errorf("after typing: %+v", before)
+	}
+	b.eventually(t, "computing", func() bool {
+		now := read()
+		_, signal := idleness.Work(&before, now)
+		return now.CPU-before.CPU > time.Second && signal == idleness.Processes
+	})
+	typed(t, "kill %1\n")
+	var quiet idleness.Observation
+	b.eventually(t, "quiet", func() bool {
+		before, quiet = quiet, read()
+		return !before.At.IsZero() && quiet.CPU-before.CPU < quiet.At.Sub(before.At)/20
+	})
+	ages := *quiet.Executed + *quiet.Typed
+	for range 3 { // what an open tab asks, and that it connects again
+		for _, path := range []string{"/api/kernels", "/api/sessions", "/api/terminals", "/api/contents"} {
+			Call(t, at, token, "GET", path, "")
+		}
+		Connect(t, at, token)
+		Terminal(t, at, token, terminal.Name)
+	}
+	kernel2.Info(t)
+	if o := read(); o.Busy || *o.Executed+*o.Typed < ages {
+		t.Errorf("open tabs count as work: %+v", o)
 	}
 }
 

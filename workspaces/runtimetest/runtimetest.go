@@ -49,6 +49,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 		run  func(*testing.T, *bench)
 	}{
 		{"notebook answers with its token only", testNotebook},
+		{"activity is work", testActivity},
 		{"mounts are writable as they say", testMounts},
 		{"start twice is one", testStartTwice},
 		{"stop ends, twice", testStop},
@@ -100,19 +101,26 @@ func (b *bench) stop(t *testing.T, r workspaces.Runtime, state workspaces.State)
 // until polls until ok is true.
 func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
 	t.Helper()
+	var s workspaces.Status
+	b.eventually(t, want, func() bool {
+		var err error
+		if s, err = r.Poll(b.ctx, state); err != nil {
+			t.Fatalf("Poll: %v", err)
+		}
+		return ok(s)
+	})
+	return s
+}
+
+// eventually polls until ok is true.
+func (b *bench) eventually(t *testing.T, want string, ok func() bool) {
+	t.Helper()
 	deadline := time.Now().Add(b.StepTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		s, err := r.Poll(b.ctx, state)
-		if err != nil {
-			t.Fatalf("Poll: %v", err)
-		}
-		if ok(s) {
-			return s
-		}
+	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not %s after %s: %+v", want, b.StepTimeout, s)
+			t.Fatalf("not %s after %s", want, b.StepTimeout)
 		}
 		<-tick.C
 	}

@@ -39,22 +39,22 @@ var agentsSettings = []setting{
 
 // agentSettings are the settings of an agent only.
 var agentSettings = []setting{
-	{name: "server", kind: "URL", agent: true,
+	{name: "server", kind: "URL", notServe: true,
 		help: "URL of the portal, or of its listener for agents",
 		set:  into(func(c *Config) *string { return &c.Server }, optional(agent.ParseServer))},
-	{name: "code", kind: "CODE", agent: true, secret: true,
+	{name: "code", kind: "CODE", notServe: true, secret: true,
 		help: "authorization code to enroll with",
 		set:  into(func(c *Config) *string { return &c.Code }, optional(parseCode))},
-	{name: "cluster-token-file", kind: "FILE", agent: true,
+	{name: "cluster-token-file", kind: "FILE", notServe: true,
 		help: "token of the agent's service account, with the audience weir, to enroll with instead of a code",
 		set:  into(func(c *Config) *string { return &c.ClusterTokenFile }, parseDir)},
-	{name: "authority-certificate", kind: "FILE", agent: true,
+	{name: "authority-certificate", kind: "FILE", notServe: true,
 		help: "certificate of the portal's certificate authority (see “weir admin authority”); required with cluster-token-file",
 		set:  into(func(c *Config) *string { return &c.AuthorityCertificate }, parseDir)},
-	{name: "state-dir", kind: "DIR", agent: true,
+	{name: "state-dir", kind: "DIR", notServe: true,
 		help: "directory for the agent's key (default DATA-DIR/agent)",
 		set:  into(func(c *Config) *string { return &c.StateDir }, parseDir)},
-	{name: "name", kind: "NAME", agent: true,
+	{name: "name", kind: "NAME", notServe: true,
 		help: "name of this machine (default the host name)",
 		set:  into(func(c *Config) *string { return &c.Name }, anyText)},
 }

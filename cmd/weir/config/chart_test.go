@@ -24,7 +24,7 @@ func eachChart(t *testing.T, test func(t *testing.T, all []runtime.Object)) {
 	}
 	for _, set := range sets {
 		t.Run(strings.TrimSuffix(filepath.Base(set), ".yaml"), func(t *testing.T) {
-			text, err := deploy.Render(t.Context(), "deploy/testdata/"+filepath.Base(set), "serviceMonitor.enabled=false")
+			text, err := deploy.Render(t.Context(), deploy.Release, "deploy/testdata/"+filepath.Base(set), "serviceMonitor.enabled=false")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +64,7 @@ func TestChartsPortal(t *testing.T) {
 	eachChart(t, func(t *testing.T, all []runtime.Object) {
 		portal := deploy.Of[*appsv1.Deployment](all)[0]
 		container := portal.Spec.Template.Spec.Containers[0]
-		env := environmentOf(t, container, func(s setting) bool { return !s.agent })
+		env := environmentOf(t, container, func(s setting) bool { return !s.notServe })
 		env["WEIR_DATABASE_URL"] = "postgres://weir:secret@db/weir"
 		var settings *corev1.ConfigMap
 		for _, m := range deploy.Of[*corev1.ConfigMap](all) {
@@ -108,6 +108,9 @@ func checkChartsPortal(t *testing.T, c Config, portal *appsv1.Deployment, all []
 	}
 	if ports := pod.Containers[0].Ports; c.Listen != ":8080" || ports[0].ContainerPort != 8080 || c.AgentsListen != ":8443" || ports[1].ContainerPort != 8443 {
 		t.Errorf("it listens on %s and %s, and its ports are %v", c.Listen, c.AgentsListen, ports)
+	}
+	if s := c.Kube.Storage; s.Claim.Name != "" && (s.Claim.Namespace != portal.Namespace || s.Claim.Name != pod.Volumes[len(pod.Volumes)-1].PersistentVolumeClaim.ClaimName) {
+		t.Errorf("workspaces mount parts of the claim %s, and the portal %+v", s.Claim, pod.Volumes)
 	}
 	for _, v := range deploy.Of[*corev1.PersistentVolume](all) {
 		nfs, host := v.Spec.NFS, v.Spec.HostPath

@@ -11,6 +11,9 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/policies/notifications"
+	"weir/storage/files"
+	"weir/storage/nfs"
+	"weir/storage/rules"
 	"weir/workspaces/kube"
 )
 
@@ -24,11 +27,16 @@ type Config struct {
 	DatabaseURL     string // secret; empty: SQLite in DataDir
 	SimulateGPUs    []SimulatedGPUs
 	SandboxUID      int
+	IDRange         rules.IDRange // empty: members have no IDs of their own
 	PlacementPolicy string
-	Runtime         string           // local or kube
-	PerGPU          models.Resources // of quotas that are left open
+	Runtime         string                  // local or kube
+	PerGPU          models.Resources        // of quotas that are left open
+	Launch          models.LaunchParameters // the platform's defaults
+	Reservations    Reservations
 	SharedDir       string
+	Files           files.Settings
 	Kube            kube.Config // the fields that are settings
+	NFS             nfs.Config  // of “weir nfs”
 	SessionLifetime time.Duration
 
 	InvitationLifetime   time.Duration
@@ -124,4 +132,5 @@ func (c *Config) completePaths() {
 			*path = filepath.Join(c.DataDir, name)
 		}
 	}
+	c.NFS.Root, c.NFS.Dir = c.SharedDir, filepath.Join(c.DataDir, "nfs")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/models"
+	"weir/storage/files"
+	"weir/storage/nfs"
+	"weir/storage/rules"
 	"weir/workspaces/kube"
 )
 
@@ -49,13 +53,18 @@ func TestDefaults(t *testing.T) {
 	}
 	c.changed = nil
 	want := Config{
-		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
-		PerGPU:          models.Resources{GPUMemoryMiB: 40 << 10, CPUMilli: 8000, MemoryMiB: 32 << 10, StorageMiB: 100 << 10},
-		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
+		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, IDRange: rules.IDRange{First: 1_900_000_000, Last: 1_900_999_999}, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
+		PerGPU:       models.Resources{GPUMemoryMiB: 40 << 10, CPUMilli: 8000, MemoryMiB: 32 << 10, StorageMiB: 100 << 10},
+		Launch:       models.LaunchParameters{IdleMinutes: new(int64(0)), GPUIdleMinutes: new(int64(240))},
+		Reservations: Reservations{MaxAhead: 2160 * time.Hour, MaxDuration: 168 * time.Hour, Budget: 40 * time.Hour, UseWithin: 15 * time.Minute},
+		Kube:         kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
+		Files: files.Settings{TrashAge: 720 * time.Hour, VersionAge: 720 * time.Hour, SweepEvery: time.Minute, ScanEvery: 24 * time.Hour, ScanRate: 5000,
+			Grace: 168 * time.Hour, Archive: files.DefaultArchiveLimits},
 		SessionLifetime: 12 * time.Hour, InvitationLifetime: 7 * 24 * time.Hour, PasswordLinkLifetime: time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentHeartbeat: 2 * time.Second,
 		StateDir: "/d/agent",
+		NFS:      nfs.Config{Root: "/d/shared", Dir: "/d/nfs", Listen: netip.MustParseAddrPort("0.0.0.0:2049"), Path: "/weir"},
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %#v, want %#v", c, want)
@@ -141,10 +150,19 @@ func TestValues(t *testing.T) {
 		{"database-url", "postgres://postgres@/weir?host=%2Frun%2Fpg", true}, {"database-url", "host=db user=x", false},
 		{"database-url", "postgres://[::1", false},
 		{"simulate-gpus", "h100:8", true}, {"simulate-gpus", "A100:4, h100:2", true}, {"simulate-gpus", "h100", false},
-		{"simulate-gpus", "h100:0", false}, {"simulate-gpus", "h100:9", false}, {"simulate-gpus", "h100:1,h100:1", false},
+		{"simulate-gpus", "h100:0", false},
+		{"reservation-budget", "0s", false}, {"reservation-use-within", "1m", true}, {"reservation-max-ahead", "2161h", false}, {"reservation-max-duration", "2h", true},
+		{"idle-timeout", "90m", true}, {"idle-timeout", "0s", true}, {"idle-timeout", "90s", false}, {"gpu-idle-timeout", "-1h", false}, {"gpu-idle-timeout", "8761h", false},
+		{"simulate-gpus", "h100:9", false}, {"simulate-gpus", "h100:1,h100:1", false},
 		{"sandbox-uid", "1000", true}, {"sandbox-uid", "0", false}, {"sandbox-uid", "4294967295", false},
+		{"id-range", "", true}, {"id-range", "100000-109999", true}, {"id-range", "100000-109998", false}, {"id-range", "60000-160000", false},
+		{"id-range", "2147000000-2147483648", false}, {"id-range", "100000", false}, {"id-range", "300000-200000", false}, {"id-range", "a-b", false},
 		{"session-lifetime", "1m", true}, {"session-lifetime", "59s", false}, {"session-lifetime", "5", false},
 		{"shutdown-grace", "0s", true}, {"shutdown-grace", "-1s", false},
+		{"trash-retention", "1h", true}, {"trash-retention", "59m", false}, {"version-retention", "-1h", false}, {"storage-grace", "0s", true}, {"storage-grace", "a", false},
+		{"storage-sweep-interval", "2h", false}, {"storage-scan-interval", "1s", false}, {"storage-scan-rate", "0", false}, {"storage-scan-rate", "1000000", true},
+		{"archive-max-entries", "10000001", false}, {"archive-max-entries", "-1", false}, {"archive-max-size", "1GiB", true}, {"archive-max-size", "much", false},
+		{"archive-max-ratio", "10000", true}, {"archive-max-ratio", "0", false},
 		{"log-level", "DEBUG", true}, {"log-level", "info+2", false}, {"log-format", "json", true}, {"log-format", "", false},
 	} {
 		_, err := load(t, nil, []string{"--" + c.setting, c.text})

@@ -29,11 +29,11 @@ var kubeSettings = []setting{
 	{name: "kube-prefix", kind: "TEXT", defaultText: "weir-p-",
 		help: "prefix of the names of project namespaces",
 		set:  into(func(c *Config) *string { return &c.Kube.Prefix }, parsePrefix)},
-	{name: "kube-storage", kind: "NFS|DIR",
-		help: "shared directories as the cluster mounts them: nfs://server/path, or a directory on every node",
-		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
+	{name: "kube-storage", kind: "STORAGE",
+		help: "shared directories as the cluster mounts them: nfs://SERVER/PATH, SERVER:/PATH, claim:NAMESPACE/NAME, or a directory on every node",
+		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, optional(kube.ParseStorage))},
 	{name: "kube-mount-options", kind: "OPTION,...",
-		help: "NFS mount options (default nfsvers=4.2,hard,noatime)",
+		help: "mount options of NFS (default nfsvers=4.2,hard,noatime)",
 		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, ParseList)},
 	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
 		help: "the only clients that may connect to notebooks: networks, or the namespace of the portal's pods",
@@ -80,21 +80,6 @@ var kubeSettings = []setting{
 	{name: "kube-ingress-annotations", kind: "KEY=VALUE,...",
 		help: "annotations of the workspaces' ingresses",
 		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, optional(parsePairs))},
-}
-
-// parseStorage parses nfs://server/path or a directory.
-func parseStorage(text string) (s kube.Storage, err error) {
-	rest, nfs := strings.CutPrefix(text, "nfs://")
-	if !nfs {
-		s.HostPath, err = parseDir(text)
-		return s, err
-	}
-	server, path, _ := strings.Cut(rest, "/")
-	if server == "" || path == "" {
-		return s, fmt.Errorf("%q must be nfs://server/path, or a directory", text)
-	}
-	s.NFSServer, s.NFSPath = server, "/"+path
-	return s, nil
 }
 
 // parsePeer parses networks, or the name of a namespace.

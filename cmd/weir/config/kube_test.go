@@ -18,7 +18,7 @@ func TestKubeValues(t *testing.T) {
 		setting, text string
 		ok            bool
 	}{
-		{"kube-storage", "nfs://nfs.example.org/weir", true}, {"kube-storage", "nfs://nfs.example.org", false}, {"kube-storage", "/srv/weir", true},
+		{"kube-storage", "nfs://nfs.example.org/weir", true}, {"kube-storage", "ceph://nfs.example.org/weir", false}, {"kube-storage", "srv/weir", false},
 		{"kube-portal", "weir", true}, {"kube-portal", "10.0.0.0/8,fd00::/8", true}, {"kube-portal", "10.0.0.0/33", false},
 		{"kube-instance", "gpu.pool_2", true}, {"kube-instance", "two words", false}, {"kube-instance", long + long, false},
 		{"kube-prefix", "team-", true}, {"kube-prefix", "team", false}, {"kube-prefix", "Team-", false}, {"kube-prefix", "9-", false}, {"kube-prefix", long + "-", false},

@@ -12,11 +12,11 @@ import (
 )
 
 // AddFlags adds --config and the flags of the named settings to cmd; without names
-// the flags of all settings except an agent's.
+// the flags of all settings of “weir serve”.
 func AddFlags(cmd *cobra.Command, only ...string) {
 	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
 	for _, s := range settings {
-		if len(only) == 0 && !s.agent || slices.Contains(only, s.name) {
+		if len(only) == 0 && !s.notServe || slices.Contains(only, s.name) {
 			cmd.Flags().Var(&textFlag{text: s.defaultText, kind: s.kind}, s.name, s.help+" ["+s.env()+"]")
 		}
 	}
@@ -25,6 +25,12 @@ func AddFlags(cmd *cobra.Command, only ...string) {
 // textFlag accepts any text: Load checks the values and reports all problems at
 // once.
 type textFlag struct{ text, kind string }
+
+// IsFlag reports whether [AddFlags] has added the flag.
+func IsFlag(f *pflag.Flag) bool {
+	_, ok := f.Value.(*textFlag)
+	return ok
+}
 
 func (f *textFlag) String() string     { return f.text }
 func (f *textFlag) Set(s string) error { f.text = s; return nil }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/pool/placement"
+	"weir/storage/rules"
 )
 
 // serverSettings are the settings of a server in every mode.
@@ -32,8 +33,11 @@ var serverSettings = []setting{
 		help: "simulate these GPUs, such as h100:8 (models: " + strings.Join(gpuModels, ", ") + ")",
 		set:  into(func(c *Config) *[]SimulatedGPUs { return &c.SimulateGPUs }, parseGPUs)},
 	{name: "sandbox-uid", kind: "UID", defaultText: "62000",
-		help: "user ID that workspaces run as when Weir runs as root",
+		help: "user ID of workspaces without one of their own, and of the shared directories, when Weir runs as root",
 		set:  into(func(c *Config) *int { return &c.SandboxUID }, parseUID)},
+	{name: "id-range", kind: "FIRST-LAST", defaultText: "1900000000-1900999999",
+		help: "user and group IDs for members and projects when Weir runs as root: FIRST plus their numbers. It can grow later; empty: all share sandbox-uid",
+		set:  into(func(c *Config) *rules.IDRange { return &c.IDRange }, optional(parseIDRange))},
 	{name: "session-lifetime", kind: "DURATION", defaultText: "12h",
 		help: "how long a sign-in lasts",
 		set:  into(func(c *Config) *time.Duration { return &c.SessionLifetime }, durationFrom(time.Minute))},

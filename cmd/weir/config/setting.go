@@ -10,7 +10,7 @@ type setting struct {
 	defaultText string // default, as text
 	help        string
 	secret      bool // not logged; errors of set must not contain the value
-	agent       bool // of “weir agent” only
+	notServe    bool // of other commands than “weir serve” only
 	set         func(*Config, string) error
 }
 

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"weir/storage/rules"
 )
 
 var gpuModels = []string{"a100", "h100", "h200", "b200"}
@@ -102,6 +104,30 @@ func parseUID(text string) (int, error) {
 		return 0, fmt.Errorf("%q must be the ID of a user other than root", text)
 	}
 	return int(uid), nil
+}
+
+const (
+	minIDs  = 10_000
+	firstID = 1 << 16   // below it are the users of systems
+	lastID  = 1<<31 - 1 // of Kubernetes
+)
+
+// parseIDRange parses a range of user and group IDs.
+func parseIDRange(text string) (r rules.IDRange, err error) {
+	first, last, _ := strings.Cut(text, "-")
+	r.First, err = strconv.ParseInt(first, 10, 64)
+	if err == nil {
+		r.Last, err = strconv.ParseInt(last, 10, 64)
+	}
+	switch {
+	case err != nil:
+		return r, fmt.Errorf("%q must be a range such as 1900000000-1900999999", text)
+	case r.First < firstID || r.Last > lastID:
+		return r, fmt.Errorf("%q must be within %d-%d", text, firstID, lastID)
+	case r.Last-r.First+1 < minIDs:
+		return r, fmt.Errorf("%q is too small: numbers are never used again, so it must have %d IDs at least", text, minIDs)
+	}
+	return r, nil
 }
 
 func durationFrom(minimum time.Duration) func(string) (time.Duration, error) {

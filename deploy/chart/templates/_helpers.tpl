@@ -43,14 +43,25 @@ app.kubernetes.io/part-of: weir
 {{ .Values.instance }}-p-
 {{- end }}
 
+{{/* Neither the volume nor the claim can be changed: another storage gives others. */}}
 {{- define "weir.claim" -}}
-{{ .Values.storage.existingClaim | default (printf "%s-shared" (include "weir.name" .)) }}
+{{- with .Values.storage }}
+{{- .existingClaim | default (list .directory .nfs.server .nfs.path .nfs.portalPath .storageClass | toJson | sha256sum | trunc 8 | printf "%s-shared-%s" (include "weir.name" $)) }}
+{{- end }}
 {{- end }}
 
 {{- define "weir.storage" -}}
 {{- with .Values.storage }}
-{{- if .directory }}{{ .directory }}{{ else }}nfs://{{ .nfs.server }}{{ .nfs.path }}{{ end }}
+{{- if .directory }}{{ .directory }}
+{{- else if .nfs.server }}nfs://{{ contains ":" .nfs.server | ternary (printf "[%s]" .nfs.server) .nfs.server }}{{ .nfs.path }}
+{{- else }}claim:{{ $.Release.Namespace }}/{{ include "weir.claim" $ }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The directory of the shared directories, in the storage. */}}
+{{- define "weir.root" -}}
+{{ .Values.storage.directory | default .Values.storage.nfs.path | trimSuffix "/" }}
 {{- end }}
 
 {{- define "weir.agentsURL" -}}
@@ -93,8 +104,9 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{/* Refuses what no single value shows to be wrong. */}}
 {{- define "weir.check" -}}
 {{- with .Values.storage }}
-{{- if eq (empty .directory) (or (empty .nfs.server) (empty .nfs.path)) }}
-{{- fail "set storage.nfs.server and storage.nfs.path, or, for a cluster of one machine, storage.directory" }}
+{{- $backends := list .directory (or .nfs.server .nfs.path) .storageClass | compact | len }}
+{{- if or (ne (empty .nfs.server) (empty .nfs.path)) (gt $backends 1) (and (eq $backends 0) (empty .existingClaim)) (and .storageClass .existingClaim) }}
+{{- fail "set storage.nfs.server and storage.nfs.path, storage.storageClass, storage.existingClaim, or, for a cluster of one machine, storage.directory" }}
 {{- end }}
 {{- end }}
 {{- if and .Values.ingress.enabled (or (empty .Values.externalURL) (not (contains "." .Values.appsDomain))) }}

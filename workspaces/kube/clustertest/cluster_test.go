@@ -212,23 +212,3 @@ func TestNamespaceRemovedByOthers(t *testing.T) {
 	again.Generation, again.Mounts = 2, first.Mounts
 	until(t, r, start(t, r, again), "finds what was written", func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "kept") })
 }
-
-// The volumes of an NFS server are accepted and bound; a node that cannot
-// reach it says so to the member.
-func TestNFS(t *testing.T) {
-	c := config(t)
-	c.Storage = kube.Storage{NFSServer: "127.0.0.1", NFSPath: "/no-such-export", MountOptions: []string{"nfsvers=4.2", "port=9", "soft", "retry=0"}}
-	r, admin := open(t, c), administrator(t)
-	s := script("exec sleep 600")
-	s.Mounts = []models.Mount{{Source: root + "/models", Target: "/public_model", ReadOnly: true}}
-	state := start(t, r, s)
-	eventually(t, func() string { return "the claim is not bound" }, func() bool {
-		claim, err := admin.CoreV1().PersistentVolumeClaims(c.Prefix+"7").Get(t.Context(), "shared", metav1.GetOptions{})
-		return err == nil && claim.Status.Phase == corev1.ClaimBound
-	})
-	volume, err := admin.CoreV1().PersistentVolumes().Get(t.Context(), c.Prefix+"7-shared", metav1.GetOptions{})
-	if err != nil || volume.Spec.NFS == nil || volume.Spec.NFS.Path != "/no-such-export" || len(volume.Spec.MountOptions) != 4 {
-		t.Errorf("volume %+v, %v", volume, err)
-	}
-	until(t, r, state, "cannot mount", says("The node cannot mount the shared directories: MountVolume.SetUp failed"))
-}

@@ -287,25 +287,28 @@ func TestStopOfAReplacedPod(t *testing.T) {
 	if err := pods.Delete(t.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 		t.Fatal(err)
 	}
-	// KWOK deletes by name what it saw being deleted, so it may delete a new pod until
-	// it has taken it up.
-	var replacement *corev1.Pod
+	// KWOK deletes by name what it saw being deleted, even late. The new pod is not on a
+	// node of KWOK's, and its finalizer keeps it.
+	spec := *old.Spec.DeepCopy()
+	spec.NodeName, spec.SchedulerName = "", "none"
+	replacement := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: old.Labels, Finalizers: []string{"weir.dev/test"}}, Spec: spec}
 	eventually(t, func() string { return "the pod is not replaced" }, func() bool {
-		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: old.Labels}, Spec: old.Spec}, metav1.CreateOptions{})
+		created, err := pods.Create(t.Context(), replacement, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		if replacement, err = pods.Get(t.Context(), old.Name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
-			t.Fatal(err)
+		if err == nil {
+			replacement = created
 		}
-		return err == nil && replacement.UID != old.UID && replacement.Status.Phase == corev1.PodRunning
+		return err == nil
 	})
 	if err := f.Stop(t.Context(), state); err == nil {
 		t.Error("the stop of a pod that is gone says nothing")
 	}
-	if now := must(pods.Get(t.Context(), old.Name, metav1.GetOptions{}))(t); now.UID != replacement.UID || now.DeletionTimestamp != nil {
+	if now := must(pods.Get(t.Context(), old.Name, metav1.GetOptions{}))(t); now.UID != replacement.UID {
 		t.Errorf("the pod in its place is %+v", now.ObjectMeta)
 	}
+	must(pods.Patch(t.Context(), old.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}))(t)
 	f.proxy.Set()
 	f.stops(t, state) // it is seen now
 	f.nothingLeft(t)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -53,10 +54,15 @@ func run(m *testing.M) int {
 	var err error
 	if root, err = os.MkdirTemp("", "weir-shared-"); err == nil {
 		defer os.RemoveAll(root)
-		err = os.Chmod(root, 0o755)
+		err = errors.Join(os.Chmod(root, 0o755), makeLayout(root))
+	}
+	client := ""
+	if err == nil && os.Getenv("KUBECONFIG") == "" {
+		client, err = buildNFSClient()
+		defer os.Remove(client)
 	}
 	if err == nil {
-		harness, err = cluster.Open(context.Background(), cluster.Options{Log: func(format string, args ...any) {
+		harness, err = cluster.Open(context.Background(), cluster.Options{NFSClient: client, Log: func(format string, args ...any) {
 			fmt.Fprintf(os.Stderr, format+"\n", args...)
 		}})
 	}
@@ -71,6 +77,35 @@ func run(m *testing.M) int {
 	}()
 	defer stopFaulty()
 	return m.Run()
+}
+
+// buildNFSClient compiles a mount.nfs for a kernel without an NFS client.
+func buildNFSClient() (string, error) {
+	f, err := os.CreateTemp("", "weir-mount.nfs-")
+	if err != nil {
+		return "", err
+	}
+	f.Close()
+	out, err := exec.Command("gcc", "-O2", "-Wall", "-I/usr/include/fuse3", "-o", f.Name(), "testdata/mount_nfs.c", "-lfuse3", "-lnfs").CombinedOutput()
+	if err != nil {
+		return f.Name(), fmt.Errorf("compile an NFS client: %w\n%s", err, out)
+	}
+	return f.Name(), os.Chmod(f.Name(), 0o755)
+}
+
+// makeLayout makes the directories that a project can mount.
+func makeLayout(root string) error {
+	var errs []error
+	for _, id := range []int64{project, other} {
+		for _, d := range layout(id) {
+			errs = append(errs, os.MkdirAll(root+d.Path, 0o755), os.Chown(root+d.Path, user, user))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func layout(project int64) []kube.Directory {
+	return []kube.Directory{{Name: "project", Path: fmt.Sprintf("/notebook/%d", project)}, {Name: "public-model", Path: "/public_model", ReadOnly: true}}
 }
 
 func access(t *testing.T) *rest.Config {
@@ -96,7 +131,7 @@ func config(t *testing.T) kube.Config {
 	name := fmt.Sprintf("t%d-%d", os.Getpid(), prefix.Add(1))
 	return kube.Config{
 		Rest: access(t), Instance: name, Prefix: name + "-p-", Image: harness.Image, PullPolicy: corev1.PullNever,
-		Storage: kube.Storage{HostPath: root}, SharedRoot: root, UID: user, Grace: 2 * time.Second,
+		Storage: kube.Storage{HostPath: root}, SharedRoot: root, Directories: layout, UID: user, Grace: 2 * time.Second,
 		Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
 	}
 }
@@ -108,29 +143,32 @@ func open(t *testing.T, c kube.Config) *kube.Runtime {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(r.Close(), removeProject(c)); err != nil {
+		if err := errors.Join(r.Close(), removeProjects(c)); err != nil {
 			t.Error(err)
 		}
 	})
 	return r
 }
 
-// removeProject deletes the namespace and the volumes of the project.
-func removeProject(c kube.Config) error {
+// removeProjects deletes the namespaces and the volumes of the projects.
+func removeProjects(c kube.Config) error {
 	client, err := kubernetes.NewForConfig(c.Rest)
 	if err != nil {
 		return err
 	}
-	ctx, id := context.Background(), strconv.Itoa(project)
-	err = client.CoreV1().Namespaces().Delete(ctx, c.Prefix+id, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
+	ctx := context.Background()
+	for _, id := range []int{firstProject, project, other} {
+		err = client.CoreV1().Namespaces().Delete(ctx, c.Prefix+strconv.Itoa(id), metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
 	return client.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{},
-		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + c.Instance + ",weir.dev/project=" + id})
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + c.Instance})
 }
 
-const project = 7
+// The projects of the tests; the first is that of a new database.
+const firstProject, project, other = 1, 7, 8
 
 func script(text string) workspaces.Spec {
 	return workspaces.Spec{Workspace: 1, Generation: 1, Project: project, Member: 9, Token: "c0ffee" + strings.Repeat("1", 20),
@@ -145,7 +183,7 @@ func notebook() workspaces.Spec {
 
 func share(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(root, "share-")
+	dir, err := os.MkdirTemp(root+layout(project)[0].Path, "share-")
 	if err == nil {
 		err = os.Chown(dir, user, user)
 	}

@@ -126,7 +126,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// The token that a kubelet projects into a pod, as docs/agents.md has it, is
+// The token that a kubelet projects into a pod, as docs/how-to/machines.md has it, is
 // one that the cluster vouches by.
 func TestProjectedToken(t *testing.T) {
 	c := config(t)

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"weir/models"
+)
+
+// workspaceSettings are defaults of launch parameters. Projects and environments can
+// have others.
+var workspaceSettings = []setting{
+	{name: "idle-timeout", kind: "DURATION", defaultText: "0s",
+		help: "time without work after which a workspace is stopped, unless its project or environment says otherwise; 0s: never",
+		set:  into(func(c *Config) **int64 { return &c.Launch.IdleMinutes }, parseMinutes)},
+	{name: "gpu-idle-timeout", kind: "DURATION", defaultText: "4h",
+		help: "the same for workspaces with GPUs, which are released then",
+		set:  into(func(c *Config) **int64 { return &c.Launch.GPUIdleMinutes }, parseMinutes)},
+}
+
+// Reservations are the rules of reservations.
+type Reservations struct {
+	MaxAhead    time.Duration
+	MaxDuration time.Duration
+	Budget      time.Duration
+	UseWithin   time.Duration
+}
+
+const longestAhead = 90 * 24 * time.Hour
+
+var reservationSettings = []setting{
+	{name: "reservation-max-ahead", kind: "DURATION", defaultText: "2160h",
+		help: "how far ahead the end of a reservation can be; at most 2160h (90 days)",
+		set:  into(func(c *Config) *time.Duration { return &c.Reservations.MaxAhead }, durationWithin(time.Hour, longestAhead))},
+	{name: "reservation-max-duration", kind: "DURATION", defaultText: "168h",
+		help: "how long a reservation can be",
+		set:  into(func(c *Config) *time.Duration { return &c.Reservations.MaxDuration }, durationWithin(time.Minute, longestAhead))},
+	{name: "reservation-budget", kind: "DURATION", defaultText: "40h",
+		help: "the GPU core-hours that a member can have reserved ahead, as the time for which they would be the whole limit of the role",
+		set:  into(func(c *Config) *time.Duration { return &c.Reservations.Budget }, durationWithin(time.Minute, longestAhead))},
+	{name: "reservation-use-within", kind: "DURATION", defaultText: "15m",
+		help: "time after the start of a reservation within which it must be used; otherwise it expires",
+		set:  into(func(c *Config) *time.Duration { return &c.Reservations.UseWithin }, durationWithin(time.Minute, longestAhead))},
+}
+
+// parseMinutes reads a duration in whole minutes.
+func parseMinutes(text string) (*int64, error) {
+	d, err := durationWithin(0, models.MaxIdleMinutes*time.Minute)(text)
+	if err == nil && d%time.Minute != 0 {
+		err = fmt.Errorf("%q must be in whole minutes, such as 90m or 4h", text)
+	}
+	return new(int64(d / time.Minute)), err
+}

@@ -1,0 +1,258 @@
+package handlers
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/storage/files"
+	"weir/storage/rules"
+	"weir/web"
+)
+
+func (a *App) filesRoutes(p *echo.Group) {
+	const at = "/projects/:id/files"
+	p.GET(at, a.page(a.filesPage))
+	p.GET(at+"/entry", a.page(a.filePage))
+	p.GET(at+"/preview", a.previewFile)
+	p.POST(at+"/directories", a.submit(a.filesPage, a.createDirectoryPage))
+	p.POST(at+"/upload", a.uploadFilesPage)
+	p.POST(at+"/environment", a.submit(a.filePage, a.setModelEnvironmentPage))
+	p.POST(at+"/rename", a.submit(a.filePage, a.renameFilePage))
+	p.GET(at+"/move", a.page(a.moveFilesPage))
+	p.POST(at+"/move", a.submit(a.moveFilesPage, a.moveFiles))
+	p.POST(at+"/delete", a.submit(nil, a.deleteFilesPage))
+	p.POST(at+"/versions/:version/restore", a.submit(nil, a.restoreVersionPage))
+	p.GET(at+"/trash", a.page(a.trashPage))
+	p.POST(at+"/trash/:item/restore", a.submit(nil, a.restoreTrashPage))
+	p.GET(at+"/trash/:item/delete", a.page(a.confirmPurgePage))
+	p.POST(at+"/trash/:item/delete", a.submit(nil, a.purgeTrashPage))
+	a.fileRulesRoutes(p)
+}
+
+// pathOf is the path that a page is about. Forms name it percent-encoded as "in".
+func pathOf(c echo.Context) models.FilePath {
+	if in, err := models.ParseFilePath(c.FormValue("in")); err == nil && in != "" {
+		return in
+	}
+	return models.FilePath(c.QueryParam("path"))
+}
+
+// rowsOfPage is the number of files on a page; the page's script asks for more at a time.
+func rowsOfPage(c echo.Context) int {
+	if n, err := strconv.Atoi(c.QueryParam("limit")); err == nil {
+		return n
+	}
+	return models.PageSize
+}
+
+// filesPage is a directory, or with q the result of a search below it.
+func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	actor, id, dir := actorOf(ctx), number(c, "id"), pathOf(c)
+	v, err := a.filesView(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	v.Sort, v.Down, v.Query = c.QueryParam("sort"), c.QueryParam("order") == "desc", c.QueryParam("q")
+	if v.Sort != string(files.BySize) && v.Sort != string(files.ByModified) {
+		v.Sort = string(files.ByName)
+	}
+	v.First, v.Form = c.QueryParam("cursor") == "", submittedOr(c, web.Form{})
+	if v.Query != "" {
+		return a.foundFilesPage(ctx, v, dir)
+	}
+	list, err := a.Files.List(ctx, actor, id, files.ListQuery{Path: a.firstDirectory(v, dir), Sort: files.Sort(v.Sort), Descending: v.Down, Cursor: c.QueryParam("cursor"), Limit: rowsOfPage(c), Tree: true})
+	if err != nil {
+		return nil, err
+	}
+	a.locate(&v, list.Directory)
+	v.Tree = branchesOf(v.Roots, list.Tree)
+	for _, e := range list.Entries {
+		v.Rows = append(v.Rows, fileRowOf(e))
+	}
+	if list.Next != "" {
+		q := c.Request().URL.Query()
+		q.Del("in")
+		q.Set("path", string(list.Directory.Path))
+		q.Set("cursor", list.Next)
+		v.Next = c.Request().URL.Path + "?" + q.Encode()
+	}
+	return web.FilesPage(v), nil
+}
+
+// branchesOf are the directories of a tree for its page. Roots and members' own
+// directories have names of their own.
+func branchesOf(roots []web.FileRoot, tree []files.TreeDirectory) (list []web.FileBranch) {
+	for _, d := range tree {
+		b := web.FileBranch{Label: models.Say("%s", ownedName(d.Name, d.Owner, d.Path)), Path: d.Path, Branches: branchesOf(roots, d.Directories), Partial: !d.Complete}
+		if i := slices.IndexFunc(roots, func(r web.FileRoot) bool { return r.Path == d.Path }); i >= 0 {
+			b.Label = roots[i].Label
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// firstDirectory is the directory that is shown if none is named.
+func (a *App) firstDirectory(v web.FilesView, dir models.FilePath) models.FilePath {
+	if dir == "" && v.Member {
+		return models.FilePath(rules.ProjectDir(v.ProjectID))
+	}
+	return dir
+}
+
+func (a *App) foundFilesPage(ctx context.Context, v web.FilesView, dir models.FilePath) (templ.Component, error) {
+	found, err := a.Files.Search(ctx, actorOf(ctx), v.ProjectID, a.firstDirectory(v, dir), v.Query)
+	if err != nil {
+		return nil, err
+	}
+	a.locate(&v, found.Directory)
+	v.Tree = branchesOf(v.Roots, found.Tree)
+	v.Partial = !found.Complete
+	for _, e := range found.Entries {
+		v.Rows = append(v.Rows, fileRowOf(e))
+	}
+	return web.FilesPage(v), nil
+}
+
+func storageView(label models.Text, a files.Allowance) web.StorageView {
+	return web.StorageView{Label: label, Used: a.Used, Reserved: a.Reserved, LimitMiB: a.LimitMiB}
+}
+
+// filesView is what all pages about a project's files have in common.
+func (a *App) filesView(ctx context.Context, project int64) (v web.FilesView, err error) {
+	p, err := a.Files.ProjectFiles(ctx, actorOf(ctx), project)
+	v = web.FilesView{ProjectID: project, Project: p.Project, Member: p.Home != "", CanRule: a.Storage.MayEdit(actorOf(ctx), project),
+		Storage: []web.StorageView{storageView(models.Say("Project storage"), p.Storage)}}
+	if p.Own != nil {
+		v.Storage = append(v.Storage, storageView(models.Say("My storage"), *p.Own))
+	}
+	if v.Member {
+		v.Roots = []web.FileRoot{{Label: models.Say("Project"), Path: models.FilePath(rules.ProjectDir(project))}, {Label: models.Say("My directory"), Path: p.Home}}
+	}
+	labels := []models.Text{models.Say("Public algorithms"), models.Say("Public models"), models.Say("Public data sets")}
+	for i, dir := range rules.PublicDirs() {
+		v.Roots = append(v.Roots, web.FileRoot{Label: labels[i], Path: models.FilePath(dir)})
+	}
+	return v, err
+}
+
+// locate puts a file or directory into the view, with the directories above it. Of
+// nested roots the deepest is current.
+func (a *App) locate(v *web.FilesView, e files.Entry) {
+	v.Directory, v.IsModel = fileRowOf(e), rules.IsModel(string(e.Path))
+	v.Crumbs = crumbsOf(v.ProjectID, v.Project, e.Path)
+	if len(v.Crumbs) > 1 && e.Owner != "" {
+		v.Crumbs[1].Label = e.Owner
+	}
+	current := -1
+	for i, r := range v.Roots {
+		if rules.Within(string(e.Path), string(r.Path)) {
+			current = i
+		}
+	}
+	if current >= 0 {
+		v.Roots[current].Current = true
+	}
+}
+
+// crumbsOf are links to the directories above a path.
+func crumbsOf(project int64, name string, path models.FilePath) []web.Link {
+	list := []web.Link{{Label: name, Href: filesPath(project, "")}}
+	root := rules.ProjectDir(project)
+	for at := 1; at < len(path); {
+		next := strings.IndexByte(string(path[at:]), '/')
+		if next < 0 {
+			break
+		}
+		if dir := path[:at+next]; len(dir) > len(root) || !rules.Within(root, string(dir)) {
+			_, label := rules.Split(string(dir))
+			list = append(list, web.Link{Label: models.VisibleName(label), Href: filesPath(project, dir)})
+		}
+		at += next + 1
+	}
+	return list
+}
+
+// filesPath is the address of a directory of a project.
+func filesPath(project int64, dir models.FilePath) string {
+	address := path("projects", project, "files")
+	if dir != "" {
+		address += "?path=" + dir.String()
+	}
+	return address
+}
+
+// memberDepth is how deep the members' own directories are.
+const memberDepth = 3
+
+func fileRowOf(e files.Entry) web.FileRow {
+	row := web.FileRow{Name: e.Name, Path: e.Path, Kind: string(e.Kind), Size: e.Size, Modified: e.Modified, Access: e.Access, Download: e.Download, Ended: e.Ended, Changeable: e.Changeable, ETag: e.ETag}
+	row.Name = ownedName(e.Name, e.Owner, e.Path)
+	return row
+}
+
+// ownedName is the name of a member for the member's own directory.
+func ownedName(name, owner string, path models.FilePath) string {
+	if owner != "" && strings.Count(string(path), "/") == memberDepth {
+		return owner
+	}
+	return name
+}
+
+// filePage is a file or directory with its preview and versions.
+func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	actor, id := actorOf(ctx), number(c, "id")
+	common, err := a.filesView(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	e, err := a.Files.Stat(ctx, actor, id, pathOf(c))
+	if err != nil {
+		return nil, err
+	}
+	a.locate(&common, e)
+	v := web.FileView{FilesView: common, VersionAge: a.Files.VersionAge}
+	v.Preview, v.NoPreview = filePreviewOf(e)
+	_, name := rules.Split(string(e.Path))
+	v.Rename = web.Form{Values: map[string]string{"file_name": name}}
+	if !changesModel(c) {
+		v.Rename = submittedOr(c, v.Rename)
+	}
+	if v.IsModel {
+		v.Model = a.modelView(ctx, c, id, e.Path)
+	}
+	versions, err := a.Files.Versions(ctx, actor, id, e.Path, pageAfter(c, pageSize))
+	for _, version := range versions {
+		v.Versions = append(v.Versions, web.FileVersionRow{ID: version.ID, Bytes: version.Bytes, At: version.At, By: version.By})
+	}
+	if n := len(versions); n > 0 {
+		v.More = nextPage(c, n, pageSize, versions[n-1].ID)
+	}
+	return web.FilePage(v), err
+}
+
+func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	common, err := a.filesView(ctx, number(c, "id"))
+	if err != nil {
+		return nil, err
+	}
+	v := web.TrashView{ProjectID: common.ProjectID, Project: common.Project, Member: common.Member, Age: a.Files.TrashAge}
+	items, err := a.Files.Trash(ctx, actorOf(ctx), v.ProjectID, pageAfter(c, pageSize))
+	for _, item := range items {
+		v.Rows = append(v.Rows, trashRowOf(item))
+	}
+	if n := len(items); n > 0 {
+		v.Next = nextPage(c, n, pageSize, items[n-1].ID)
+	}
+	return web.TrashPage(v), err
+}
+
+func trashRowOf(t files.Trashed) web.TrashRow {
+	return web.TrashRow{ID: t.ID, Path: t.Path, Directory: t.Directory, Bytes: t.Bytes, At: t.At, By: t.By, Changeable: t.Changeable}
+}

@@ -1,0 +1,187 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/pool/broker"
+)
+
+func (a rest) reservationsOperations(s section) {
+	register(a, s, route{http.MethodGet, "/reservations", 200, "list-reservations", models.Say("List reservations, newest first")}, a.listReservations)
+	register(a, s, route{http.MethodPost, "/reservations/preview", 200, "preview-reservation", models.Say("Preview the decision on a reservation")}, a.previewReservation, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation", models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar", models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar)
+	register(a, s, route{http.MethodGet, "/reservations/{id}", 200, "get-reservation", models.Say("Get a reservation")}, a.getReservation)
+	register(a, s, route{http.MethodPost, "/reservations/{id}/cancel", 200, "cancel-reservation", models.Say("Cancel a reservation; workspaces in it are stopped")}, a.cancelReservation)
+}
+
+// Reservation is GPU shares that are reserved for a time.
+type Reservation struct {
+	ID              int64                   `json:"id"`
+	ProjectID       int64                   `json:"project_id"`
+	Project         string                  `json:"project"`
+	UserID          int64                   `json:"user_id"`
+	User            string                  `json:"user"`
+	State           models.ReservationState `json:"state" enum:"granted,active,done,canceled,expired"`
+	Reason          string                  `json:"reason,omitempty" doc:"reason for which it ended"`
+	Outcome         string                  `json:"outcome" enum:"granted,partial,delayed" doc:"the decision: all at the earliest start, a part and the rest later, or all later"`
+	GPUs            int64                   `json:"gpus" doc:"number of GPUs, all of one machine"`
+	Cores           int64                   `json:"cores" doc:"GPU cores per GPU"`
+	GPUMemoryMiB    int64                   `json:"gpu_memory_mib" doc:"GPU memory per GPU, MiB"`
+	GPUModel        string                  `json:"gpu_model,omitempty"`
+	DurationMinutes int64                   `json:"duration_minutes" doc:"duration"`
+	StartsAt        time.Time               `json:"starts_at" doc:"start of the first share"`
+	EndsAt          time.Time               `json:"ends_at" doc:"end of the last share"`
+	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
+	CreatedAt       time.Time               `json:"created_at"`
+	ExpiresAt       *time.Time              `json:"expires_at,omitempty" doc:"time at which the reservation expires if it is not used; absent once it was used or has ended"`
+	UsedAt          *time.Time              `json:"used_at,omitempty" doc:"time of the first use"`
+	EndedAt         *time.Time              `json:"ended_at,omitempty"`
+	MayCancel       bool                    `json:"may_cancel" doc:"you can cancel the reservation"`
+}
+
+// ReservationGrant is a share of a device for a span of time.
+type ReservationGrant struct {
+	DeviceID  int64     `json:"device_id"`
+	Provider  string    `json:"provider"`
+	Number    int64     `json:"number" doc:"device index on the machine, from 0"`
+	Model     string    `json:"model"`
+	Cores     int64     `json:"cores" doc:"GPU cores"`
+	MemoryMiB int64     `json:"memory_mib"`
+	Simulated bool      `json:"simulated" doc:"simulated device"`
+	StartsAt  time.Time `json:"starts_at" doc:"start"`
+	EndsAt    time.Time `json:"ends_at"`
+}
+
+func reservationGrant(g models.GrantView) ReservationGrant {
+	return ReservationGrant{DeviceID: g.DeviceID, Provider: g.ProviderName, Number: g.Number, Model: g.Model, Cores: g.Cores, MemoryMiB: g.MemoryMiB,
+		Simulated: g.Simulated, StartsAt: g.StartsAt.UTC(), EndsAt: g.EndsAt.UTC()}
+}
+
+func reservationOf(v broker.View) Reservation {
+	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State, Reason: v.Reason.String(),
+		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
+		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), CreatedAt: v.CreatedAt.UTC(),
+		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel}
+}
+
+// ReservationsQuery narrows a list of reservations.
+type ReservationsQuery struct {
+	Paging
+	State     string `query:"state" enum:"live,ended,all" default:"live" doc:"live: granted or active; ended: done, canceled or expired"`
+	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+}
+
+func (q ReservationsQuery) filter() models.ReservationFilter {
+	return models.ReservationFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: reservationStates(q.State)}
+}
+
+// reservationStates are the states that a list named live, ended or all shows.
+func reservationStates(list string) []models.ReservationState {
+	switch list {
+	case "live":
+		return models.LiveReservations
+	case "ended":
+		return []models.ReservationState{models.ReservationDone, models.ReservationCanceled, models.ReservationExpired}
+	default:
+		return nil
+	}
+}
+
+func (a rest) listReservations(ctx context.Context, in *ReservationsQuery) (*Response[List[Reservation]], error) {
+	return listed(in.Paging, func(v broker.View) int64 { return v.ID }, func(p models.Page) ([]broker.View, error) {
+		return a.Broker.List(ctx, actorOf(ctx), in.filter(), p)
+	}, reservationOf)
+}
+
+func (a rest) getReservation(ctx context.Context, in *ByID) (*Found[Reservation], error) {
+	v, err := a.Broker.View(ctx, actorOf(ctx), in.ID)
+	return found(v.Version, reservationOf(v), err)
+}
+
+// ReservationDecision is the decision on a request for a reservation.
+type ReservationDecision struct {
+	Outcome      string             `json:"outcome" enum:"granted,partial,delayed,refused"`
+	GPUMemoryMiB int64              `json:"gpu_memory_mib" doc:"GPU memory per GPU, MiB"`
+	Grants       []ReservationGrant `json:"grants" doc:"what would be reserved, by start"`
+	Earliest     *time.Time         `json:"earliest,omitempty" doc:"when a refused request could begin; absent if the pool cannot meet it as far ahead as it is known"`
+}
+
+func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {
+	d, err := a.Broker.Preview(ctx, actorOf(ctx), in.Body)
+	return &Response[ReservationDecision]{ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest)}}, err
+}
+
+func (a rest) createReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Created[Reservation], error) {
+	r, err := a.Broker.Reserve(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.getReservation(ctx, &ByID{r.ID})
+	if err != nil {
+		return nil, err
+	}
+	return &Created[Reservation]{ETag: v.ETag, Location: apiPrefix + path("reservations", r.ID), Body: v.Body}, nil
+}
+
+func (a rest) cancelReservation(ctx context.Context, in *ByID) (*Found[Reservation], error) {
+	if err := a.Broker.Cancel(ctx, actorOf(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return a.getReservation(ctx, in)
+}
+
+// CalendarQuery selects a part of the calendar.
+type CalendarQuery struct {
+	ProjectID int64  `query:"project_id" minimum:"1" required:"true" doc:"project ID"`
+	View      string `query:"view" enum:"day,week,month" default:"week" doc:"day: in hours; week: in quarters of days; month: in days"`
+	Date      string `query:"date" doc:"day in it; default today" example:"2027-01-31"`
+	TimeZone  string `query:"time_zone" doc:"time zone of the days; default UTC" example:"Europe/Berlin"`
+	GPUModel  string `query:"gpu_model" maxLength:"100" doc:"GPU model; empty: any"`
+	After     int64  `query:"after" minimum:"0" doc:"ID of the last device of the page before"`
+}
+
+// calendarDevices is how many devices a page of the calendar has.
+const calendarDevices = 50
+
+func (q CalendarQuery) input() broker.CalendarInput {
+	return broker.CalendarInput{ProjectID: q.ProjectID, View: q.View, Date: q.Date, TimeZone: q.TimeZone, GPUModel: q.GPUModel, After: q.After, Limit: calendarDevices}
+}
+
+// ReservationCalendar is what a project can reserve in a day, week or month.
+type ReservationCalendar struct {
+	Starts  []time.Time      `json:"starts" doc:"starts of the slots"`
+	EndsAt  time.Time        `json:"ends_at" doc:"end of the last slot"`
+	Devices []CalendarDevice `json:"devices" doc:"devices, at most 50"`
+	Next    int64            `json:"next,omitempty" doc:"value of after for the next page; absent on the last one"`
+}
+
+// CalendarDevice is a device of the calendar.
+type CalendarDevice struct {
+	DeviceID  int64   `json:"device_id"`
+	Provider  string  `json:"provider"`
+	Number    int64   `json:"number" doc:"device index on the machine, from 0"`
+	Model     string  `json:"model"`
+	Simulated bool    `json:"simulated" doc:"simulated device"`
+	Cores     int64   `json:"cores" doc:"GPU cores of the device"`
+	Available []int64 `json:"available" doc:"GPU cores that are available during each whole slot; -1: it is over, or too far ahead"`
+}
+
+func (a rest) getCalendar(ctx context.Context, in *CalendarQuery) (*Response[ReservationCalendar], error) {
+	c, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
+	if err != nil {
+		return nil, err
+	}
+	n := len(c.Slots) - 1
+	v := ReservationCalendar{Starts: convert(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(), Devices: convert(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
+		return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available}
+	})}
+	if c.More {
+		v.Next = c.Devices[len(c.Devices)-1].DeviceID
+	}
+	return &Response[ReservationCalendar]{v}, nil
+}

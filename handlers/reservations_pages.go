@@ -1,0 +1,171 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool/broker"
+	"weir/web"
+)
+
+func (a *App) reservationsRoutes(p *echo.Group) {
+	p.GET("/reservations", a.page(a.reservationsPage))
+	p.GET("/reservations/calendar", a.page(a.calendarPage))
+	p.GET("/reservations/new", a.page(a.newReservationPage))
+	p.POST("/reservations", a.submit(a.newReservationPage, a.createReservationPage))
+	p.GET("/reservations/:id", a.page(a.reservationPage))
+	p.GET("/reservations/:id/cancel", a.page(a.confirmCancelReservationPage))
+	p.POST("/reservations/:id/cancel", a.submit(a.confirmCancelReservationPage, a.cancelReservationPage))
+}
+
+func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
+	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel,
+		CanLaunch: v.State == models.ReservationActive && v.UserID == actorOf(ctx).User.ID}
+}
+
+func (a *App) reservationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live")}
+	list, err := a.Broker.List(ctx, actorOf(ctx), models.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
+	for _, r := range list {
+		v.Rows = append(v.Rows, reservationRow(ctx, r))
+	}
+	if n := len(list); n > 0 {
+		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
+	}
+	return web.ReservationsPage(v), err
+}
+
+func (a *App) reservationPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	v, err := a.Broker.View(ctx, actorOf(ctx), number(c, "id"))
+	return web.ReservationPage(reservationRow(ctx, v)), err
+}
+
+func (a *App) confirmCancelReservationPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	v, err := a.Broker.View(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmCancelReservation(reservationRow(ctx, v))), err
+}
+
+func (a *App) cancelReservationPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	id := number(c, "id")
+	return redirect{path("reservations", id), models.Say("Reservation canceled.")}, a.Broker.Cancel(ctx, actorOf(ctx), id)
+}
+
+// reservationInput reads a request for a reservation.
+func (f *form) reservationInput() broker.ReservationInput {
+	zone, err := time.LoadLocation(f.text("time_zone"))
+	if err != nil {
+		zone = time.UTC
+	}
+	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
+		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
+		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
+	return in
+}
+
+// localTime reads a date and time in a time zone; nil if it is empty.
+func (f *form) localTime(name string, zone *time.Location) *time.Time {
+	text := f.text(name)
+	if text == "" {
+		return nil
+	}
+	t, err := time.ParseInLocation("2006-01-02T15:04", text, zone)
+	if err != nil {
+		f.problems.Add(name, "must be a date and time such as %s", "2026-03-12T09:00")
+		return nil
+	}
+	return &t
+}
+
+// calendarPage shows what a project can reserve; of the actor's first project unless
+// another one is chosen.
+func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	project, _ := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
+	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64)
+	list, err := a.Workspaces.Launchable(ctx, actorOf(ctx))
+	if err != nil || project == 0 && len(list) == 0 {
+		return web.CalendarPage(web.CalendarView{}), err
+	}
+	if project == 0 {
+		project = list[0].ID
+	}
+	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"), c.QueryParam("time_zone"), c.QueryParam("gpu_model"), after}
+	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
+	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel, Slots: calendar.Slots, Now: a.Store.Now()}
+	for _, d := range calendar.Devices {
+		v.Devices = append(v.Devices, web.CalendarDevice{GrantView: d.GrantView, Available: d.Available})
+	}
+	if calendar.More {
+		v.After = v.Devices[len(v.Devices)-1].DeviceID
+	}
+	return web.CalendarPage(v), err
+}
+
+func projectOptions(list []models.Project) (options []web.Option) {
+	for _, p := range list {
+		options = append(options, web.Option{Value: strconv.FormatInt(p.ID, 10), Label: p.Name})
+	}
+	return options
+}
+
+// newReservationPage is the form of a reservation, with what would be decided once it is
+// filled in.
+func (a *App) newReservationPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	v := web.ReservationFormView{Form: formOf(0)}
+	v.Form.Values = map[string]string{"project_id": "", "gpus": "1", "cores": "100", "gpu_model": "", "duration_minutes": "60", "from": "", "until": "", "time_zone": ""}
+	for name := range v.Form.Values {
+		v.Form.Values[name] = cmp.Or(c.QueryParam(name), v.Form.Values[name])
+	}
+	v.Form = submittedOr(c, v.Form)
+	list, err := a.Workspaces.Launchable(ctx, actorOf(ctx))
+	if err != nil || len(list) == 0 {
+		return web.ReservationFormPage(v), err
+	}
+	v.Projects = projectOptions(list)
+	if v.Form.Value("project_id") == "" {
+		v.Form.Values["project_id"] = v.Projects[0].Value
+	}
+	v.Decision, err = a.reservationDecision(ctx, v.Form)
+	return web.ReservationFormPage(v), err
+}
+
+// reservationDecision is what would be decided on a form.
+func (a *App) reservationDecision(ctx context.Context, w web.Form) (*web.ReservationDecision, error) {
+	f := formFrom(w)
+	in := f.reservationInput()
+	err := f.err()
+	var d broker.Decision
+	if err == nil {
+		d, err = a.Broker.Preview(ctx, actorOf(ctx), in)
+	}
+	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest}
+	var e *models.Error
+	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {
+		return nil, err
+	}
+	if e != nil {
+		v.Grants, v.Earliest = nil, nil
+		for _, field := range e.Fields {
+			v.Reasons = append(v.Reasons, field.Reason)
+		}
+		if len(e.Fields) == 0 {
+			v.Reasons = []models.Text{e.Message}
+		}
+	}
+	return v, nil
+}
+
+func (a *App) createReservationPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	in := f.reservationInput()
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	r, err := a.Broker.Reserve(ctx, actorOf(ctx), in)
+	return redirect{path("reservations", r.ID), models.Say("Reserved.")}, err
+}

@@ -1,0 +1,98 @@
+package models
+
+import "time"
+
+// ReservationState is the state of a reservation: granted → active → done; canceled or
+// expired from both.
+type ReservationState string
+
+const (
+	ReservationGranted  ReservationState = "granted"  // it has not begun
+	ReservationActive   ReservationState = "active"   // it can be used
+	ReservationDone     ReservationState = "done"     // its time is over
+	ReservationCanceled ReservationState = "canceled" // by somebody, or because it cannot be kept
+	ReservationExpired  ReservationState = "expired"  // it was not used in time
+)
+
+// LiveReservations are the states of reservations that have not ended.
+var LiveReservations = []ReservationState{ReservationGranted, ReservationActive}
+
+// Ended reports whether the state is final.
+func (s ReservationState) Ended() bool { return s != ReservationGranted && s != ReservationActive }
+
+// Words is the state's name for users.
+func (s ReservationState) Words() Text {
+	switch s {
+	case ReservationGranted:
+		return Say("reserved")
+	case ReservationActive:
+		return Say("active")
+	case ReservationDone:
+		return Say("done")
+	case ReservationCanceled:
+		return Say("canceled")
+	default:
+		return Say("expired")
+	}
+}
+
+// Reservation is GPU shares that are reserved for a member of a project for a span of time.
+// GPU amounts are per GPU.
+type Reservation struct {
+	ID              int64
+	ProjectID       int64
+	MemberID        int64
+	UserID          int64
+	State           ReservationState
+	Outcome         string // of the decision: granted, partial or delayed
+	Reason          Text   // why it ended
+	GPUs            int64  `gorm:"column:gpus"`
+	Cores           int64
+	GPUMemoryMiB    int64  `gorm:"column:gpu_memory_mib"`
+	GPUModel        string `gorm:"column:gpu_model"`
+	DurationMinutes int64
+	WindowFrom      time.Time // the span in which it was asked for
+	WindowUntil     time.Time
+	AcceptPart      bool // a part at once and the rest later was acceptable
+	AcceptLater     bool // a later beginning was acceptable
+	StartsAt        time.Time
+	EndsAt          time.Time
+	Version         int64
+	CreatedAt       time.Time
+	UsedAt          *time.Time // when it was first used
+	EndedAt         *time.Time
+}
+
+// ReservationGrant is an amount of a device that a reservation has for a span of time.
+type ReservationGrant struct {
+	ID            int64
+	ReservationID int64
+	DeviceID      int64
+	Cores         int64
+	MemoryMiB     int64
+	StartsAt      time.Time
+	EndsAt        time.Time
+}
+
+// GrantView is a grant with its device.
+type GrantView struct {
+	ReservationGrant
+	ProviderName string
+	Number       int64
+	Model        string
+	Simulated    bool
+}
+
+// ReservedView is a grant with the project of its reservation.
+type ReservedView struct {
+	ReservationGrant
+	ProjectID int64
+	UserID    int64
+}
+
+// ReservationView is a reservation with names.
+type ReservationView struct {
+	Reservation
+	ProjectName string
+	UserName    string
+}

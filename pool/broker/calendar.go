@@ -1,0 +1,153 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/timeline"
+)
+
+// CalendarInput selects a part of the calendar of a project.
+type CalendarInput struct {
+	ProjectID int64
+	GPUModel  string // empty: any
+	View      string // day, week or month
+	Date      string // a day in it, such as 2026-03-12; empty: today
+	TimeZone  string // of the days, such as Europe/Berlin; empty: UTC
+	After     int64  // ID of the last device of the page before
+	Limit     int    // devices of a page
+}
+
+// The views of the calendar.
+const (
+	ViewDay   = "day"
+	ViewWeek  = "week"
+	ViewMonth = "month"
+)
+
+// Calendar is what a project can reserve in a day, week or month.
+type Calendar struct {
+	Slots   []time.Time // the starts, and at last the end
+	Devices []CalendarDevice
+	More    bool // there are more devices
+}
+
+// CalendarDevice is a device of the calendar.
+type CalendarDevice struct {
+	models.GrantView         // its name; its amounts are those of the device
+	Available        []int64 // GPU cores at every moment of each slot; Unknown for what is over or too far ahead
+}
+
+// Unknown is what is available in the past, and where the pool is not known yet.
+const Unknown = -1
+
+// when is the checked moment and view that a calendar is asked for.
+func (in CalendarInput) when(now time.Time) (at time.Time, err error) {
+	var p models.Problems
+	zone, err := time.LoadLocation(in.TimeZone)
+	if err != nil || in.TimeZone == "Local" {
+		p.Add("time_zone", "must be a time zone such as %s", "Europe/Berlin")
+		zone = time.UTC
+	}
+	at = now.In(zone)
+	if in.Date != "" {
+		if at, err = time.ParseInLocation(time.DateOnly, in.Date, zone); err != nil || at.Year() < 2000 || at.Year() > 9000 {
+			p.Add("date", "must be a date such as 2027-01-31")
+		}
+	}
+	if in.View != ViewDay && in.View != ViewWeek && in.View != ViewMonth {
+		p.Add("view", "must be day, week or month")
+	}
+	return at, p.Err()
+}
+
+// slots are the boundaries of the parts of the day, week or month around a moment, in its
+// time zone: hours, quarters of days, or days.
+func slots(view string, at time.Time) (list []time.Time) {
+	day := func(n int) time.Time { return time.Date(at.Year(), at.Month(), at.Day()+n, 0, 0, 0, 0, at.Location()) }
+	switch view {
+	case ViewDay: // which has 23 or 25 hours when the clocks change
+		for t := day(0); t.Before(day(1)); t = t.Add(time.Hour) {
+			list = append(list, t)
+		}
+		return append(list, day(1))
+	case ViewWeek:
+		monday := -(int(at.Weekday()) + 6) % 7
+		for n := range 7 {
+			for hour := 0; hour < 24; hour += 6 {
+				list = append(list, time.Date(at.Year(), at.Month(), at.Day()+monday+n, hour, 0, 0, 0, at.Location()))
+			}
+		}
+		return append(list, day(monday+7))
+	default:
+		first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, at.Location())
+		for t := first; t.Month() == first.Month(); t = t.AddDate(0, 0, 1) {
+			list = append(list, t)
+		}
+		return append(list, first.AddDate(0, 1, 0))
+	}
+}
+
+// Calendar shows what a project can reserve over a day, week or month.
+func (s *Service) Calendar(ctx context.Context, actor policies.Actor, in CalendarInput) (c Calendar, err error) {
+	if err := s.access.Check(actor, in.ProjectID, policies.ProjectRead); err != nil {
+		return c, err
+	}
+	at, err := in.when(s.store.Now())
+	if err != nil {
+		return c, err
+	}
+	c.Slots = slots(in.View, at)
+	return c, s.store.Snapshot(ctx, func(q *models.Queries) error {
+		_, devices, taken, err := s.pool.Reservable(q, in.ProjectID, models.Demand{GPUs: 1, Cores: 1, GPUModel: in.GPUModel})
+		if err != nil {
+			return err
+		}
+		return s.fill(q, &c, in, devices, taken)
+	})
+}
+
+// fill adds a page of devices to a calendar.
+func (s *Service) fill(q *models.Queries, c *Calendar, in CalendarInput, devices []timeline.Device, taken []timeline.Grant) error {
+	slices.SortFunc(devices, func(a, b timeline.Device) int { return cmp.Compare(a.ID, b.ID) })
+	devices = slices.DeleteFunc(devices, func(d timeline.Device) bool { return d.ID <= in.After })
+	if c.More = len(devices) > in.Limit; c.More {
+		devices = devices[:in.Limit]
+	}
+	uses := map[int64]*timeline.Timeline{}
+	names := make([]models.GrantView, len(devices))
+	for i, d := range devices {
+		uses[d.ID] = &timeline.Timeline{}
+		names[i].ReservationGrant = models.ReservationGrant{DeviceID: d.ID, Cores: d.Capacity.Cores, MemoryMiB: d.Capacity.MemoryMiB}
+	}
+	for _, g := range taken {
+		if use := uses[g.Device]; use != nil {
+			use.Add(g.Span, g.Amount)
+		}
+	}
+	if err := q.NameGrants(names); err != nil {
+		return err
+	}
+	now := q.Now()
+	for _, d := range names {
+		c.Devices = append(c.Devices, CalendarDevice{d, available(uses[d.DeviceID], d.Cores, c.Slots, now, now.Add(s.rules.MaxAhead))})
+	}
+	return nil
+}
+
+// available is what a device has left in each slot between two moments.
+func available(use *timeline.Timeline, cores int64, slots []time.Time, from, until time.Time) []int64 {
+	list := make([]int64, len(slots)-1)
+	for i := range list {
+		list[i] = Unknown
+		if slots[i+1].After(from) && slots[i].Before(until) {
+			most := use.Max(timeline.Span{From: later(slots[i], from).UnixMicro(), Until: earlier(slots[i+1], until).UnixMicro()})
+			list[i] = max(0, cores-most.Cores)
+		}
+	}
+	return list
+}

@@ -1,0 +1,131 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// lifePeriod is how often reservations are looked at.
+const lifePeriod = time.Second
+
+// Run begins and ends reservations when it is time, until ctx ends. Only the leader may run
+// it; fence refuses the transactions of a former one.
+func (s *Service) Run(ctx context.Context, fence func(*models.Queries) error, logger *slog.Logger) {
+	tick := time.NewTicker(lifePeriod)
+	defer tick.Stop()
+	for {
+		if err := s.Advance(ctx, fence); err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
+			logger.ErrorContext(ctx, "reservations", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Advance begins and ends the reservations that are due now, and cancels those of members
+// who may no longer use them.
+func (s *Service) Advance(ctx context.Context, fence func(*models.Queries) error) error {
+	return errors.Join(s.advanceDue(ctx, fence), s.cancelAbandoned(ctx, fence))
+}
+
+// cancelAbandoned checks each again under the lock that every change of a period or a
+// membership takes, because either may have been extended.
+func (s *Service) cancelAbandoned(ctx context.Context, fence func(*models.Queries) error) error {
+	list, err := s.store.Read(ctx).AbandonedReservations()
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, a := range list {
+		failed = append(failed, s.store.InTx(ctx, func(q *models.Queries) error {
+			if err := errors.Join(fence(q), q.LockProjectRow(a.ProjectID)); err != nil {
+				return err
+			}
+			if err := q.LockPool(); err != nil {
+				return err
+			}
+			r, err := q.AbandonedReservation(a.ID)
+			if err != nil {
+				return models.IgnoreNotFound(err)
+			}
+			return end(q, policies.System("broker"), &r, models.ReservationCanceled, models.Say("Canceled: its member can no longer launch workspaces in the project."))
+		}))
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Service) advanceDue(ctx context.Context, fence func(*models.Queries) error) error {
+	now := s.store.Now()
+	due, err := s.store.Read(ctx).DueReservations(now, now.Add(-s.rules.UseWithin))
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, d := range due {
+		err := s.store.InTx(ctx, func(q *models.Queries) error {
+			if err := fence(q); err != nil {
+				return err
+			}
+			if err := q.LockPool(); err != nil {
+				return err
+			}
+			r, err := q.LockReservation(models.AllProjects, d.ID)
+			if err != nil || r.State.Ended() {
+				return models.IgnoreNotFound(err)
+			}
+			return s.advance(q, &r)
+		})
+		if models.KindOf(err) != models.KindConflict {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// advance moves a reservation to the state that its times and its use give it now.
+func (s *Service) advance(q *models.Queries, r *models.Reservation) error {
+	now, system := q.Now(), policies.System("broker")
+	switch {
+	case r.UsedAt == nil && !now.Before(s.expiry(*r)):
+		reason := models.Say("Expired: not used within %d minutes.", int64(s.rules.UseWithin/time.Minute))
+		if err := end(q, system, r, models.ReservationExpired, reason); err != nil {
+			return err
+		}
+		return notify(q, *r, models.NotificationReservationExpired, models.Say("Your reservation of %s has expired, because it was not used.", describe(*r)))
+	case !now.Before(r.EndsAt):
+		return end(q, system, r, models.ReservationDone, models.Say("Its time is over."))
+	case r.State == models.ReservationGranted && !now.Before(r.StartsAt):
+		r.State = models.ReservationActive
+		if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
+			return err
+		}
+		return notify(q, *r, models.NotificationReservationActive, models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
+			describe(*r), int64(s.rules.UseWithin/time.Minute), models.Moment(r.EndsAt)))
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func describe(r models.Reservation) models.Text {
+	return models.Say("%d × %d GPU cores", r.GPUs, r.Cores)
+}
+
+func notify(q *models.Queries, r models.Reservation, kind string, text models.Text) error {
+	return q.Notify([]int64{r.UserID}, models.Notification{Kind: kind, Link: fmt.Sprintf("/reservations/%d", r.ID), Text: text,
+		Data: models.ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State), StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}})
+}

@@ -1,0 +1,295 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/quota"
+	"weir/pool/timeline"
+)
+
+// ReservationInput is a request for a reservation. GPU amounts are per GPU.
+type ReservationInput struct {
+	ProjectID       int64      `json:"project_id" minimum:"1"`
+	GPUs            int64      `json:"gpus" minimum:"1" maximum:"1024" doc:"number of GPUs, all of one machine"`
+	Cores           int64      `json:"cores" minimum:"1" maximum:"100" doc:"GPU cores per GPU"`
+	GPUMemoryMiB    int64      `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB; absent: in proportion to the cores"`
+	GPUModel        string     `json:"gpu_model,omitempty" maxLength:"100" doc:"GPU model; empty: any"`
+	DurationMinutes int64      `json:"duration_minutes" minimum:"1" doc:"duration in minutes"`
+	From            *time.Time `json:"from,omitempty" doc:"earliest start; absent: now"`
+	Until           *time.Time `json:"until,omitempty" doc:"latest end; absent: 7 days after the earliest start and the duration"`
+	AcceptPart      bool       `json:"accept_part,omitempty" doc:"a part at the earliest start and the rest later is acceptable"`
+	AcceptLater     bool       `json:"accept_later,omitempty" doc:"a later start is acceptable"`
+}
+
+// usualWindow is how much longer than its duration the window of a request is.
+const usualWindow = 7 * 24 * time.Hour
+
+func (in *ReservationInput) duration() time.Duration {
+	return time.Duration(in.DurationMinutes) * time.Minute
+}
+
+// window is the checked span of a request, which must end by last.
+func (in *ReservationInput) window(now, last time.Time, rules Rules, p *models.Problems) (from, until time.Time) {
+	duration := in.duration()
+	if in.DurationMinutes < 1 || in.DurationMinutes > int64(rules.MaxDuration/time.Minute) {
+		p.Add("duration_minutes", "must be from 1 to %d minutes", int64(rules.MaxDuration/time.Minute))
+		return now, now
+	}
+	from = now
+	if in.From != nil && in.From.After(now) {
+		from = in.From.Round(time.Microsecond)
+	}
+	until = from.Add(duration + usualWindow)
+	if in.Until != nil {
+		until = in.Until.Round(time.Microsecond)
+	}
+	switch {
+	case from.Add(duration).After(now.Add(rules.MaxAhead)):
+		p.Add("from", "must be at most %d days ahead", int64(rules.MaxAhead/(24*time.Hour)))
+	case from.Add(duration).After(last):
+		p.Add("duration_minutes", "must end by %s, when the project or your membership in it ends", models.Moment(last))
+	case until.Before(from.Add(duration)):
+		p.Add("until", "must be at least %d minutes after the start", in.DurationMinutes)
+	case until.After(last):
+		until = last
+	}
+	return from, until
+}
+
+func (in *ReservationInput) check(now, last time.Time, rules Rules) (from, until time.Time, err error) {
+	var p models.Problems
+	models.LaunchParameters{GPUs: &in.GPUs, Cores: &in.Cores, GPUMemoryMiB: &in.GPUMemoryMiB, GPUModel: &in.GPUModel}.Check("", &p)
+	if in.GPUs < 1 {
+		p.Add("gpus", "must be at least %d", 1)
+	}
+	if in.Cores < 1 {
+		p.Add("cores", "must be at least %d", 1)
+	}
+	from, until = in.window(now, last, rules, &p)
+	return from, until, p.Err()
+}
+
+// Decision is the answer to a request.
+type Decision struct {
+	Outcome timeline.Outcome
+	Demand  models.Demand      // as decided on, with its GPU memory
+	Grants  []models.GrantView // without IDs
+	// Earliest is when a refused request could begin; nil if the pool cannot meet it as
+	// far ahead as it is known, or as the actor is a member.
+	Earliest    *time.Time
+	from, until time.Time // the window
+}
+
+// Span is from the first start to the last end of the grants.
+func (d Decision) Span() (from, until time.Time) {
+	for i, g := range d.Grants {
+		if i == 0 || g.StartsAt.Before(from) {
+			from = g.StartsAt
+		}
+		if g.EndsAt.After(until) {
+			until = g.EndsAt
+		}
+	}
+	return from, until
+}
+
+// Preview decides on a request without any change.
+func (s *Service) Preview(ctx context.Context, actor policies.Actor, in ReservationInput) (d Decision, err error) {
+	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return d, err
+	}
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		p, err := q.Project(actor.Scope(), in.ProjectID)
+		if err == nil {
+			d, _, err = s.decide(q, actor, p, in)
+		}
+		return err
+	})
+	return d, err
+}
+
+// Reserve decides on a request and reserves what is granted. A refused request is an error
+// of kind no_capacity.
+func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in ReservationInput) (r models.Reservation, err error) {
+	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return r, err
+	}
+	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), in.ProjectID)
+		if err != nil {
+			return err
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		d, m, err := s.decide(q, actor, p, in)
+		if err != nil {
+			return err
+		}
+		if d.Outcome == timeline.Refused {
+			return d.refusal()
+		}
+		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted, Outcome: d.Outcome.String(),
+			GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes,
+			WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
+		r.StartsAt, r.EndsAt = d.Span()
+		if !q.Now().Before(r.StartsAt) {
+			r.State = models.ReservationActive
+		}
+		grants := make([]models.ReservationGrant, len(d.Grants))
+		for i, g := range d.Grants {
+			grants[i] = g.ReservationGrant
+		}
+		if err := q.CreateReservation(&r, grants); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
+			After: map[string]any{"gpus": r.GPUs, "cores": r.Cores, "from": r.StartsAt, "until": r.EndsAt}})
+	})
+	return r, err
+}
+
+// refusal is the error of a refused request.
+func (d Decision) refusal() error {
+	if d.Earliest == nil {
+		return models.NoCapacity("", "The pool cannot meet this request at any time that is known ahead.")
+	}
+	return models.NoCapacity("", "The pool cannot meet this request in its window. The earliest start is %s.", models.Moment(*d.Earliest))
+}
+
+// membership is the actor's in a project that can be used now. last is when a reservation
+// in it must end.
+func (s *Service) membership(q *models.Queries, actor policies.Actor, p models.Project) (m models.LaunchMember, last time.Time, err error) {
+	now := q.Now()
+	m, err = q.LaunchMember(p.ID, actor.User.ID)
+	switch {
+	case err != nil && models.KindOf(err) == models.KindInternal:
+		return m, last, err
+	case err != nil || !m.Active(now):
+		return m, last, models.Forbidden("You are not a member of this project and have no resources in it.")
+	}
+	last = now.Add(s.rules.MaxAhead)
+	for _, end := range []*time.Time{p.EndsAt, m.Until} {
+		if end != nil {
+			last = earlier(last, *end)
+		}
+	}
+	return m, last, p.CheckActive(now)
+}
+
+// decide decides on a request of the actor in a project.
+func (s *Service) decide(q *models.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m models.LaunchMember, err error) {
+	m, last, err := s.membership(q, actor, p)
+	if err != nil {
+		return d, m, err
+	}
+	from, until, err := in.check(q.Now(), last, s.rules)
+	if err != nil {
+		return d, m, err
+	}
+	demand := models.Demand{GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: in.GPUMemoryMiB, GPUModel: in.GPUModel}
+	demand, devices, taken, err := s.pool.Reservable(q, p.ID, demand)
+	if err != nil {
+		return d, m, err
+	}
+	calendar := timeline.NewCalendar(devices)
+	calendar.Add(taken)
+	decided := calendar.Decide(timeline.Request{Part: in.AcceptPart, Later: in.AcceptLater, Demand: timeline.Demand{
+		GPUs: int(in.GPUs), Each: timeline.Amount{Cores: in.Cores, MemoryMiB: demand.GPUMemoryMiB},
+		Duration: in.duration().Microseconds(), Window: timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}}})
+	d = Decision{Outcome: decided.Outcome, Demand: demand, from: from, until: until}
+	if decided.Outcome == timeline.Refused {
+		if at := time.UnixMicro(decided.Earliest).UTC(); !at.Add(in.duration()).After(last) {
+			d.Earliest = &at
+		}
+		return d, m, nil
+	}
+	grants := make([]models.ReservationGrant, len(decided.Grants))
+	for i, g := range decided.Grants {
+		grants[i] = models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
+			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()}
+		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: grants[i]})
+	}
+	if err := s.checkBounds(q, p, m, grants); err != nil {
+		return d, m, err
+	}
+	return d, m, q.NameGrants(d.Grants)
+}
+
+// checkBounds checks grants beside what the member and the project have reserved: the
+// limit of the role and the quota at every moment, and the core-hours ahead.
+func (s *Service) checkBounds(q *models.Queries, p models.Project, m models.LaunchMember, grants []models.ReservationGrant) error {
+	reserved, err := q.ReservedBy(p.ID)
+	if err != nil {
+		return err
+	}
+	now := q.Now()
+	var byProject, byMember, more timeline.Timeline
+	coreHours := 0.0
+	span := func(g models.ReservationGrant) timeline.Span {
+		return timeline.Span{From: g.StartsAt.UnixMicro(), Until: g.EndsAt.UnixMicro()}
+	}
+	amount := func(g models.ReservationGrant) timeline.Amount {
+		return timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}
+	}
+	ahead := func(g models.ReservationGrant) float64 {
+		return float64(g.Cores) * g.EndsAt.Sub(later(g.StartsAt, now)).Hours()
+	}
+	for _, r := range reserved {
+		byProject.Add(span(r.ReservationGrant), amount(r.ReservationGrant))
+		if r.UserID == m.UserID {
+			byMember.Add(span(r.ReservationGrant), amount(r.ReservationGrant))
+			coreHours += ahead(r.ReservationGrant)
+		}
+	}
+	for _, g := range grants {
+		more.Add(span(g), amount(g))
+		coreHours += ahead(g)
+	}
+	var problems models.Problems
+	for _, g := range grants { // whatever begins, begins with one of them
+		all, own, asked := byProject.Max(span(g)), byMember.Max(span(g)), more.Max(span(g))
+		use := quota.Use{Quota: p.Quota, InUseByProject: resources(all), Limit: m.Limit, InUseByMember: resources(own)}
+		for _, e := range use.ExceededBy(resources(asked)) {
+			problems = append(problems, models.Field{Name: field(e.Name), Reason: excessText(e)})
+		}
+		if len(problems) > 0 {
+			return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds the limit or quota at that time."), Fields: problems}
+		}
+	}
+	if most := float64(m.Limit.GPUCores) * s.rules.Budget.Hours(); m.Limit.GPUCores != models.Unlimited && coreHours > most {
+		return models.NoCapacity("duration_minutes", "%d GPU core-hours would be reserved ahead; your role allows %d", int64(math.Ceil(coreHours)), int64(most))
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func resources(a timeline.Amount) models.Resources {
+	return models.Resources{GPUCores: a.Cores, GPUMemoryMiB: a.MemoryMiB}
+}
+
+func field(resource string) string {
+	if resource == "gpu_cores" {
+		return "cores"
+	}
+	return cmp.Or(resource, "cores")
+}
+
+func excessText(e quota.Excess) models.Text {
+	taken, requested, bound := models.Quantity(e.Name, e.Taken), models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Bound)
+	if e.OfProject {
+		return models.Say("%s: %s reserved by the project, %s requested, quota of the project %s", e.Label, taken, requested, bound)
+	}
+	return models.Say("%s: %s reserved, %s requested, limit of the role %s", e.Label, taken, requested, bound)
+}

@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/timeline"
+)
+
+// Pool is the GPUs that can be reserved.
+type Pool interface {
+	// Reservable returns what a project can reserve for a demand, whose GPU memory it
+	// completes: devices, and what is taken of them from now on.
+	Reservable(q *models.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error)
+}
+
+// Rules bound what is reserved.
+type Rules struct {
+	MaxAhead    time.Duration // from now until the end of a reservation
+	MaxDuration time.Duration
+	// Budget bounds the GPU core-hours that a member has reserved ahead: the limit of the
+	// role for this time.
+	Budget time.Duration
+	// UseWithin is how soon after its start a reservation must be used.
+	UseWithin time.Duration
+}
+
+// DefaultRules are the rules of a new server.
+var DefaultRules = Rules{MaxAhead: 90 * 24 * time.Hour, MaxDuration: 7 * 24 * time.Hour, Budget: 40 * time.Hour, UseWithin: 15 * time.Minute}
+
+// Service decides on requests for reservations.
+type Service struct {
+	store  *models.Store
+	access *policies.Access
+	pool   Pool
+	rules  Rules
+}
+
+// New returns a service.
+func New(store *models.Store, access *policies.Access, pool Pool, rules Rules) *Service {
+	return &Service{store: store, access: access, pool: pool, rules: rules}
+}
+
+// View is a reservation with its grants, by start, and what the actor may do with it
+// now.
+type View struct {
+	models.ReservationView
+	Grants    []models.GrantView
+	ExpiresAt *time.Time // if it is not used; nil: it was used, or has ended
+	CanCancel bool
+}
+
+func (s *Service) view(actor policies.Actor, r models.ReservationView, grants []models.GrantView) View {
+	v := View{ReservationView: r, Grants: grants, CanCancel: !r.State.Ended() && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)}
+	if r.UsedAt == nil && !r.State.Ended() {
+		v.ExpiresAt = new(s.expiry(r.Reservation))
+	}
+	return v
+}
+
+// expiry is when a reservation expires if it is not used.
+func (s *Service) expiry(r models.Reservation) time.Time {
+	return earlier(r.StartsAt.Add(s.rules.UseWithin), r.EndsAt)
+}
+
+// View shows a reservation of a project that the actor may see.
+func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
+	q := s.store.Read(ctx)
+	r, err := q.Reservation(actor.Scope(), id)
+	switch {
+	case !actor.SignedIn():
+		return v, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
+	case err != nil:
+		return v, err
+	}
+	if err := s.access.CheckOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceRead); err != nil {
+		return v, err
+	}
+	grants, err := q.GrantsOf(id)
+	return s.view(actor, r, grants), err
+}
+
+// List shows the actor's own reservations, and those of others in projects whose
+// workspaces the actor may see, newest first.
+func (s *Service) List(ctx context.Context, actor policies.Actor, f models.ReservationFilter, page models.Page) ([]View, error) {
+	if !actor.SignedIn() {
+		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
+	}
+	f.Own, f.HiddenProjects = actor.User.ID, nil
+	for project := range actor.Grants {
+		if !s.access.May(actor, project, policies.WorkspaceRead) {
+			f.HiddenProjects = append(f.HiddenProjects, project)
+		}
+	}
+	q := s.store.Read(ctx)
+	list, err := q.Reservations(actor.Scope(), f, page)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(list))
+	for i, r := range list {
+		ids[i] = r.ID
+	}
+	grants, err := q.GrantsOf(ids...)
+	byReservation := map[int64][]models.GrantView{}
+	for _, g := range grants {
+		byReservation[g.ReservationID] = append(byReservation[g.ReservationID], g)
+	}
+	views := make([]View, len(list))
+	for i, r := range list {
+		views[i] = s.view(actor, r, byReservation[r.ID])
+	}
+	return views, err
+}
+
+// Cancel ends a reservation. What is used in it ends with it.
+func (s *Service) Cancel(ctx context.Context, actor policies.Actor, id int64) error {
+	v, err := s.View(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		r, err := q.LockReservation(models.AllProjects, id)
+		if err != nil {
+			return err
+		}
+		if r.State.Ended() {
+			return models.Conflict("This reservation is already %s.", r.State.Words())
+		}
+		return end(q, actor, &r, models.ReservationCanceled, models.Say("Canceled by %s.", actor.Label()))
+	})
+}
+
+// end ends a reservation now, with an entry in the audit log.
+func end(q *models.Queries, actor policies.Actor, r *models.Reservation, state models.ReservationState, reason models.Text) error {
+	from, now := r.State, q.Now()
+	r.State, r.Reason, r.EndedAt = state, reason, &now
+	if err := q.TransitionReservation(r, from); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "end", Object: "reservation", ID: r.ID, Project: r.ProjectID,
+		Before: map[string]any{"state": from}, After: map[string]any{"state": state}})
+}

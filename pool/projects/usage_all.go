@@ -1,0 +1,65 @@
+package projects
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// AllUsage is the usage of all projects over a span of time, with one page of them.
+type AllUsage struct {
+	From, Until time.Time
+	Used        models.Usage // by all projects
+	Simulated   bool         // it includes simulated GPUs
+	Projects    []UsageOfProject
+	Next        int64 // ID of the last project if there are more; otherwise 0
+}
+
+// UsageOfProject is the usage of one project among all.
+type UsageOfProject struct {
+	Project models.Project
+	Used    models.Usage
+	OfQuota Fractions // of the present quota
+	OfTotal Fractions // of the usage of all projects
+}
+
+// AllUsage returns the usage of all projects. It is for administrators and auditors.
+func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQuery, page models.Page) (u AllUsage, err error) {
+	if err := s.access.Check(actor, policies.Platform, policies.CapacityRead); err != nil {
+		return u, err
+	}
+	q := s.store.Read(ctx)
+	if u.From, u.Until, err = in.span(q.Now()); err != nil {
+		return u, err
+	}
+	used, err := q.UsedByProjects(u.From, u.Until)
+	if err != nil {
+		return u, err
+	}
+	for _, p := range used {
+		u.Used = u.Used.Plus(p)
+	}
+	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
+		return u, err
+	}
+	list, err := q.ListProjects(models.AllProjects, models.ProjectFilter{}, page)
+	if err != nil {
+		return u, err
+	}
+	if n := len(list); n > 0 && n == page.Limit {
+		more, err := q.ListProjects(models.AllProjects, models.ProjectFilter{}, models.Page{After: list[n-1].ID, Limit: 1})
+		if err != nil {
+			return u, err
+		}
+		if len(more) > 0 {
+			u.Next = list[n-1].ID
+		}
+	}
+	for _, p := range list {
+		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: used[p.ID],
+			OfQuota: fractionsOf(used[p.ID].Average, p.Quota), OfTotal: fractionsOf(used[p.ID].Average, u.Used.Average)})
+	}
+	return u, err
+}

@@ -1,0 +1,205 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/pool/placement"
+	"weir/pool/timeline"
+)
+
+// forever is after everything.
+var forever = time.Unix(1<<40, 0)
+
+func spanOf(from, until time.Time) timeline.Span {
+	return timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}
+}
+
+// reservedShares are the shares that reservations keep from new workspaces, by device. A
+// workspace runs until somebody stops it, so it must leave the most that is reserved at
+// any time from now on, less what is used in reservations. There is one share for each
+// project, because devices may not be mixed.
+func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
+	kept := map[int64][]placement.Share{}
+	for device, grants := range byDevice(m.reserved) {
+		var use timeline.Timeline
+		var shares []placement.Share
+		for _, g := range grants {
+			if !g.EndsAt.After(now) {
+				continue
+			}
+			use.Add(spanOf(g.StartsAt, g.EndsAt), timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB})
+			if !slices.ContainsFunc(shares, func(s placement.Share) bool { return s.Project == g.ProjectID }) {
+				shares = append(shares, placement.Share{Project: g.ProjectID})
+			}
+		}
+		if shares == nil {
+			continue
+		}
+		most := use.Max(spanOf(now, forever))
+		for _, s := range m.shares {
+			if s.DeviceID == device && m.covered(s, now) {
+				most.Cores, most.MemoryMiB = most.Cores-s.Cores, most.MemoryMiB-s.MemoryMiB
+			}
+		}
+		shares[0].Cores, shares[0].MemoryMiB = max(most.Cores, 0), max(most.MemoryMiB, 0)
+		kept[device] = shares
+	}
+	return kept
+}
+
+// covered reports whether a share is in a reservation that has not ended. One that stays
+// longer is as any other.
+func (m *machine) covered(s models.ShareView, now time.Time) bool {
+	return s.GrantID != nil && slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool { return g.ID == *s.GrantID && g.EndsAt.After(now) })
+}
+
+func byDevice(grants []models.ReservedView) map[int64][]models.ReservedView {
+	all := map[int64][]models.ReservedView{}
+	for _, g := range grants {
+		all[g.DeviceID] = append(all[g.DeviceID], g)
+	}
+	return all
+}
+
+// nextEnd is the earlier of a time and the first end of a reservation after now.
+func (m *machine) nextEnd(until *time.Time, now time.Time) *time.Time {
+	for _, g := range m.reserved {
+		if g.EndsAt.After(now) && (until == nil || g.EndsAt.Before(*until)) {
+			until = &g.EndsAt
+		}
+	}
+	return until
+}
+
+// MaxAhead is how far ahead the pool is known for reservations.
+const MaxAhead = 90 * 24 * time.Hour
+
+// Reservable returns what a project can reserve for a demand, whose GPU memory it
+// completes: the devices that lend to it, and what is taken of them from now on. A
+// workspace takes its shares until their announced end, else forever; hours in which an
+// owner does not lend take all. So does every use of a device with one holder, and the
+// use of another project of a device that is not mixed.
+func (s *Scheduler) Reservable(q *models.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error) {
+	snap, err := s.load(q)
+	if err != nil {
+		return d, nil, nil, err
+	}
+	d = snap.withGPUMemory(d)
+	var devices []timeline.Device
+	var taken []timeline.Grant
+	for _, m := range snap.machines {
+		if m.State != models.ProviderOnline || m.nodes[asItIs].Unreachable {
+			continue
+		}
+		closed := m.closed(snap.now)
+		for _, dev := range m.nodes[asItIs].Devices {
+			model, known := m.byID(dev.ID)
+			if !known || !m.reservable(dev, model, project, d) {
+				continue
+			}
+			whole := timeline.Amount{Cores: min(dev.Cores, placement.Whole), MemoryMiB: dev.MemoryMiB}
+			devices = append(devices, timeline.Device{ID: dev.ID, Node: m.ID, Model: dev.Model, Capacity: whole})
+			for _, span := range closed {
+				taken = append(taken, timeline.Grant{Device: dev.ID, Amount: whole, Span: span})
+			}
+			taken = append(taken, m.taken(dev, project, whole, snap.now)...)
+		}
+	}
+	return d, devices, taken, nil
+}
+
+// reservable reports whether a project can reserve a device for a demand at all. What an
+// owner lends of all instances of a GPU together is not known ahead.
+func (m *machine) reservable(dev placement.Device, d models.Device, project int64, demand models.Demand) bool {
+	return dev.Healthy && !dev.Changing && m.Terms.Lends(d.PhysicalID(), project) &&
+		(dev.Parent == 0 && d.Applied != models.SharingMIG || dev.Parent != 0 && m.Terms.Cores == 0) &&
+		(demand.GPUs == 1 || !dev.Single && dev.Parent == 0) && placement.MatchesModel(dev.Model, demand.GPUModel)
+}
+
+// taken is what shares and reservations take of a device, as a project sees it.
+func (m *machine) taken(dev placement.Device, project int64, whole timeline.Amount, now time.Time) (list []timeline.Grant) {
+	take := func(by int64, a timeline.Amount, from, until time.Time) {
+		if dev.Exclusive || dev.Parent != 0 || by != project && !dev.Mixed {
+			a = whole
+		}
+		list = append(list, timeline.Grant{Device: dev.ID, Amount: a, Span: spanOf(from, until)})
+	}
+	for _, s := range m.shares {
+		if s.DeviceID != dev.ID || m.covered(s, now) { // its reservation takes it
+			continue
+		}
+		until := forever
+		if s.EndsAt != nil && s.EndsAt.After(now) {
+			until = *s.EndsAt
+		}
+		take(s.ProjectID, timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB}, now, until)
+	}
+	for _, g := range m.reserved {
+		if g.DeviceID == dev.ID && g.EndsAt.After(now) {
+			take(g.ProjectID, timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}, g.StartsAt, g.EndsAt)
+		}
+	}
+	return list
+}
+
+// closed are the spans until MaxAhead in which a machine's owner does not lend it.
+func (m *machine) closed(now time.Time) (spans []timeline.Span) {
+	for at := now; at.Before(now.Add(MaxAhead)); {
+		open, until := m.Terms.Open(at)
+		if until == nil {
+			if !open {
+				spans = append(spans, spanOf(at, forever))
+			}
+			break
+		}
+		if !open {
+			spans = append(spans, spanOf(at, *until))
+		}
+		at = *until
+	}
+	return spans
+}
+
+// Reserved returns how demands of workspaces in a reservation are decided on: they are
+// granted from what is not used of the grants that have begun. It reads nothing else and
+// changes nothing.
+func (s *Scheduler) Reserved(q *models.Queries, reservation int64) (func(models.Demand) models.Decision, error) {
+	snap, err := s.load(q)
+	return func(d models.Demand) models.Decision { return snap.decideReserved(reservation, d) }, err
+}
+
+func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Decision {
+	var most int64
+	for _, m := range s.machines {
+		a := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
+			Explanation: models.Say("Reserved on %s.", m.Name)}
+		for _, g := range m.reserved {
+			if g.ReservationID != reservation || g.StartsAt.After(s.now) || !g.EndsAt.After(s.now) {
+				continue
+			}
+			cores, memory := m.unused(g)
+			most = max(most, cores)
+			if dev, known := m.byID(g.DeviceID); known && cores >= d.Cores && memory >= d.GPUMemoryMiB && len(a.Grants) < int(d.GPUs) {
+				a.Grants = append(a.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB, Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
+			}
+		}
+		if len(a.Grants) == int(d.GPUs) {
+			return a
+		}
+	}
+	return models.Decision{Outcome: models.OutcomeRefused,
+		Explanation: models.Say("%d GPU cores are left on a device of the reservation now", most)}
+}
+
+// unused is what no workspace uses of a grant.
+func (m *machine) unused(g models.ReservedView) (cores, memory int64) {
+	cores, memory = g.Cores, g.MemoryMiB
+	for _, s := range m.shares {
+		if s.GrantID != nil && *s.GrantID == g.ID {
+			cores, memory = cores-s.Cores, memory-s.MemoryMiB
+		}
+	}
+	return cores, memory
+}

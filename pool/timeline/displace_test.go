@@ -1,0 +1,86 @@
+package timeline
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// What is promised to the holders of reservations holds in random histories: only lower
+// scores are displaced, and each of them keeps its window, its latest beginning and its
+// least amount. What is refused changes nothing.
+func TestDisplace(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 2))
+	moves, shrinks, refusals := 0, 0, 0
+	for range 20_000 {
+		devices := examplePool[:2+r.IntN(4)]
+		c, o := NewCalendar(devices), newOracle(devices)
+		var movable []Reservation
+		for id := range int64(8) {
+			q := Request{ID: id, Score: float64(r.IntN(4)) / 4, Demand: randomDemand(r), Preference: randomPreference(r), Later: true}
+			x := c.Decide(q)
+			o.add(x.Grants)
+			if x.Outcome == Refused || r.IntN(5) == 0 { // or has started
+				continue
+			}
+			least := Amount{1 + r.Int64N(q.Demand.Each.Cores), r.Int64N(q.Demand.Each.MemoryMiB + 1)}
+			movable = append(movable, Reservation{q, x.Grants, x.Grants[0].Span.From + r.Int64N(4), least})
+		}
+		q := Request{ID: 9, Score: float64(r.IntN(4)) / 4, Demand: randomDemand(r), Preference: randomPreference(r)}
+		grants, moved, ok := c.Displace(q, movable)
+		if !ok {
+			refusals++
+			if len(grants)+len(moved) > 0 {
+				t.Fatalf("refused, but granted %v and moved %v", grants, moved)
+			}
+			o.agrees(t, c)
+			continue
+		}
+		for _, m := range moved {
+			i := slices.IndexFunc(movable, func(before Reservation) bool { return before.ID == m.ID })
+			before := movable[i]
+			movable = slices.Delete(movable, i, i+1)
+			for _, g := range before.Grants {
+				o.add([]Grant{{g.Device, Amount{}.minus(g.Amount), g.Span}})
+			}
+			o.add(m.Grants)
+			switch first := m.Grants[0]; {
+			case m.Score >= q.Score:
+				t.Fatalf("a request of %v moves one of %v", q.Score, m.Score)
+			case first.Span.From < m.Demand.Window.From || first.Span.From > m.Latest || first.Span.Until-first.Span.From != m.Demand.Duration || len(m.Grants) != m.Demand.GPUs:
+				t.Fatalf("%+v was moved to %v", before, m.Grants)
+			case first.Amount != m.Demand.Each:
+				shrinks++
+				if !m.Least.within(first.Amount) || !first.Amount.within(m.Demand.Each) {
+					t.Fatalf("%+v was shrunk to %v", before, first.Amount)
+				}
+			case !reflect.DeepEqual(m.Grants, before.Grants):
+				moves++
+			}
+		}
+		o.add(grants)
+		if s := (Span{q.Demand.Window.From, q.Demand.Window.From + q.Demand.Duration}); len(grants) != q.Demand.GPUs || grants[0].Span != s {
+			t.Fatalf("%+v is granted %v", q, grants)
+		}
+		o.agrees(t, c)
+	}
+	if moves < 500 || shrinks < 100 || refusals < 1000 {
+		t.Errorf("%d moves, %d shrinks, %d refusals", moves, shrinks, refusals)
+	}
+}
+
+// agrees checks that the calendar has the use that is known, and that no device is overfull.
+func (o *oracle) agrees(t *testing.T, c *Calendar) {
+	t.Helper()
+	for _, d := range o.devices {
+		for at, use := range o.used[d.ID] {
+			if got := c.devices[d.ID].used.Max(Span{int64(at), int64(at) + 1}); got != use {
+				t.Fatalf("device %d has a use of %v at %d, want %v", d.ID, got, at, use)
+			}
+			if !use.within(d.Capacity) {
+				t.Fatalf("device %d is overfull at %d: %v", d.ID, at, use)
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package files
+
+import (
+	"archive/zip"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/migrations"
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+)
+
+// crashes are the operations and the steps at which the process is killed.
+var crashes = map[string][]string{
+	"write":   {"files.begun", "files.received", "files.ready", "files.placed"},
+	"replace": {"files.begun", "files.received", "files.ready", "files.exchanged", "files.placed"},
+	"copy":    {"files.begun", "files.ready", "files.placed"},
+	"move":    {"files.begun", "files.ready", "files.placed"},
+	"delete":  {"files.begun", "files.ready", "files.placed"},
+	"restore": {"files.begun", "files.ready", "files.placed"},
+	"extract": {"files.begun", "files.ready", "files.placed"},
+	"upload":  {"files.begun", "files.received", "files.ready", "files.placed"},
+}
+
+// crashed is what a child process does until it is killed.
+func (w *world) crashed(t *testing.T, operation string) (err error) {
+	ctx := t.Context()
+	switch operation {
+	case "extract":
+		_, err = w.Extract(ctx, w.acting, w.project, w.at("out"), Zip, bytes.NewReader(zipOf(t, &zip.FileHeader{Name: "a"})))
+	case "write":
+		_, err = w.Write(ctx, w.acting, w.project, w.at("new"), strings.NewReader("new"), 3, Condition{})
+	case "upload":
+		var u *Upload
+		if u, err = w.BeginUpload(ctx, w.acting, w.project, w.at("new"), 3); err == nil {
+			_, err = u.Append(ctx, 0, strings.NewReader("new"))
+		}
+		if err == nil {
+			_, err = u.Finish(ctx)
+		}
+	case "replace":
+		_, err = w.Write(ctx, w.acting, w.project, w.at("file"), strings.NewReader("new"), 3, Condition{})
+	case "copy":
+		_, err = w.Copy(ctx, w.acting, w.project, w.at("dir"), w.at("copy"))
+	case "move":
+		_, err = w.Move(ctx, w.acting, w.project, w.at("dir"), w.at("moved"))
+	case "delete":
+		_, err = w.Delete(ctx, w.acting, w.project, w.at("dir"), Condition{})
+	case "restore":
+		var list []Trashed
+		if list, err = w.Trash(ctx, w.acting, w.project, models.Page{}); err == nil {
+			_, err = w.Restore(ctx, w.acting, w.project, list[0].ID, "")
+		}
+	case "purge":
+		var list []Trashed
+		if list, err = w.Trash(ctx, w.acting, w.project, models.Page{}); err == nil {
+			err = w.Purge(ctx, w.acting, w.project, list[0].ID)
+		}
+	}
+	return err
+}
+
+// The child process of TestKilled: it is killed at a failpoint.
+func TestChild(t *testing.T) {
+	root, operation := os.Getenv("WEIR_TEST_ROOT"), os.Getenv("WEIR_TEST_OPERATION")
+	if operation == "" {
+		t.Skip("runs in a process of its own")
+	}
+	s, err := models.Open(t.Context(), "", filepath.Join(root, "..", "weir.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{store: s, clock: modelstest.NewClock(s)}
+	w.open(t, root)
+	w.adopt(t)
+	t.Fatalf("not killed: %v", w.crashed(t, operation))
+}
+
+// adopt finds the project and the member that newWorld made.
+func (w *world) adopt(t *testing.T) {
+	t.Helper()
+	q := w.store.Read(t.Context())
+	p, err1 := q.ProjectByName(models.AllProjects, "vision")
+	u, err2 := q.UserByEmail("member@example.org")
+	memberships, err3 := q.MembershipsOf(u.ID, w.store.Now())
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	w.project, w.acting = p.ID, policies.Actor{User: u, Grants: policies.GrantsOf(memberships)}
+}
+
+// After a kill at any step there is the old content or the new, the sweep leaves
+// nothing behind, and the use is what the files have.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the package again")
+	}
+	program := filepath.Join(t.TempDir(), "files.test")
+	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for operation, steps := range crashes {
+		for _, step := range steps {
+			t.Run(operation+" "+step, func(t *testing.T) { killedAt(t, program, operation, step) })
+		}
+	}
+	t.Run("purge", func(t *testing.T) { killedWhilePurging(t, program) })
+}
+
+// killedWhilePurging: what is gone can be removed from the list, and does not count.
+func killedWhilePurging(t *testing.T, program string) {
+	w := killed(t, program, "purge", "files.purged")
+	trash, err := w.Trash(t.Context(), w.acting, w.project, models.Page{})
+	if err != nil || len(trash) != 1 {
+		t.Fatalf("in the trash: %+v, %v", trash, err)
+	}
+	_, err = w.Restore(t.Context(), w.acting, w.project, trash[0].ID, "")
+	wants(t, "restore", models.KindNotFound, err)
+	if err := w.Purge(t.Context(), w.acting, w.project, trash[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if trash, err = w.Trash(t.Context(), w.acting, w.project, models.Page{}); err != nil || len(trash) != 0 || w.state(t) != "file=older" {
+		t.Errorf("%+v, %v, %s", trash, err, w.state(t))
+	}
+	w.settled(t, 5)
+}
+
+// killed is a world in which a process was killed in an operation. It has a file of 5
+// bytes and one of 7 in a directory, which is in the trash before it is restored or
+// purged.
+func killed(t *testing.T, program, operation, step string) *world {
+	t.Helper()
+	dir := t.TempDir()
+	root := filepath.Join(dir, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s, err := models.Open(t.Context(), "", filepath.Join(dir, "weir.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	db, err := s.SQL()
+	if err == nil {
+		err = migrations.Up(t.Context(), db, "sqlite")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t, s, root)
+	w.write(t, w.at("file"), "older")
+	if _, err := w.MakeDirectory(t.Context(), w.acting, w.project, w.at("dir")); err != nil {
+		t.Fatal(err)
+	}
+	w.write(t, w.at("dir/a"), "content")
+	if operation == "restore" || operation == "purge" {
+		if _, err := w.Delete(t.Context(), w.acting, w.project, w.at("dir"), Condition{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(program, "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), "WEIR_TEST_ROOT="+root, "WEIR_TEST_OPERATION="+operation, "WEIR_FAILPOINT="+step)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("not killed: %v, %s", err, out)
+	}
+	return w
+}
+
+func killedAt(t *testing.T, program, operation, step string) {
+	w := killed(t, program, operation, step)
+	done := step == "files.placed" || step == "files.exchanged"
+	before := w.state(t)
+	if want := stateAfter(operation, done); before != want {
+		t.Errorf("%s; want %s", before, want)
+	}
+	if operation == "upload" && step != "files.begun" && !done {
+		w.resumes(t)
+		done = true
+		before = stateAfter(operation, done)
+	}
+	w.clock.Advance(uploadLease + time.Hour)
+	if err := w.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]int64{"write": 3, "replace": 3, "copy": 7, "extract": 7, "upload": 3}[operation]
+	if !done {
+		used = 0
+	}
+	w.settled(t, 12+used)
+	if after := w.state(t); after != before {
+		t.Errorf("the sweep changed %s to %s", before, after)
+	}
+	if versions, err := w.Versions(t.Context(), w.acting, w.project, w.at("file"), models.Page{}); err != nil || len(versions) == 1 != (done && operation == "replace") {
+		t.Errorf("%+v, %v", versions, err)
+	}
+	trash, err := w.Trash(t.Context(), w.acting, w.project, models.Page{})
+	if inTrash := operation == "delete" && done || operation == "restore" && !done; err != nil || len(trash) == 1 != inTrash {
+		t.Errorf("in the trash: %+v, %v", trash, err)
+	}
+	audited := len(strings.Fields(w.actions(t)))
+	if operation == "restore" {
+		audited--
+	}
+	if want := map[bool]int{false: 3, true: 4}[done]; audited != want {
+		t.Errorf("audited: %s", w.actions(t))
+	}
+}
+
+// resumes continues the upload that a kill has interrupted: what has arrived is there.
+func (w *world) resumes(t *testing.T) {
+	t.Helper()
+	list, err := w.store.Read(t.Context()).ExpiredFileOperations(w.store.Now().AddDate(1, 0, 0))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	u, err := w.Upload(t.Context(), w.acting, w.project, list[0].ID)
+	if err != nil || u.Offset != 3 {
+		t.Fatalf("%+v, %v", u, err)
+	}
+	if _, err := u.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// state is what a reader finds.
+func (w *world) state(t *testing.T) string {
+	t.Helper()
+	var list []string
+	for _, name := range []string{"file", "new", "dir/a", "copy/a", "moved/a", "out/a"} {
+		if content := w.read(t, w.at(name)); content != string(models.KindNotFound) {
+			list = append(list, name+"="+content)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+func stateAfter(operation string, done bool) string {
+	const file, dir = "file=older", " dir/a=content"
+	switch {
+	case (operation == "write" || operation == "upload") && done:
+		return file + " new=new" + dir
+	case operation == "replace" && done:
+		return "file=new" + dir
+	case operation == "copy" && done:
+		return file + dir + " copy/a=content"
+	case operation == "extract" && done:
+		return file + dir + " out/a=content"
+	case operation == "move" && done:
+		return file + " moved/a=content"
+	case operation == "delete" && done, operation == "restore" && !done:
+		return file
+	default:
+		return file + dir
+	}
+}
+
+// A full disk refuses with no_capacity, keeps the old content and leaves nothing behind.
+func TestFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small file system")
+	}
+	root := t.TempDir()
+	if err := unix.Mount("tmpfs", root, "tmpfs", 0, "size=4m"); err != nil {
+		t.Skip("cannot mount: ", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
+	w := newWorld(t, modelstest.Open(t, "sqlite"), root)
+	w.write(t, w.at("a"), "old")
+	for _, size := range []int64{-1, 8 << 20} {
+		_, err := w.Write(t.Context(), w.acting, w.project, w.at("a"), limited(8<<20), size, Condition{})
+		wants(t, "write", models.KindNoCapacity, err)
+	}
+	if _, err := w.Write(t.Context(), w.acting, w.project, w.at("half"), limited(3<<20), -1, Condition{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Copy(t.Context(), w.acting, w.project, w.at("half"), w.at("copy"))
+	wants(t, "copy", models.KindNoCapacity, err)
+	if w.read(t, w.at("a")) != "old" || w.names(t, w.at("")) != "a half" {
+		t.Errorf("%q, %s", w.read(t, w.at("a")), w.names(t, w.at("")))
+	}
+	w.settled(t, 3<<20+3)
+}

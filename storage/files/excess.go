@@ -1,0 +1,43 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir/models"
+)
+
+// recordExcesses records who exceeds a storage limit, or no longer does, and tells them.
+// Notebooks can write past a limit, and limits change.
+func (s *Service) recordExcesses(ctx context.Context) error {
+	list, err := s.Store.Read(ctx).ChangedStorageExcesses()
+	errs := []error{err}
+	for _, e := range list {
+		errs = append(errs, s.record(ctx, func(q *models.Queries) error {
+			if !e.Over() {
+				return q.SetStorageReadOnly(e, nil)
+			}
+			at := q.Now().Add(s.Grace)
+			return errors.Join(q.SetStorageReadOnly(e, &at), notifyExcess(q, e, at))
+		}))
+	}
+	return errors.Join(errs...)
+}
+
+// notifyExcess tells a member, or all who can launch in a project, until when to delete files.
+func notifyExcess(q *models.Queries, e models.StorageExcess, at time.Time) error {
+	n := models.Notification{Kind: models.NotificationStorageExceeded, Link: "/projects/" + idName(e.ProjectID),
+		Data: models.StorageNotification{ProjectID: e.ProjectID, MemberID: e.MemberID, UsedBytes: e.Used, LimitMiB: e.LimitMiB, ReadOnlyAt: at.UTC()}}
+	used, limit, day := inMiB(e.Used), inMiB(e.LimitMiB*mebibyte), at.UTC().Format("2006-01-02 15:04 UTC")
+	if e.MemberID != 0 {
+		n.Text = models.Say("Your files in the project %s use %s; your limit is %s. Delete files before %s: from then on, workspaces mount the shared directories read-only.", e.ProjectName, used, limit, day)
+		return q.Notify([]int64{e.UserID}, n)
+	}
+	to, err := q.UsersPermitted(e.ProjectID, models.WorkspaceLaunch)
+	if err != nil {
+		return err
+	}
+	n.Text = models.Say("The files of the project %s use %s; its quota is %s. Delete files before %s: from then on, workspaces mount the shared directories read-only.", e.ProjectName, used, limit, day)
+	return q.Notify(to, n)
+}

@@ -1,0 +1,199 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/storage/beneath"
+	"weir/storage/rules"
+)
+
+// sweeper is the actor of the sweep.
+var sweeper = policies.System("files")
+
+// Run sweeps, measures and enforces quotas until ctx ends. One server runs it.
+func (s *Service) Run(ctx context.Context) {
+	var work sync.WaitGroup
+	work.Go(func() { s.repeat(ctx, s.Sweep) })
+	for _, step := range []func(context.Context) error{s.measureDue, s.EnforceQuotas} {
+		work.Go(func() {
+			yieldDisk()
+			s.repeat(ctx, step)
+		})
+	}
+	work.Wait()
+}
+
+func (s *Service) repeat(ctx context.Context, step func(context.Context) error) {
+	for ctx.Err() == nil {
+		if err := step(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.ErrorContext(ctx, "the sweep of shared files failed", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.SweepEvery):
+		}
+	}
+}
+
+// Sweep completes or removes abandoned operations, removes what is kept for too long,
+// and records who exceeds a storage limit.
+func (s *Service) Sweep(ctx context.Context) error {
+	q, now := s.Store.Read(ctx), s.Store.Now()
+	operations, err := q.ExpiredFileOperations(now)
+	errs := []error{err}
+	for _, o := range operations {
+		errs = append(errs, s.recover(ctx, o))
+	}
+	trash, err := q.TrashedFilesBefore(now.Add(-s.TrashAge))
+	errs = append(errs, err)
+	for _, item := range trash {
+		errs = append(errs, s.purge(ctx, sweeper, item))
+	}
+	versions, err := q.FileVersionsBefore(now.Add(-s.VersionAge))
+	errs = append(errs, err)
+	for _, v := range versions {
+		errs = append(errs, s.deleteVersion(ctx, v))
+	}
+	return errors.Join(append(errs, s.recordExcesses(ctx))...)
+}
+
+// record commits what a sweep has done.
+func (s *Service) record(ctx context.Context, fn func(*models.Queries) error) error {
+	return s.Store.InTx(ctx, func(q *models.Queries) error {
+		if s.Fence != nil {
+			if err := s.Fence(q); err != nil {
+				return err
+			}
+		}
+		return fn(q)
+	})
+}
+
+// deleteVersion removes an old version.
+func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error {
+	shares, err := s.keptShares(ctx, v.KeptFile, versionsDir)
+	if err != nil {
+		return err
+	}
+	if err := s.remove(v.ProjectID, v.Path, versionsDir, v.ID); err != nil {
+		return err
+	}
+	return s.record(ctx, func(q *models.Queries) error {
+		if err := q.DeleteFileVersion(v.ID); err != nil {
+			return err
+		}
+		return q.AddStorageUse(v.ProjectID, changed(v.ProjectID, metaPath(v.ProjectID, v.Path, versionsDir), shares.Times(-1))...)
+	})
+}
+
+// recover ends an abandoned operation. It has had its effect if what it was to move is
+// at its new place.
+func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
+	claimed := false
+	err := s.record(ctx, func(q *models.Queries) (err error) {
+		claimed, err = q.ClaimFileOperation(o, q.Now().Add(operationLease))
+		return err
+	})
+	if err != nil || !claimed { // it goes on
+		return err
+	}
+	at, info := s.destinationOf(o)
+	if o.Inode == 0 || info.Inode != uint64(o.Inode) {
+		return errors.Join(s.remove(o.ProjectID, o.Path, versionsDir, o.ID), s.discard(ctx, o))
+	}
+	var before, after any = nil, audited(at, info.Size)
+	if o.Kind == "delete" {
+		before, after = after, nil
+	}
+	version, err := s.recoverVersion(o)
+	if err != nil {
+		return err
+	}
+	use, err := s.recoverUse(ctx, o)
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, func(q *models.Queries) error {
+		return conclude(q, sweeper, o, use, before, after, func(q *models.Queries) error {
+			switch {
+			case o.Kind == "delete":
+				return q.CreateTrashedFile(trashed(o, info, q))
+			case o.ItemID != 0:
+				return models.IgnoreNotFound(q.DeleteTrashedFile(o.ItemID))
+			case version != nil:
+				return q.CreateFileVersion(models.FileVersion{KeptFile: kept(o, o.Path, *version, q.Now())})
+			}
+			return nil
+		})
+	})
+}
+
+// recoverUse is the change by what an operation has written.
+func (s *Service) recoverUse(ctx context.Context, o models.FileOperation) ([]models.StorageChange, error) {
+	if o.Reserved == 0 {
+		return nil, nil
+	}
+	dir, name, err := s.parent(string(o.Path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	shares, err := s.shares(ctx, o.ProjectID, dir, name, string(o.Path))
+	above, _ := rules.Split(string(o.Path))
+	return changed(o.ProjectID, above, shares), err
+}
+
+// destinationOf is where an operation moves something, and what is there.
+func (s *Service) destinationOf(o models.FileOperation) (string, beneath.Info) {
+	path := string(o.Path)
+	if o.Target != "" {
+		path = string(o.Target)
+	}
+	var dir *beneath.Dir
+	var err error
+	name := idName(o.ID)
+	if o.Kind == "delete" {
+		dir, err = s.meta(o.ProjectID, o.Path, trashDir)
+	} else {
+		dir, name, err = s.parent(path)
+	}
+	if err != nil {
+		return path, beneath.Info{}
+	}
+	defer dir.Close()
+	info, err := dir.Stat(name)
+	if err != nil {
+		return path, beneath.Info{}
+	}
+	return path, info
+}
+
+// recoverVersion moves what an operation has overwritten to the versions, unless it is
+// there already.
+func (s *Service) recoverVersion(o models.FileOperation) (*beneath.Info, error) {
+	tmp, err := s.meta(o.ProjectID, o.Path, tmpDir)
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
+	versions, err := s.meta(o.ProjectID, o.Path, versionsDir)
+	if err != nil {
+		return nil, err
+	}
+	defer versions.Close()
+	name := idName(o.ID)
+	if err := tmp.Rename(name, versions, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	info, err := versions.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return &info, err
+}

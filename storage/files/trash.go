@@ -1,0 +1,224 @@
+package files
+
+import (
+	"context"
+	"errors"
+
+	"weir/models"
+	"weir/policies"
+	"weir/storage/beneath"
+	"weir/storage/rules"
+)
+
+// Delete moves a file or directory to the trash.
+func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, c Condition) (models.TrashedFile, error) {
+	var item models.TrashedFile
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return item, err
+	}
+	clean, err := v.requireChange(path)
+	if err != nil {
+		return item, err
+	}
+	dir, name, err := s.parent(clean)
+	if err != nil {
+		return item, err
+	}
+	defer dir.Close()
+	info, err := dir.Stat(name)
+	if err == nil {
+		err = errors.Join(v.checkNoRules(clean), c.check(info, true))
+	}
+	if err != nil {
+		return item, fileError(err)
+	}
+	o, err := v.begin(ctx, "delete", clean, "", 0)
+	if err != nil {
+		return item, err
+	}
+	trash, err := s.meta(project, o.row.Path, trashDir)
+	if err != nil {
+		return item, o.abort(ctx, err)
+	}
+	defer trash.Close()
+	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkChange(clean), now.checkNoRules(clean)) },
+		func() error { return dir.Rename(name, trash, idName(o.row.ID)) })
+	if err != nil {
+		return item, o.abort(ctx, err)
+	}
+	if err := errors.Join(dir.Sync(), trash.Sync()); err != nil {
+		return item, err
+	}
+	shares, err := s.shares(ctx, project, trash, idName(o.row.ID), clean)
+	if err != nil {
+		return item, err
+	}
+	info.Size = shares.Sum()
+	above, _ := rules.Split(clean)
+	use := movedBytes(project, above, metaPath(project, o.row.Path, trashDir), shares, shares)
+	return item, o.finish(ctx, use, audited(clean, info.Size), nil, func(q *models.Queries) error {
+		item = trashed(o.row, info, q)
+		return q.CreateTrashedFile(item)
+	})
+}
+
+func trashed(o models.FileOperation, info beneath.Info, q *models.Queries) models.TrashedFile {
+	return models.TrashedFile{KeptFile: kept(o, o.Path, info, q.Now()), Directory: info.Kind == beneath.Directory}
+}
+
+// Trashed is something in the trash.
+type Trashed struct {
+	models.TrashedFile
+	By         string // name of who deleted it, if that is known
+	Changeable bool   // the user can restore and remove it
+}
+
+// Trash lists what was deleted, the newest first, at paths that the user can read.
+func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]Trashed, error) {
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return nil, err
+	}
+	var list []Trashed
+	var users []*int64
+	for limit := min(max(page.Limit, 1), models.PageSize); len(list) < limit; {
+		rows, err := s.Store.Read(ctx).TrashedFiles(project, models.Page{After: page.After, Limit: models.PageSize})
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range rows {
+			if page.After = f.ID; len(list) < limit && v.check(string(f.Path), models.AccessRead) == nil {
+				list = append(list, Trashed{TrashedFile: f, Changeable: v.checkChange(string(f.Path)) == nil})
+				users = append(users, f.UserID)
+			}
+		}
+		if len(rows) < models.PageSize {
+			break
+		}
+	}
+	names, err := s.Store.Read(ctx).UserNames(users)
+	for i, user := range users {
+		if user != nil {
+			list[i].By = names[*user]
+		}
+	}
+	return list, err
+}
+
+// item finds something in the trash that the user may change.
+func (s *Service) item(ctx context.Context, actor policies.Actor, project, id int64) (*view, models.TrashedFile, error) {
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return nil, models.TrashedFile{}, err
+	}
+	item, err := s.Store.Read(ctx).TrashedFile(project, id)
+	if err == nil {
+		err = v.checkChange(string(item.Path))
+	}
+	return v, item, err
+}
+
+// Restore moves something from the trash to where it was, or to another path.
+func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id int64, to models.FilePath) (Entry, error) {
+	v, item, err := s.item(ctx, actor, project, id)
+	if err != nil {
+		return Entry{}, err
+	}
+	path := string(item.Path)
+	if to != "" {
+		if path, err = v.requireChange(to); err != nil {
+			return Entry{}, err
+		}
+	}
+	var source string // to elsewhere, it is like a copy
+	if path != string(item.Path) {
+		source = string(item.Path)
+		if err := v.checkDownload(source); err != nil {
+			return Entry{}, err
+		}
+	}
+	dir, name, err := s.parent(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer dir.Close()
+	trash, err := s.meta(project, item.Path, trashDir)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer trash.Close()
+	info, err := trash.Stat(idName(id))
+	if err != nil {
+		return Entry{}, fileError(err)
+	}
+	before, after, err := s.relocated(ctx, project, trash, idName(id), item.Path, models.FilePath(path))
+	if err == nil {
+		err = v.checkGained(ctx, item.Path, models.FilePath(path), after)
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	v.source = source
+	o := &operation{view: v, row: models.FileOperation{ProjectID: project, UserID: &actor.User.ID, Kind: "restore", Path: models.FilePath(path), ItemID: id}}
+	if err := o.start(ctx, 0); err != nil {
+		return Entry{}, err
+	}
+	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkChange(string(item.Path)), now.checkChange(path)) },
+		func() error { return trash.Rename(idName(id), dir, name) })
+	if err != nil {
+		return Entry{}, o.abort(ctx, err)
+	}
+	if err := errors.Join(dir.Sync(), trash.Sync()); err != nil {
+		return Entry{}, err
+	}
+	above, _ := rules.Split(path)
+	use := movedBytes(project, metaPath(project, item.Path, trashDir), above, before, after)
+	err = o.finish(ctx, use, nil, audited(path, item.Bytes), func(q *models.Queries) error {
+		return models.IgnoreNotFound(q.DeleteTrashedFile(id))
+	})
+	if err != nil {
+		return Entry{}, err
+	}
+	return v.stat(path)
+}
+
+// Purge removes something from the trash for good.
+func (s *Service) Purge(ctx context.Context, actor policies.Actor, project, id int64) error {
+	v, item, err := s.item(ctx, actor, project, id)
+	if err != nil {
+		return err
+	}
+	return s.purge(ctx, v.actor, item)
+}
+
+func (s *Service) purge(ctx context.Context, actor policies.Actor, item models.TrashedFile) error {
+	shares, err := s.keptShares(ctx, item.KeptFile, trashDir)
+	if err != nil {
+		return err
+	}
+	if err := s.remove(item.ProjectID, item.Path, trashDir, item.ID); err != nil {
+		return err
+	}
+	models.Failpoint("files.purged")
+	return s.Store.InTx(context.WithoutCancel(ctx), func(q *models.Queries) error {
+		if err := q.DeleteTrashedFile(item.ID); err != nil {
+			return err
+		}
+		trash := metaPath(item.ProjectID, item.Path, trashDir)
+		if err := q.AddStorageUse(item.ProjectID, changed(item.ProjectID, trash, shares.Times(-1))...); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "purge", Object: "file", ID: item.ID, Project: item.ProjectID, Before: audited(string(item.Path), item.Bytes)})
+	})
+}
+
+// remove removes what is kept under an id.
+func (s *Service) remove(project int64, path models.FilePath, kind string, id int64) error {
+	dir, err := s.meta(project, path, kind)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return fileError(dir.RemoveAll(idName(id)))
+}

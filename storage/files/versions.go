@@ -1,0 +1,110 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"weir/models"
+	"weir/policies"
+	"weir/storage/beneath"
+)
+
+// Version is an overwritten version of a file.
+type Version struct {
+	models.FileVersion
+	By string // name of who overwrote it, if that is known
+}
+
+// Versions lists the overwritten versions of a file, the newest first.
+func (s *Service) Versions(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page models.Page) ([]Version, error) {
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return nil, err
+	}
+	clean, err := v.require(path, models.AccessRead)
+	if err != nil {
+		return nil, err
+	}
+	q := s.Store.Read(ctx)
+	rows, err := q.FileVersions(project, models.FilePath(clean), page)
+	if err != nil {
+		return nil, err
+	}
+	var users []*int64
+	for _, row := range rows {
+		users = append(users, row.UserID)
+	}
+	names, err := q.UserNames(users)
+	list := make([]Version, len(rows))
+	for i, row := range rows {
+		list[i].FileVersion = row
+		if row.UserID != nil {
+			list[i].By = names[*row.UserID]
+		}
+	}
+	return list, err
+}
+
+// OpenVersion opens a version for a download; close it.
+func (s *Service) OpenVersion(ctx context.Context, actor policies.Actor, project, id int64, sends bool) (*Content, error) {
+	v, row, err := s.version(ctx, actor, project, id)
+	if err != nil {
+		return nil, err
+	}
+	path := string(row.Path)
+	if err := errors.Join(v.check(path, models.AccessRead), v.checkDownload(path)); err != nil {
+		return nil, err
+	}
+	f, info, err := s.openVersion(row)
+	if err != nil {
+		return nil, err
+	}
+	if sends && s.downloads.isNew(v, path, info) {
+		if err := v.auditDownload(ctx, path, info.Size); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
+	return &Content{f, v.entry(path, info), s.transfers.begin(v, path)}, nil
+}
+
+func (s *Service) version(ctx context.Context, actor policies.Actor, project, id int64) (*view, models.FileVersion, error) {
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return nil, models.FileVersion{}, err
+	}
+	row, err := s.Store.Read(ctx).FileVersion(project, id)
+	if err == nil {
+		err = v.check(string(row.Path), models.AccessRead)
+	}
+	return v, row, err
+}
+
+func (s *Service) openVersion(v models.FileVersion) (*os.File, beneath.Info, error) {
+	dir, err := s.meta(v.ProjectID, v.Path, versionsDir)
+	if err != nil {
+		return nil, beneath.Info{}, err
+	}
+	defer dir.Close()
+	f, info, err := dir.Open(idName(v.ID))
+	return f, info, fileError(err)
+}
+
+// RestoreVersion makes a version the content of its file again. The present content
+// becomes a version.
+func (s *Service) RestoreVersion(ctx context.Context, actor policies.Actor, project, id int64) (Entry, error) {
+	v, row, err := s.version(ctx, actor, project, id)
+	if err != nil {
+		return Entry{}, err
+	}
+	path := string(row.Path)
+	if err := v.checkChange(path); err != nil {
+		return Entry{}, err
+	}
+	f, info, err := s.openVersion(row)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer f.Close()
+	return v.write(ctx, "restore", path, f, info.Size, Condition{})
+}

@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"weir/models"
+)
+
+// ReservationRow is a reservation with its grants, and what the reader may do with it.
+type ReservationRow struct {
+	models.ReservationView
+	Grants    []models.GrantView
+	ExpiresAt *time.Time // if it is not used
+	CanCancel bool
+	CanLaunch bool // it is active, and the reader's own
+}
+
+// ReservationsView lists reservations.
+type ReservationsView struct {
+	Rows  []ReservationRow
+	State string // live, ended, all
+	Next  string
+}
+
+// ReservationFormView asks for a reservation and shows what would be decided. Fields of
+// the form: project_id, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
+// until, time_zone, accept_part, accept_later.
+type ReservationFormView struct {
+	Form     Form
+	Projects []Option
+	Decision *ReservationDecision // nil before anything was entered
+}
+
+// ReservationDecision is the decision on a request for a reservation.
+type ReservationDecision struct {
+	Outcome  string
+	Grants   []models.GrantView
+	Earliest *time.Time
+	Reasons  []models.Text // why it is not allowed
+}
+
+// reservationLabels are the inputs that are called otherwise elsewhere.
+var reservationLabels = map[string]string{"gpus": "reserve_gpus", "from": "reserve_from", "until": "reserve_until"}
+
+func reservationPath(n int64) string { return "/reservations/" + number(n) }
+
+func (r ReservationRow) simulated() bool {
+	for _, g := range r.Grants {
+		if g.Simulated {
+			return true
+		}
+	}
+	return false
+}
+
+// launchPath is the address at which a workspace is launched in a reservation.
+func (r ReservationRow) launchPath() string {
+	return "/launch?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
+}
+
+func (r ReservationRow) demand(ctx context.Context) string {
+	text := T(ctx, "%s GPU cores", cores(r.GPUs, r.Cores)) + " · " + models.FormatMiB(r.GPUMemoryMiB)
+	if r.GPUModel != "" {
+		text += " · " + r.GPUModel
+	}
+	return text
+}
+
+// headline is a decision in a sentence.
+func (d ReservationDecision) headline(ctx context.Context) string {
+	switch {
+	case len(d.Reasons) > 0:
+		return T(ctx, "Not allowed")
+	case d.Outcome == "granted":
+		return T(ctx, "All can be reserved at the earliest start.")
+	case d.Outcome == "partial":
+		return T(ctx, "A part can be reserved at the earliest start, the rest later.")
+	case d.Outcome == "delayed":
+		return T(ctx, "All can be reserved later.")
+	case d.Earliest != nil:
+		return T(ctx, "Not in this time. Accept a later start, or choose another time.")
+	default:
+		return T(ctx, "The pool cannot meet this as far ahead as it is known.")
+	}
+}
+
+// ConfirmCancelReservation asks for confirmation before a reservation is canceled.
+func ConfirmCancelReservation(r ReservationRow) ConfirmView {
+	v := ConfirmView{Title: models.Say("Cancel this reservation?"), Button: models.Say("Cancel reservation"),
+		Consequences: []models.Text{models.Say("Others can use its GPUs at once.")},
+		Action:       reservationPath(r.ID) + "/cancel", Back: reservationPath(r.ID)}
+	if r.State == models.ReservationActive {
+		v.Consequences = append(v.Consequences, models.Say("Workspaces in it are stopped. Their files are kept."))
+	}
+	return v
+}

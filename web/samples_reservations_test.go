@@ -1,0 +1,82 @@
+package web
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+func sampleReservation(state models.ReservationState) ReservationRow {
+	starts, ends := now.Add(time.Hour), now.Add(5*time.Hour)
+	r := ReservationRow{CanCancel: !state.Ended(), CanLaunch: state == models.ReservationActive,
+		ReservationView: models.ReservationView{ProjectName: "vision", UserName: "Li", Reservation: models.Reservation{ID: 3, ProjectID: 1, UserID: li.ID, State: state,
+			Outcome: "partial", GPUs: 2, Cores: 50, GPUMemoryMiB: 40 << 10, GPUModel: "H100", DurationMinutes: 120, StartsAt: starts, EndsAt: ends}}}
+	if state == models.ReservationGranted {
+		r.ExpiresAt = ptr(starts.Add(15 * time.Minute))
+	}
+	if state == models.ReservationCanceled {
+		r.Reason = models.Say("Canceled by %s.", "Li")
+	}
+	for i := range int64(2) {
+		r.Grants = append(r.Grants, models.GrantView{ProviderName: "gpu-node-01", Number: i, Model: "NVIDIA H100 80GB HBM3", Simulated: i == 1,
+			ReservationGrant: models.ReservationGrant{ID: i, ReservationID: 3, DeviceID: i + 1, Cores: 50, MemoryMiB: 40 << 10, StartsAt: starts, EndsAt: ends}})
+	}
+	return r
+}
+
+func sampleCalendar(view string, projects []Option) CalendarView {
+	v := CalendarView{ProjectID: 1, Projects: projects, View: view, TimeZone: "Asia/Shanghai", GPUModel: "H100", After: 2, Now: now}
+	n, step := 24, time.Hour
+	switch view {
+	case "week":
+		n, step = 28, 6*time.Hour
+	case "month":
+		n, step = 31, 24*time.Hour
+	}
+	for i := range n + 1 {
+		v.Slots = append(v.Slots, now.Truncate(24*time.Hour).Add(time.Duration(i)*step))
+	}
+	for i, g := range sampleReservation(models.ReservationGranted).Grants {
+		d := CalendarDevice{GrantView: g}
+		d.Cores = 100
+		for k := range n {
+			d.Available = append(d.Available, []int64{-1, 0, 20, 50, 80, 100, 100}[min(6, (k+3*i)%9)])
+		}
+		v.Devices = append(v.Devices, d)
+	}
+	return v
+}
+
+func reservationSamples() []sample {
+	rows := []ReservationRow{sampleReservation(models.ReservationGranted), sampleReservation(models.ReservationActive), sampleReservation(models.ReservationExpired)}
+	asked := Form{Values: map[string]string{"project_id": "1", "gpus": "2", "cores": "50", "duration_minutes": "120", "accept_part": "1"}}
+	projects := []Option{{Value: "1", Label: "vision"}}
+	decided := func(outcome string, d ReservationDecision) *ReservationDecision {
+		d.Outcome = outcome
+		return &d
+	}
+	list := []sample{
+		{"reservations", "/reservations", &li, ReservationsPage(ReservationsView{Rows: rows, State: "all", Next: "/reservations?cursor=2"})},
+		{"reservations-none", "/reservations", &li, ReservationsPage(ReservationsView{State: "live"})},
+		{"reservation-cancel", "/reservations/3/cancel", &li, ConfirmPage(ConfirmCancelReservation(rows[1]))},
+		{"reserve-none", "/reservations/new", &li, ReservationFormPage(ReservationFormView{})},
+		{"reserve-refused", "/reservations/new", &li, ReservationFormPage(ReservationFormView{Projects: projects,
+			Form: asked.Refuse(models.Invalid("from", "must be a date and time such as %s", "2026-03-12T09:00"))})},
+	}
+	for _, state := range []models.ReservationState{models.ReservationGranted, models.ReservationActive, models.ReservationDone, models.ReservationCanceled, models.ReservationExpired} {
+		list = append(list, sample{"reservation-" + string(state), "/reservations/3", &li, ReservationPage(sampleReservation(state))})
+	}
+	for _, view := range []string{"day", "week", "month"} {
+		list = append(list, sample{"calendar-" + view, "/reservations/calendar?view=" + view, &li, CalendarPage(sampleCalendar(view, projects))})
+	}
+	list = append(list, sample{"calendar-none", "/reservations/calendar", &li, CalendarPage(CalendarView{})},
+		sample{"calendar-no-gpus", "/reservations/calendar", &root, CalendarPage(CalendarView{ProjectID: 1, View: "month", Slots: sampleCalendar("month", nil).Slots})})
+	for name, d := range map[string]*ReservationDecision{
+		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
+		"delayed": decided("delayed", ReservationDecision{Grants: rows[0].Grants}), "later": decided("refused", ReservationDecision{Earliest: &later}),
+		"never": decided("refused", ReservationDecision{}), "forbidden": decided("", ReservationDecision{Reasons: []models.Text{models.Say("You are not a member of this project and have no resources in it.")}}),
+	} {
+		list = append(list, sample{"reserve-" + name, "/reservations/new", &li, ReservationFormPage(ReservationFormView{Projects: projects, Form: asked, Decision: d})})
+	}
+	return list
+}

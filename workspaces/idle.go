@@ -1,0 +1,211 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces/idleness"
+)
+
+const (
+	observePeriod  = 15 * time.Second // between observations of a workspace
+	observeTimeout = 5 * time.Second  // of one observation
+	observers      = 16               // concurrent observations
+	savePeriod     = time.Minute      // between updates of when a working workspace last worked
+	freshGPU       = 2 * time.Minute  // age of a measurement of a GPU at most
+)
+
+// observed is what was last seen of a workspace.
+type observed struct {
+	observation *idleness.Observation // nil before the first one
+	state       idleness.State        // which may not be stored yet
+}
+
+// watchIdleness observes all running workspaces until ctx ends. It reminds the users
+// of idle ones, and stops those that stay idle.
+func (r *Reconciler) watchIdleness(ctx context.Context) {
+	r.observed = map[int64]observed{}
+	for ctx.Err() == nil {
+		r.logError(ctx, r.observeAll(ctx))
+		select {
+		case <-ctx.Done():
+		case <-time.After(observePeriod):
+		}
+	}
+}
+
+// observeAll observes every running workspace once.
+func (r *Reconciler) observeAll(ctx context.Context) error {
+	q := r.config.Store.Read(ctx)
+	running, err := q.WorkspacesIn(models.StateRunning)
+	if err != nil {
+		return err
+	}
+	gpus, err := q.GPUUtilisation(r.config.Store.Now().Add(-freshGPU))
+	if err != nil {
+		return err
+	}
+	observations := make([]*idleness.Observation, len(running))
+	workqueue.ParallelizeUntil(ctx, observers, len(running), func(i int) {
+		observations[i] = r.observe(ctx, running[i], gpus[running[i].ID])
+	})
+	next := make(map[int64]observed, len(running))
+	var failed []error
+	for i, w := range running {
+		o, last, state := observations[i], r.observed[w.ID], idleStateOf(w)
+		if o == nil { // unknown is not idle
+			next[w.ID] = last
+			continue
+		}
+		if last.state.WorkedAt.After(state.WorkedAt) {
+			state.WorkedAt, state.Signal = last.state.WorkedAt, last.state.Signal
+		}
+		state = state.Observe(last.observation, *o)
+		next[w.ID] = observed{o, state}
+		if err := r.applyIdleness(ctx, w, state, o.At); models.KindOf(err) != models.KindConflict {
+			failed = append(failed, err)
+		}
+	}
+	r.observed = next
+	return errors.Join(failed...)
+}
+
+// observe returns what a workspace shows; nil when that is not known.
+func (r *Reconciler) observe(ctx context.Context, w models.Workspace, gpu int64) *idleness.Observation {
+	ctx, cancel := context.WithTimeout(ctx, observeTimeout)
+	defer cancel()
+	o, err := r.config.Activity(ctx, w.Endpoint, w.Secret)
+	if err != nil {
+		r.config.Logger.DebugContext(ctx, "activity is not known", "workspace", w.ID, "err", err)
+		return nil
+	}
+	o.At, o.GPU = r.config.Store.Now(), gpu
+	return &o
+}
+
+// applyIdleness stores the state of a workspace, and reminds its user or stops it if that
+// is due, unless somebody has kept or stopped it since it was read.
+func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, after idleness.State, now time.Time) error {
+	action, stop := IdleLimit(read).Next(after, now)
+	switch action {
+	case idleness.Remind:
+		after.RemindedAt = &now
+	case idleness.Clear:
+		after.RemindedAt = nil
+	case idleness.Nothing:
+		if read.WorkedAt != nil && !saveDue(after.WorkedAt.Sub(*read.WorkedAt).Abs(), now.Sub(after.WorkedAt)) {
+			return nil
+		}
+	}
+	return r.tx(ctx, func(q *models.Queries) error {
+		w, err := q.LockWorkspace(models.AllProjects, read.ID)
+		if err != nil || w.State != models.StateRunning || !idleStateOf(w).WorkedAt.Equal(idleStateOf(read).WorkedAt) {
+			return models.IgnoreNotFound(err)
+		}
+		if action == idleness.Stop {
+			minutes := int64(time.Duration(IdleLimit(w)) / time.Minute)
+			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: idle for %d minutes.", minutes))
+		}
+		if err := saveIdleness(q, w, after); err != nil || action != idleness.Remind {
+			return err
+		}
+		return notifyIdle(q, w, stop)
+	})
+}
+
+// saveIdleness stores the state of a workspace that is locked.
+func saveIdleness(q *models.Queries, w models.Workspace, s idleness.State) error {
+	reminded := w.RemindedAt != nil
+	w.WorkedAt, w.WorkSignal, w.RemindedAt = &s.WorkedAt, string(s.Signal), s.RemindedAt
+	return q.SaveIdleness(w, reminded != (s.RemindedAt != nil))
+}
+
+// saveDue reports whether to store when a workspace last worked, which differs from
+// what is stored: once in a while when it works, and when it has stopped to work. Ages
+// that a notebook reports vary by less than a second.
+func saveDue(differs, rests time.Duration) bool {
+	return differs >= savePeriod || differs >= time.Second && rests >= observePeriod
+}
+
+// IdleLimit is for how long a workspace may be idle: the shorter of the two limits for
+// one with GPUs. Of a workspace from before there were limits it is 0.
+func IdleLimit(w models.Workspace) idleness.Limit {
+	minutes := func(name string) idleness.Limit {
+		n, _ := strconv.ParseInt(parameter(w, name), 10, 64)
+		return idleness.Limit(time.Duration(n) * time.Minute)
+	}
+	limit := minutes("idle_minutes")
+	if gpu := minutes("gpu_idle_minutes"); w.Demand.GPUs > 0 && gpu > 0 && (limit == 0 || gpu < limit) {
+		limit = gpu
+	}
+	return limit
+}
+
+func idleStateOf(w models.Workspace) idleness.State {
+	s := idleness.State{Signal: idleness.Signal(w.WorkSignal), RemindedAt: w.RemindedAt}
+	if at := cmp.Or(w.WorkedAt, w.StartedAt); at != nil {
+		s.WorkedAt = *at
+	}
+	return s
+}
+
+// Idleness is how idle a workspace is.
+type Idleness struct {
+	Limit    idleness.Limit  // 0: it is never stopped as idle
+	Known    bool            // its activity is known
+	WorkedAt time.Time       // when it last worked; zero if not known
+	Signal   idleness.Signal // what showed that
+	Reminded bool            // its user was told that it will be stopped, and can keep it
+	StopsAt  *time.Time      // unless it works before; nil: never, or not known
+}
+
+// idlenessOf is the idleness of a running workspace.
+func idlenessOf(w models.Workspace, now time.Time) Idleness {
+	i := Idleness{Limit: IdleLimit(w), Known: w.WorkedAt != nil}
+	if !i.Known {
+		return i
+	}
+	s := idleStateOf(w)
+	i.WorkedAt, i.Signal, i.Reminded = s.WorkedAt, s.Signal, s.RemindedAt != nil
+	if _, stop := i.Limit.Next(s, now); !stop.IsZero() {
+		i.StopsAt = &stop
+	}
+	return i
+}
+
+// Keep counts as work: the workspace is stopped as idle only after another whole limit.
+func (s *Service) Keep(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
+	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
+		return w, err
+	}
+	return w, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
+		if w, err = q.LockWorkspace(models.AllProjects, id); err != nil {
+			return err
+		}
+		switch {
+		case w.State != models.StateRunning:
+			return models.Conflict("This workspace is %s. Only a running workspace can be kept.", w.State.Words())
+		case IdleLimit(w) == 0:
+			return models.Conflict("This workspace is not stopped when it is idle.")
+		}
+		if err := saveIdleness(q, w, idleness.State{WorkedAt: q.Now(), Signal: idleness.Kept}); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "keep", Object: "workspace", ID: w.ID, Project: w.ProjectID})
+	})
+}
+
+// notifyIdle tells the user of w that it will be stopped.
+func notifyIdle(q *models.Queries, w models.Workspace, stop time.Time) error {
+	return q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/workspaces/%d", w.ID),
+		Text: models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Moment(stop)),
+		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
+}

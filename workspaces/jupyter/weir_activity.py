@@ -1,0 +1,131 @@
+"""An extension of Jupyter's server that reports whether anything works in it.
+
+GET /weir/activity returns ages and totals, never code, names or paths. Open tabs,
+their polls and their connections to kernels do not count as work.
+"""
+
+import json
+import os
+import time
+
+from tornado import ioloop, web
+
+DELIMITER = b"<IDS|MSG>"
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Kernel:
+    """What one kernel executes, read from what it publishes."""
+
+    def __init__(self, manager, watched):
+        self.watched = watched
+        self.busy = manager.execution_state == "busy"
+        self.executed = time.monotonic()  # its start is work, too
+        self.stream = manager.connect_iopub()
+        self.stream.on_recv(self.published)
+
+    def published(self, frames):
+        try:
+            at = frames.index(DELIMITER)
+            header, parent = (json.loads(frames[at + n]) for n in (2, 3))
+            if parent.get("msg_type") != "execute_request":
+                return
+            self.executed = time.monotonic()
+            if header.get("msg_type") == "status":
+                self.busy = json.loads(frames[at + 5])["execution_state"] == "busy"
+        except (ValueError, KeyError, IndexError, AttributeError):
+            pass  # not a message of Jupyter's protocol
+
+
+class Activity:
+    """The kernels, terminals and processes of a server."""
+
+    def __init__(self, app):
+        self.app = app
+        self.kernels = {}
+        # Between two requests a kernel can start and execute.
+        self.timer = ioloop.PeriodicCallback(self.follow, 1000)
+        self.timer.start()
+
+    def follow(self):
+        manager = self.app.kernel_manager
+        running = {key: manager.get_kernel(key) for key in manager.list_kernel_ids()}
+        for key in list(self.kernels):
+            if key not in running or self.kernels[key].watched is not watched(running[key]):
+                self.kernels.pop(key).stream.close()
+        for key, kernel in running.items():
+            if key not in self.kernels and watched(kernel):
+                self.kernels[key] = Kernel(kernel, watched(kernel))
+
+    def typed(self):
+        """Return the seconds since each terminal read a key."""
+        manager = self.app.web_app.settings.get("terminal_manager")
+        for terminal in list(manager.terminals.values()) if manager else []:
+            try:
+                # Only what the shell reads from its terminal changes this time, and
+                # it is precise to 8 seconds.
+                yield time.time() - os.stat(f"/proc/{terminal.ptyproc.pid}/fd/0").st_atime
+            except OSError:
+                pass  # closed meanwhile
+
+    def report(self):
+        self.follow()
+        now = time.monotonic()
+        cpu, io = totals()
+        return {
+            "kernels": [{"busy": k.busy, "executed": now - k.executed} for k in self.kernels.values()],
+            "terminals": [{"typed": seconds} for seconds in self.typed()],
+            "cpu_seconds": cpu,
+            "io_bytes": io,
+        }
+
+
+def watched(kernel):
+    """Return the server's own stream of what a kernel publishes: None while the kernel
+    starts, and another one when it publishes elsewhere after a restart."""
+    return getattr(kernel, "_activity_stream", None)
+
+
+def totals():
+    """Return the CPU seconds and the bytes read and written of all processes, with
+    those that they have waited for, except what this server itself used."""
+    ticks = io = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+            own = int(pid) == os.getpid()
+            ticks += sum(map(int, fields[13:15] if own else fields[11:15]))
+            if not own:
+                with open(f"/proc/{pid}/io", "rb") as f:
+                    io += sum(int(line.split()[1]) for line in f if line[1:6] == b"char:")
+        except (OSError, ValueError, IndexError):
+            continue  # it has ended, or is not the user's
+    return ticks / TICKS, io
+
+
+def load(app):
+    if type(app).__module__.startswith("notebook."):  # before version 7
+        from notebook.base.handlers import APIHandler
+    else:
+        from jupyter_server.base.handlers import APIHandler
+    activity = Activity(app)
+
+    class ActivityHandler(APIHandler):
+        @web.authenticated
+        def get(self):
+            self.finish(json.dumps(activity.report()))
+
+    base = app.web_app.settings["base_url"].rstrip("/")
+    app.web_app.add_handlers(".*$", [(base + "/weir/activity", ActivityHandler)])
+
+
+def _jupyter_server_extension_points():
+    return [{"module": "weir_activity"}]
+
+
+def _load_jupyter_server_extension(app):
+    load(app)
+
+
+load_jupyter_server_extension = _load_jupyter_server_extension  # before jupyter_server 1.0

@@ -1,0 +1,120 @@
+package workspaces_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/broker"
+)
+
+// reserved is a bench with one GPU, of which its member has a part reserved for two hours,
+// from an hour ahead.
+func (b *bench) reserved(t *testing.T, cores int64) (*broker.Service, models.Reservation) {
+	t.Helper()
+	b.gpus(t, 1)
+	access, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := broker.New(b.store, access, b.pool, broker.DefaultRules)
+	r, err := s.Reserve(b.ctx, b.actor, broker.ReservationInput{ProjectID: b.project.ID, GPUs: 1, Cores: cores, DurationMinutes: 120, From: new(b.store.Now().Add(time.Hour))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, r
+}
+
+// begin lets the hour pass.
+func (b *bench) begin(t *testing.T, s *broker.Service) {
+	t.Helper()
+	b.clock.Advance(time.Hour)
+	if err := s.Advance(b.ctx, func(*models.Queries) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A reservation is used by its member, within its amounts, while it is active; nobody
+// else gets what is reserved.
+func TestLaunchInAReservation(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s, r := b.reserved(t, 60)
+		in := b.ask("a", models.LaunchParameters{})
+		in.ReservationID = r.ID
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "only an active one can be used")
+		b.begin(t, s)
+		want(t, second(b.Launch(b.ctx, b.actor, b.ask("beside", gpu(1, 50)))), models.KindNoCapacity)
+		beside := b.launch(t, "beside", gpu(1, 40))
+
+		_, other := b.addMember(t, b.role)
+		want(t, second(b.Launch(b.ctx, other, in)), models.KindInvalid, "not one of your reservations")
+		in.ReservationID = r.ID + 1
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "not one of your reservations")
+		in.ReservationID = r.ID
+
+		in.Request.GPUs = new(int64(0))
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "gpus")
+		in.Request.GPUs = nil
+
+		p, err := b.Preview(b.ctx, b.actor, in)
+		if err != nil || p.Rejection != nil || p.Demand.Cores != 60 {
+			t.Fatalf("the preview is %+v, %v", p.Rejection, err)
+		}
+		w, err := b.Launch(b.ctx, b.actor, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := s.View(b.ctx, b.actor, r.ID); err != nil || v.UsedAt == nil {
+			t.Errorf("it is not noted as used: %v", err)
+		}
+		in.Name = "more"
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "0 GPU cores are left")
+		if got := b.shares(t); got != 100 {
+			t.Errorf("%d cores are in use", got)
+		}
+		b.until(t, w.ID, models.StateRunning)
+		b.until(t, beside.ID, models.StateRunning)
+
+		b.clock.Advance(2*time.Hour + time.Second)
+		if w = b.until(t, w.ID, models.StateStopped); !strings.Contains(w.Reason.String(), "its reservation has ended") {
+			t.Errorf("it stopped because of %q", w.Reason)
+		}
+		if got := b.row(t, beside.ID).State; got != models.StateRunning {
+			t.Errorf("the workspace beside it is %s", got)
+		}
+	})
+}
+
+// What is used in a reservation ends with it, and can be stopped and launched again before.
+func TestAReservationIsCanceled(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s, r := b.reserved(t, 100)
+		b.begin(t, s)
+		in := b.ask("a", models.LaunchParameters{})
+		in.ReservationID = r.ID
+		for range 2 {
+			w, err := b.Launch(b.ctx, b.actor, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.until(t, w.ID, models.StateRunning)
+			if _, err := b.Stop(b.ctx, b.actor, w.ID); err != nil {
+				t.Fatal(err)
+			}
+			b.until(t, w.ID, models.StateStopped)
+		}
+		w, err := b.Launch(b.ctx, b.actor, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.until(t, w.ID, models.StateRunning)
+		if err := s.Cancel(b.ctx, b.actor, r.ID); err != nil {
+			t.Fatal(err)
+		}
+		b.until(t, w.ID, models.StateStopped)
+		b.until(t, b.launch(t, "others", gpu(1, 100)).ID, models.StateRunning)
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "canceled")
+	})
+}
