@@ -22,7 +22,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 30m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run build test test-load ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -44,12 +44,10 @@ build: ## build bin/weir
 test: ## run all tests, the end-to-end ones too (PKG=./pool/… TESTFLAGS=-race)
 	@tools/setup test
 	@$(MAKE) --no-print-directory build
-	@tags=; if [[ $$(id -u) == 0 || -n "$${KUBECONFIG:-}" ]]; then \
-		go run ./tools/cluster/cmd prepare; tags="-tags=cluster"; \
-	else \
-		echo "A kubelet needs root: the tests on a real Kubernetes are left out. As root, or with KUBECONFIG, they run."; \
-	fi; \
-	go tool gotestsum --format pkgname --format-hide-empty-pkg -- -count=1 -timeout $(TIMEOUT) $$tags $(TESTFLAGS) $(PKG)
+	@PKG="$(PKG)" TIMEOUT="$(TIMEOUT)" TESTFLAGS="$(TESTFLAGS)" LOAD="$(LOAD)" tools/test
+
+test-load: LOAD ?= 4
+test-load: test ## the same beside busy loops (LOAD=4), to find tests that depend on time
 
 lint: ## check format, vet, staticcheck, generated files and the project's own rules
 	@tools/setup lint
