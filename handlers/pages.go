@@ -44,7 +44,7 @@ func (a *App) frame(c echo.Context) web.Page {
 	p.EventCursor, _ = r.Context().Value(cursorKey{}).(string)
 	p.User, p.Can = &actor.User, a.Accounts.PlatformPermissions(actor)
 	if !byScript(r) {
-		p.Flash = a.takeFlash(r.Context())
+		p.Flash = a.takeFlash(r.Context(), r.URL.Path)
 	}
 	p.Nav = a.navCounts(r.Context(), actor)
 	return p
@@ -129,9 +129,9 @@ func (a *App) submit(build pageFunc, do func(context.Context, echo.Context, *for
 	}
 }
 
-// redirectWithFlash stores a message for the next page and redirects to it.
+// redirectWithFlash redirects to a page with a message for it.
 func (a *App) redirectWithFlash(c echo.Context, to string, message models.Text) error {
-	a.flash(c.Request().Context(), "ok", message)
+	a.flash(c.Request().Context(), to, "ok", message)
 	return c.Redirect(http.StatusSeeOther, to)
 }
 

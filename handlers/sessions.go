@@ -2,7 +2,9 @@ package handlers
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -18,7 +20,6 @@ const (
 	sessionUser       = "user"
 	sessionGeneration = "epoch" // stored in sessions under the former name
 	sessionFlash      = "flash"
-	sessionKind       = "flash-kind"
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -101,24 +102,46 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	return actor, nil
 }
 
-// flash stores a message for the next page.
-func (a *App) flash(ctx context.Context, kind string, message models.Text) {
-	text, err := message.Value()
-	if s, ok := text.(string); ok && err == nil {
-		a.sessions.Put(ctx, sessionFlash, s)
-		a.sessions.Put(ctx, sessionKind, kind)
+// flash is a message for the page to which a redirect leads. No other page takes it: the
+// same person can have several open.
+type flash struct {
+	To    string // a path
+	Until time.Time
+	web.Flash
+}
+
+// flashLifetime is how long a message waits for its page.
+const flashLifetime = time.Minute
+
+// flash stores a message for the page at to, an address of this portal.
+func (a *App) flash(ctx context.Context, to, kind string, message models.Text) {
+	u, err := url.Parse(to)
+	if err != nil || message.Empty() {
+		return
+	}
+	b, err := json.Marshal(flash{u.Path, a.Store.Now().Add(flashLifetime), web.Flash{Kind: kind, Text: message}})
+	if err == nil {
+		a.sessions.Put(ctx, sessionFlash, string(b))
 	}
 }
 
-func (a *App) takeFlash(ctx context.Context) (f web.Flash) {
-	if !a.sessions.Exists(ctx, sessionFlash) {
-		return f
-	}
-	if err := f.Text.Scan(a.sessions.PopString(ctx, sessionFlash)); err != nil {
+// takeFlash is the message for the page at a path; the zero Flash if there is none.
+func (a *App) takeFlash(ctx context.Context, path string) web.Flash {
+	stored := a.sessions.GetString(ctx, sessionFlash)
+	if stored == "" {
 		return web.Flash{}
 	}
-	f.Kind = a.sessions.PopString(ctx, sessionKind)
-	return f
+	var f flash
+	err := json.Unmarshal([]byte(stored), &f)
+	expired := err != nil || a.Store.Now().After(f.Until)
+	if !expired && f.To != path {
+		return web.Flash{}
+	}
+	a.sessions.Remove(ctx, sessionFlash)
+	if expired {
+		return web.Flash{}
+	}
+	return f.Flash
 }
 
 type actorKey struct{}

@@ -86,14 +86,15 @@ func (a *App) oidcCallbackPage(c echo.Context) error {
 	if err != nil {
 		return a.signInFailed(c, next, err)
 	}
-	if err := a.completeSignIn(c, as); err != nil {
+	if err := a.completeSignIn(c, as, next); err != nil {
 		return a.signInFailed(c, next, err)
 	}
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
-// completeSignIn begins a session for an assertion.
-func (a *App) completeSignIn(c echo.Context, as policies.Assertion) error {
+// completeSignIn begins a session for an assertion. What there is to say about it stands
+// on the page at next.
+func (a *App) completeSignIn(c echo.Context, as policies.Assertion, next string) error {
 	ctx := c.Request().Context()
 	in, err := a.Accounts.SignInWithProvider(ctx, a.OIDC.Rules, as)
 	if err != nil {
@@ -117,9 +118,7 @@ func (a *App) completeSignIn(c echo.Context, as policies.Assertion) error {
 			message = models.Say("%s %s", message, note)
 		}
 	}
-	if !message.Empty() {
-		a.flash(ctx, "warn", message)
-	}
+	a.flash(ctx, next, "warn", message)
 	return nil
 }
 
