@@ -22,7 +22,7 @@ func TestReservationInBrowser(t *testing.T) {
 	wang, li := team.Members[0], team.Members[1]
 	b := chromium.person(t, s.url).tab()
 	b.signIn(wang.Email, password)
-	b.press("Reservations")
+	b.loads(func() { b.press("Reservations") })
 	b.sees("No reservations.")
 	b.shoot("reservations-empty")
 	b.press("Reserve GPUs")
@@ -69,7 +69,7 @@ func TestReservationInBrowser(t *testing.T) {
 	b.until("the preview", `document.querySelector("#preview").innerText.includes("All can be reserved at the earliest start.")`)
 	b.loads(func() { b.press("Reserve") })
 	b.until("the reservation", tagged("reserved"))
-	b.press("Reservations")
+	b.loads(func() { b.press("Reservations") })
 	b.shoot("reservations")
 	for _, view := range []string{"week", "month"} {
 		b.goTo(fmt.Sprintf("/reservations/calendar?project_id=%d&view=%s&time_zone=UTC", team.Project, view))

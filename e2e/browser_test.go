@@ -173,7 +173,8 @@ func (b *tab) until(what, js string) {
 	}
 }
 
-// goTo loads an address, whole or a path of the portal.
+// goTo loads an address, whole or a path of the portal. A link that was pressed just
+// before can still lead elsewhere, which aborts this; then it is loaded once more.
 func (b *tab) goTo(address string) {
 	b.t.Helper()
 	if strings.HasPrefix(address, "/") {
@@ -181,7 +182,11 @@ func (b *tab) goTo(address string) {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+	err := chromedp.Do(ctx, chromedp.Navigate(address))
+	if err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED") {
+		err = chromedp.Do(ctx, chromedp.Navigate(address))
+	}
+	if err != nil {
 		b.t.Fatalf("%s: %v", address, err)
 	}
 }
