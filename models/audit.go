@@ -79,10 +79,43 @@ func digits(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// appendTo chains the entry to head and moves head to the entry.
-func (e *AuditEntry) appendTo(head *AuditHead) {
+// AppendTo chains the entry to head and moves head to the entry.
+func (e *AuditEntry) AppendTo(head *AuditHead) {
 	e.ID, e.Previous = head.Number+1, head.Hash
 	e.At = e.At.UTC().Truncate(time.Microsecond)
 	e.Hash = e.sum()
 	*head = AuditHead{e.ID, e.Hash}
+}
+
+// BrokenAudit is the first entry at which the chain of the audit breaks.
+type BrokenAudit struct {
+	Number int64
+	Reason string
+}
+
+// Error names the entry.
+func (b *BrokenAudit) Error() string {
+	return fmt.Sprintf("the audit is broken at entry %d: %s", b.Number, b.Reason)
+}
+
+// Verify checks that the entry follows the one before it, and that it is the
+// one known or expected at its position.
+func (e *AuditEntry) Verify(before AuditHead, positions ...AuditHead) error {
+	next := before.Number + 1
+	switch {
+	case e.ID < next:
+		return &BrokenAudit{e.ID, "it was not written by Weir: no entry has this number"}
+	case e.ID > next:
+		return &BrokenAudit{next, fmt.Sprintf("it is missing; the next one is entry %d", e.ID)}
+	case e.Hash != e.sum():
+		return &BrokenAudit{e.ID, "it is not as it was written"}
+	case e.Previous != before.Hash:
+		return &BrokenAudit{e.ID, fmt.Sprintf("it does not follow from entry %d: one of the two was replaced", before.Number)}
+	}
+	for _, p := range positions {
+		if p.Number == e.ID && p.Hash != e.Hash {
+			return &BrokenAudit{e.ID, "it is another one than in its place before: the entries up to it were written anew"}
+		}
+	}
+	return nil
 }

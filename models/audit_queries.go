@@ -32,7 +32,7 @@ func (q *Queries) recordAudit() error {
 		return err
 	}
 	for i := range q.audit {
-		q.audit[i].appendTo(&head)
+		q.audit[i].AppendTo(&head)
 	}
 	if err := q.db.CreateInBatches(&q.audit, 500).Error; err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *Store) ChainAudit(ctx context.Context) error {
 				break
 			}
 			for i := range entries {
-				entries[i].appendTo(&head)
+				entries[i].AppendTo(&head)
 			}
 			if err := q.setHashes(entries); err != nil {
 				return err

@@ -3,9 +3,6 @@ package models
 import (
 	"embed"
 	"encoding/json"
-
-	"golang.org/x/text/feature/plural"
-	"golang.org/x/text/language"
 )
 
 // Languages of texts.
@@ -81,18 +78,10 @@ func (c catalogue) format(lang string, t Text) string {
 	return w.Other
 }
 
-// one reports whether a language uses the singular for n.
+// one reports whether a language uses the singular for n: English for 1, Chinese has none
+// (CLDR, Language Plural Rules).
 func one(lang string, n any) bool {
-	var i int
-	switch n := n.(type) {
-	case int:
-		i = n
-	case int64:
-		i = int(n)
-	default:
-		return false
-	}
-	return plural.Cardinal.MatchPlural(language.Make(lang), i, 0, 0, 0, 0) == plural.One
+	return lang == English && (n == 1 || n == int64(1))
 }
 
 // current is the English format of a stored text today, by its key or, in an

@@ -111,8 +111,8 @@ func Conflict(format string, args ...any) *Error {
 	return &Error{Kind: KindConflict, Message: Say(format, args...)}
 }
 
-// conflictAt is a Conflict that names a field.
-func conflictAt(field string, reason, message Text) *Error {
+// ConflictAt is a Conflict that names a field.
+func ConflictAt(field string, reason, message Text) *Error {
 	return &Error{Kind: KindConflict, Message: message, Fields: []Field{{Name: field, Reason: reason}}}
 }
 
@@ -125,10 +125,11 @@ func CheckVersion(what string, read, present int64) error {
 	if read == 0 || read == present {
 		return nil
 	}
-	return stale(what)
+	return Stale(what)
 }
 
-func stale(what string) error {
+// Stale is the Conflict of a change to an old version of what is named.
+func Stale(what string) error {
 	e := Conflict("This %s was changed by someone else. Reload it and try again.", Say(what))
 	e.Err = ErrStale
 	return e

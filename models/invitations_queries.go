@@ -138,7 +138,7 @@ func (q *Queries) QueueLetter(kind string, l Letter) error {
 	if err != nil {
 		return err
 	}
-	d := newDelivery(Notification{Kind: kind}, "address:"+l.Address, q.Now())
+	d := NewMessage(Notification{Kind: kind}, "address:"+l.Address, q.Now())
 	d.Body = string(body)
 	return q.Queue([]Delivery{d})
 }

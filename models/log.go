@@ -18,13 +18,13 @@ func (s *Store) logCommitted(ctx context.Context, q *Queries) {
 	}
 	for _, e := range q.audit {
 		if e.Object != "workspace" {
-			s.Log.InfoContext(ctx, e.Action+" "+e.Object, e.logAttrs()...)
+			s.Log.InfoContext(ctx, e.Action+" "+e.Object, logAttrs(e)...)
 		}
 	}
 }
 
-// logAttrs are the entry's fields, with the name, state and reason of what was changed.
-func (e *AuditEntry) logAttrs() []any {
+// logAttrs are an entry's fields, with the name, state and reason of what was changed.
+func logAttrs(e AuditEntry) []any {
 	attrs := []any{slog.Int64("id", e.ObjectID)}
 	add := func(name, value string) {
 		if value != "" {
@@ -37,7 +37,9 @@ func (e *AuditEntry) logAttrs() []any {
 	add("name", text(after.Name))
 	add("state", text(after.State))
 	add("reason", text(after.Reason))
-	add("project", digits(e.ProjectID))
+	if e.ProjectID != nil {
+		attrs = append(attrs, slog.Int64("project", *e.ProjectID))
+	}
 	add("actor", e.Actor)
 	add("address", e.Address)
 	return attrs

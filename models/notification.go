@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -112,7 +113,7 @@ type Event struct {
 
 // NewDelivery creates the message of a notification to a webhook.
 func NewDelivery(w Webhook, n Notification, users []int64, now time.Time) (Delivery, error) {
-	d := newDelivery(n, "webhook:"+digits(&w.ID), now)
+	d := NewMessage(n, "webhook:"+strconv.FormatInt(w.ID, 10), now)
 	d.WebhookID = &w.ID
 	if users == nil {
 		users = []int64{}
@@ -122,7 +123,8 @@ func NewDelivery(w Webhook, n Notification, users []int64, now time.Time) (Deliv
 	return d, err
 }
 
-func newDelivery(n Notification, receiver string, now time.Time) Delivery {
+// NewMessage creates the message of a notification to a receiver, without a body.
+func NewMessage(n Notification, receiver string, now time.Time) Delivery {
 	return Delivery{Key: newKey(), Receiver: receiver, Kind: n.Kind, State: DeliveryPending, QueuedAt: now, NextAt: now, CreatedAt: now}
 }
 
@@ -136,8 +138,8 @@ func newKey() string {
 
 var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
 
-// check catches programming errors.
-func (n Notification) check() error {
+// Check catches programming errors.
+func (n Notification) Check() error {
 	switch {
 	case !kindPattern.MatchString(n.Kind):
 		return errors.New("models: " + n.Kind + " is no kind of a notification")

@@ -3,6 +3,7 @@ package models
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 
 	"gorm.io/gorm/clause"
@@ -20,7 +21,7 @@ func (q *Queries) Notify(to []int64, n Notification) error {
 	if q.topics == nil {
 		return errors.New("models: a notification belongs into the transaction of what it tells of")
 	}
-	if err := n.check(); err != nil {
+	if err := n.Check(); err != nil {
 		return err
 	}
 	n.CreatedAt = q.Now()
@@ -55,7 +56,7 @@ func (q *Queries) people(users []int64) (ids []int64, err error) {
 	users = slices.Compact(slices.Sorted(slices.Values(users)))
 	for part := range slices.Chunk(users, 500) {
 		var services []int64
-		if err := q.db.Model(&User{}).Where("id IN ? AND email LIKE ?", part, serviceAccountPrefix+"%").Pluck("id", &services).Error; err != nil {
+		if err := q.db.Model(&User{}).Where("id IN ? AND email LIKE ?", part, ServiceAccountPrefix+"%").Pluck("id", &services).Error; err != nil {
 			return nil, err
 		}
 		ids = append(ids, slices.DeleteFunc(part, func(id int64) bool { return slices.Contains(services, id) })...)
@@ -81,7 +82,7 @@ func (q *Queries) mailsOf(notifications []Notification) (list []Delivery, err er
 		}
 		for _, n := range part {
 			if slices.Contains(subscribed, n.UserID) {
-				d := newDelivery(n, "user:"+digits(&n.UserID), n.CreatedAt)
+				d := NewMessage(n, "user:"+strconv.FormatInt(n.UserID, 10), n.CreatedAt)
 				d.NotificationID = &n.ID
 				list = append(list, d)
 			}

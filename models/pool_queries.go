@@ -145,7 +145,7 @@ func (q *Queries) TransitionProvider(p *Provider, from string) error {
 	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
 		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
 	if res.Error == nil && res.RowsAffected == 0 {
-		return stale("provider")
+		return Stale("provider")
 	}
 	return res.Error
 }
@@ -279,10 +279,6 @@ type ShareView struct {
 	UserName      string
 	WorkspaceName string
 }
-
-// EnforcementLapsed is the enforcement of a share under MPS while its GPU has no
-// daemon: advisory, until the daemon is back. It is never stored.
-const EnforcementLapsed = "lapsed"
 
 // OpenSharesOf counts the open shares of devices.
 func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {

@@ -33,6 +33,13 @@ func (p Project) CheckActive(now time.Time) error {
 	return nil
 }
 
+// States of a project's period of use.
+const (
+	ProjectsActive  = "active"
+	ProjectsPlanned = "planned"
+	ProjectsEnded   = "ended"
+)
+
 // State is the state of the period of use: planned, active or ended.
 func (p Project) State(now time.Time) string {
 	switch {

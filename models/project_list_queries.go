@@ -15,13 +15,6 @@ type ProjectFilter struct {
 	Down   bool      // descending
 }
 
-// States of a project's period of use.
-const (
-	ProjectsActive  = "active"
-	ProjectsPlanned = "planned"
-	ProjectsEnded   = "ended"
-)
-
 // ProjectSorts are the sort keys of projects: name, end of the period, and, in
 // GPU cores, quota, allocated, in use, and quota less allocated; members.
 var ProjectSorts = []string{"name", "ends_at", "quota", "allocated", "in_use", "remaining", "members"}

@@ -101,7 +101,7 @@ func (q *Queries) CreateMember(m *Member) error {
 	q.markHistory(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
-		return conflictAt("email", Say("is already a member"), Say("This person is already a member."))
+		return ConflictAt("email", Say("is already a member"), Say("This person is already a member."))
 	}
 	return err
 }

@@ -126,6 +126,10 @@ const (
 	EnforcedAdvisory  = "advisory"  // shown to the user, not enforced
 )
 
+// EnforcementLapsed is the enforcement of a share under MPS while its GPU has no
+// daemon: advisory, until the daemon is back. It is never stored.
+const EnforcementLapsed = "lapsed"
+
 // Share is a part of a device that is allocated to a workspace for
 // [From, Until); Until is nil as long as it is open.
 type Share struct {

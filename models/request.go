@@ -222,15 +222,3 @@ type Usage struct {
 func (u Usage) Plus(o Usage) Usage {
 	return Usage{u.Average.Add(o.Average), u.GPUCoreHours + o.GPUCoreHours, u.CPUHours + o.CPUHours}
 }
-
-// add sets the usage of one table from its sums in units times seconds.
-func (u *Usage) add(in UsageTable, first, second int64, span time.Duration) {
-	seconds := max(int64(span/time.Second), 1)
-	if in == ShareUsage {
-		u.GPUCoreHours = first / 3600
-		u.Average.GPUCores, u.Average.GPUMemoryMiB = first/seconds, second/seconds
-		return
-	}
-	u.CPUHours = first / (3600 * 1000)
-	u.Average.CPUMilli, u.Average.MemoryMiB = first/seconds, second/seconds
-}

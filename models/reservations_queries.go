@@ -133,7 +133,7 @@ func (q *Queries) TransitionReservation(r *Reservation, from ReservationState) e
 	}
 	if res.RowsAffected == 0 {
 		r.Version = expected
-		return stale("reservation")
+		return Stale("reservation")
 	}
 	var grants []ReservationGrant
 	if err := q.db.Where("reservation_id = ?", r.ID).Find(&grants).Error; err != nil {

@@ -351,7 +351,7 @@ func Duplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
 // taken turns a violated unique index into a Conflict at a field.
 func taken(err error, field string, message Text) error {
 	if Duplicate(err) {
-		return conflictAt(field, Say("is already taken"), message)
+		return ConflictAt(field, Say("is already taken"), message)
 	}
 	return err
 }

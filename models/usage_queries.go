@@ -92,6 +92,18 @@ var (
 	WorkspaceUsage = UsageTable{"workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at"} // CPU milli, memory MiB
 )
 
+// addTo sets the usage that the table records from its sums in units times seconds.
+func (t UsageTable) addTo(u *Usage, first, second int64, span time.Duration) {
+	seconds := max(int64(span/time.Second), 1)
+	if t == ShareUsage {
+		u.GPUCoreHours = first / 3600
+		u.Average.GPUCores, u.Average.GPUMemoryMiB = first/seconds, second/seconds
+		return
+	}
+	u.CPUHours = first / (3600 * 1000)
+	u.Average.CPUMilli, u.Average.MemoryMiB = first/seconds, second/seconds
+}
+
 // Edges are the begins, or the ends, of usage in one step of a time span: Σ of
 // both amounts, and Σ of each amount times its seconds since the span began.
 type Edges struct {
@@ -151,10 +163,10 @@ func (q *Queries) UsedBy(project, user int64, since, now time.Time) (all, own Us
 		for _, r := range rows {
 			sum.First, sum.Second = sum.First+r.First, sum.Second+r.Second
 			if r.Key == 1 {
-				own.add(in, r.First, r.Second, now.Sub(since))
+				in.addTo(&own, r.First, r.Second, now.Sub(since))
 			}
 		}
-		all.add(in, sum.First, sum.Second, now.Sub(since))
+		in.addTo(&all, sum.First, sum.Second, now.Sub(since))
 	}
 	return all, own, nil
 }
@@ -186,7 +198,7 @@ func (q *Queries) used(project int64, by string, since, now time.Time, restrict 
 		}
 		for _, r := range rows {
 			u := used[r.Key]
-			u.add(in, r.First, r.Second, now.Sub(since))
+			in.addTo(&u, r.First, r.Second, now.Sub(since))
 			used[r.Key] = u
 		}
 	}

@@ -22,18 +22,18 @@ type User struct {
 	CreatedAt         time.Time
 }
 
-// serviceAccountPrefix begins the identifiers of service accounts. No email address does:
+// ServiceAccountPrefix begins the identifiers of service accounts. No email address does:
 // they contain no @, so no input for an address names one, and none can sign in, be
 // invited or get mail.
-const serviceAccountPrefix = "serviceaccount:"
+const ServiceAccountPrefix = "serviceaccount:"
 
 // ServiceAccountID is the identifier of a service account of a project.
 func ServiceAccountID(project int64, name string) string {
-	return fmt.Sprintf("%s%d:%s", serviceAccountPrefix, project, name)
+	return fmt.Sprintf("%s%d:%s", ServiceAccountPrefix, project, name)
 }
 
 // IsServiceAccount reports whether the email of an account is such an identifier.
-func IsServiceAccount(email string) bool { return strings.HasPrefix(email, serviceAccountPrefix) }
+func IsServiceAccount(email string) bool { return strings.HasPrefix(email, ServiceAccountPrefix) }
 
 // IsService reports whether the account is a service account.
 func (u User) IsService() bool { return IsServiceAccount(u.Email) }

@@ -27,7 +27,7 @@ func (q *Queries) update(row any, version *int64, id int64, what string) error {
 	res := q.db.Model(row).Where("id = ? AND version = ?", id, expected).Select("*").Omit("id", "created_at").Updates(row)
 	if res.Error == nil && res.RowsAffected == 0 {
 		*version = expected
-		return stale(what)
+		return Stale(what)
 	}
 	return res.Error
 }
