@@ -390,7 +390,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		v.Clock.Advance(time.Hour)
 		err := invite("c", 1)
 		pooltest.WantError(t, err, models.KindRateLimited, "more than 500 invitations by you in a day")
-		if e := (*models.Error)(nil); !errors.As(err, &e) || e.RetryAfter != 23*time.Hour {
+		if e := (*models.Error)(nil); errors.As(err, &e) && e.RetryAfter != 23*time.Hour {
 			t.Errorf("%v, after %s", err, e.RetryAfter)
 		}
 	})
