@@ -93,6 +93,34 @@ func TestSharedPoolPageIsTheActorsOwn(t *testing.T) {
 	}
 }
 
+// A page is cached until a right of its reader may have changed, also where no topic
+// tells of the change.
+func TestCachedPagesEndWithRevocation(t *testing.T) {
+	w := newWorld(t)
+	stopClocks(w.store)
+	page := "/projects/" + id(w.project)
+	names := func(name string) bool { return strings.Contains(readPage(t, w.app, w.member, page, "en"), name) }
+	if !names("vision") {
+		t.Fatal("the page does not name its project")
+	}
+	ann := must(w.store.Read(t.Context()).UserByEmail("ann@example.org"))(t)
+	for name, revoke := range map[string]func(*models.Queries){
+		"renamed-by-hand": func(q *models.Queries) { q.Revoke("project", w.project) },
+		"by-hand-again":   func(q *models.Queries) { q.Revoke("user", ann.ID) },
+	} {
+		if _, err := must(w.store.SQL())(t).Exec("UPDATE projects SET name = '" + name + "'"); err != nil {
+			t.Fatal(err)
+		}
+		if names(name) {
+			t.Fatal("the page is not cached")
+		}
+		modelstest.InTx(t, w.store, func(q *models.Queries) error { revoke(q); return nil })
+		if !names(name) {
+			t.Errorf("%s: the page is cached after a revocation", name)
+		}
+	}
+}
+
 // The pool is read once for all actors with the same rights, until it changes; for one
 // whose own things are marked there, again.
 func TestPoolPageIsSharedByRights(t *testing.T) {

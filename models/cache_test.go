@@ -65,6 +65,8 @@ func TestCacheForgetsWhatChanges(t *testing.T) {
 			{"another key", func(q *models.Queries) error { q.Revoke("user", 8); return nil }, models.Validity{Keys: []string{"user:7"}}, true},
 			{"its topic", func(q *models.Queries) error { q.Touch("pool"); return nil }, models.Validity{Topics: []string{"pool"}}, false},
 			{"another topic", func(q *models.Queries) error { q.Touch("projects"); return nil }, models.Validity{Topics: []string{"pool"}}, true},
+			{"all topics", func(q *models.Queries) error { q.Touch(models.AllTopics); return nil }, models.Validity{Topics: []string{"pool"}}, false},
+			{"all topics, not its key", func(q *models.Queries) error { q.Touch(models.AllTopics); return nil }, models.Validity{Keys: []string{"user:7"}}, true},
 			{"a topic named as its key", func(q *models.Queries) error { q.Touch("user", 7); return nil }, models.Validity{Keys: []string{"user:7"}}, true},
 			{"what is undone", func(q *models.Queries) error { q.Revoke("user", 7); return errSecret }, models.Validity{Keys: []string{"user:7"}}, true},
 		} {
@@ -78,6 +80,27 @@ func TestCacheForgetsWhatChanges(t *testing.T) {
 			if c.has(x.name) != x.stays {
 				t.Errorf("after a change of %s it is cached: %v", x.name, !x.stays)
 			}
+		}
+	})
+}
+
+// A change that is forgotten, because more names have changed than are kept, is not
+// taken for none.
+func TestCacheAfterManyChanges(t *testing.T) {
+	onSole(t, func(t *testing.T, s *models.Store, c cache, _ *atomic.Int64) {
+		modelstest.NewClock(s)
+		modelstest.InTx(t, s, func(q *models.Queries) error { q.Touch("projects"); return nil })
+		c.put("k", models.Validity{Topics: []string{"pool"}})
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			q.Touch("pool")
+			for i := range int64(1 << 16) {
+				q.Touch("project", i)
+			}
+			return nil
+		})
+		modelstest.InTx(t, s, func(q *models.Queries) error { q.Touch("projects"); return nil })
+		if c.has("k") {
+			t.Error("cached after its topic has changed")
 		}
 	})
 }
@@ -187,6 +210,20 @@ func TestCacheNeedsALease(t *testing.T) {
 	valid := models.Validity{Keys: []string{"user:7"}}
 	if c.put("k", valid); c.has("k") {
 		t.Fatal("cached without a lease")
+	}
+	// Nor is what another reads at the same time, which may be older than a revocation. A
+	// reader who has given up gets only what it reads itself.
+	gone, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	_, err := c.Get(t.Context(), "k", func(context.Context) (string, models.Validity, error) {
+		own, err := c.Get(gone, "k", func(context.Context) (string, models.Validity, error) { return "own", valid, nil })
+		if own != "own" || err != nil {
+			t.Errorf("without a lease a reader waits for the other: %q, %v", own, err)
+		}
+		return "k", valid, nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	lease, err := p.Join(t.Context(), false)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/modelstest"
@@ -63,6 +64,41 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 				t.Fatalf("%+v, %v; read anew %+v, %v", got.Totals, err, want.Totals, err2)
 			}
 		}
+	})
+}
+
+// Hours end and machines become unreachable without a change in the database; what is
+// cached follows.
+func TestCachedSnapshotFollowsTheClock(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reachable := true
+		machines := providers.New(o.Store, access, func(models.Provider) bool { return reachable })
+		o.Pool = pool.New(o.Store, access, machines)
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		wantFree := func(what string, want bool) {
+			t.Helper()
+			if d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, pooltest.Half); (d.Outcome == models.OutcomeGranted) != want {
+				t.Errorf("%s: %s, %s", what, d.Outcome, d.Explanation)
+			}
+		}
+		wantFree("at first", true)
+		for _, reachable = range []bool{false, true} {
+			o.Clock.Advance(time.Second)
+			wantFree("a second after its reachability changed", reachable)
+		}
+		now := o.Store.Now()
+		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
+		if _, err := o.Providers.Update(o.Ctx, o.Root, o.Provider(t).ID, providers.ProviderInput{Name: "node", Terms: models.Terms{Hours: hours}}); err != nil {
+			t.Fatal(err)
+		}
+		wantFree("in its hours", true)
+		o.Clock.Advance(now.Truncate(time.Minute).Add(time.Hour).Sub(now))
+		wantFree("when its hours end", false)
 	})
 }
 

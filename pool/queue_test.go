@@ -3,6 +3,7 @@ package pool_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -190,6 +191,36 @@ func TestOnlyNodesThatCanServeAreReserved(t *testing.T) {
 		o.waits(t, vision, two)
 		o.Clock.Advance(11 * time.Minute)
 		o.WantClaim(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
+	})
+}
+
+// Until a request has waited for 10 minutes, others are placed before it; then the
+// machines on which it can come to be placed are kept for it, and the queue says so.
+func TestBackfillEndsAfterTenMinutes(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(2))
+		o.WantClaim(t, vision, whole, models.OutcomeGranted)
+		large := o.waits(t, speech, models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000})
+		o.Clock.Advance(time.Minute)
+		small := o.waits(t, vision, pooltest.Half)
+		second := func() models.Decision {
+			t.Helper()
+			entries, err := o.Pool.QueueEntries(o.Store.Read(o.Ctx))
+			if err != nil || len(entries) != 2 || entries[0].Workspace.ID != large.ID || entries[1].Workspace.ID != small.ID {
+				t.Fatalf("%+v, %v", entries, err)
+			}
+			return entries[1].Decision
+		}
+		o.Clock.Advance(9*time.Minute - time.Microsecond)
+		if d := second(); d.Outcome != models.OutcomeGranted {
+			t.Errorf("before 10 minutes it is %s: %s", d.Outcome, d.Explanation)
+		}
+		o.Clock.Advance(time.Microsecond)
+		if d := second(); d.Outcome != models.OutcomeDelayed || !strings.Contains(d.Explanation.String(), "longer than 10 minutes") {
+			t.Errorf("after 10 minutes it is %s: %s", d.Outcome, d.Explanation)
+		}
+		o.WantClaim(t, vision, pooltest.Half, models.OutcomeDelayed)
 	})
 }
 

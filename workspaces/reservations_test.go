@@ -8,6 +8,7 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool/broker"
+	"weir/pool/providers"
 )
 
 // reserved is a bench with one GPU, of which its member has a part reserved for two hours,
@@ -83,6 +84,30 @@ func TestLaunchInAReservation(t *testing.T) {
 		}
 		if got := b.row(t, beside.ID).State; got != models.StateRunning {
 			t.Errorf("the workspace beside it is %s", got)
+		}
+	})
+}
+
+// A share is limited by MPS only where the agent has applied it.
+func TestEnforcementInAReservation(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		s, r := b.reserved(t, 60)
+		b.begin(t, s)
+		list, err := b.store.Read(b.ctx).DevicesAt(models.AllMachines)
+		if err == nil {
+			_, err = b.machines.SetSharing(b.ctx, b.root, list[0].ID, providers.DeviceInput{Sharing: models.SharingMPS})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := b.ask("a", models.LaunchParameters{})
+		in.ReservationID = r.ID
+		w, err := b.Launch(b.ctx, b.actor, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if shares, err := b.store.Read(b.ctx).SharesOf(w.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedAdvisory {
+			t.Errorf("the shares are %+v, %v", shares, err)
 		}
 	})
 }

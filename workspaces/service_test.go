@@ -190,6 +190,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		w := b.launch(t, "a", models.LaunchParameters{Path: new("/lab")})
 		other := b.launch(t, "b", models.LaunchParameters{})
 		want(t, second(b.Open(b.ctx, b.actor, w.ID)), models.KindConflict, "starting")
+		want(t, second(b.AdmitActor(b.ctx, b.actor, w.ID)), models.KindConflict, "starting")
 		b.until(t, w.ID, models.StateRunning)
 		b.until(t, other.ID, models.StateRunning)
 		_, mate := b.addMember(t, b.role)
@@ -201,6 +202,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		want(t, second(b.Stop(b.ctx, mate, w.ID)), models.KindForbidden)
 		want(t, second(b.Stop(b.ctx, stranger, w.ID)), models.KindNotFound)
 		want(t, second(b.AdmitActor(b.ctx, mate, w.ID)), models.KindNotFound)
+		want(t, second(b.AdmitActor(b.ctx, policies.Actor{}, w.ID)), models.KindUnauthenticated)
 		reader := b.actor
 		reader.Scopes = []models.TokenScope{models.ScopeRead, models.ScopeProject, models.ScopeAdmin}
 		want(t, second(b.Open(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
@@ -339,5 +341,43 @@ func TestThePeriodOfUse(t *testing.T) {
 		want(t, second(b.Launch(b.ctx, b.actor, b.ask("a", models.LaunchParameters{}))), models.KindForbidden)
 		b.clock.Advance(time.Hour)
 		b.launch(t, "a", models.LaunchParameters{})
+	})
+}
+
+// Only a membership gives resources, also to an administrator, and only until it ends.
+func TestLaunchAfterTheMembership(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		end := b.store.Now().Add(time.Hour)
+		_, err := b.ledger.AddMember(b.ctx, b.root, b.project.ID, projects.MemberInput{Email: b.root.User.Email, RoleID: b.role.ID, Until: &end})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(time.Hour - time.Microsecond)
+		if _, err := b.Launch(b.ctx, b.root, b.ask("a", models.LaunchParameters{})); err != nil {
+			t.Fatal(err)
+		}
+		b.clock.Advance(time.Microsecond)
+		want(t, second(b.Launch(b.ctx, b.root, b.ask("b", models.LaunchParameters{}))), models.KindForbidden, "not a member")
+		want(t, second(b.Preview(b.ctx, b.root, b.ask("b", models.LaunchParameters{}))), models.KindForbidden, "not a member")
+	})
+}
+
+// A member has at most 20 workspaces in a project at a time, also in the queue.
+func TestMostWorkspacesOfAMember(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		b.launch(t, "a", gpu(1, 100))
+		waits := b.queue(t, b.actor, "b")
+		for i := range 18 {
+			b.launch(t, fmt.Sprint(i), models.LaunchParameters{CPUMilli: new(int64(100)), MemoryMiB: new(int64(100))})
+		}
+		small := b.ask("c", models.LaunchParameters{CPUMilli: new(int64(100)), MemoryMiB: new(int64(100))})
+		want(t, second(b.Launch(b.ctx, b.actor, small)), models.KindNoCapacity, "the maximum is 20")
+		if _, err := b.Stop(b.ctx, b.actor, waits.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Launch(b.ctx, b.actor, small); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"weir/pool/providers"
 )
 
-// soon is how long a test waits for what has to happen.
-const soon = 30 * time.Second
+// patience is how long a test waits for what has to happen.
+const patience = 2 * time.Minute
 
 // pod is an agent for which a cluster vouches, through its restarts.
 type pod struct {
@@ -88,8 +88,8 @@ func (p *pod) runUntil(happened <-chan struct{}) {
 	select {
 	case err := <-done:
 		p.Fatalf("it has ended: %v\n%s", err, p.log)
-	case <-time.After(soon):
-		p.Fatalf("not within %s\n%s", soon, p.log)
+	case <-time.After(patience):
+		p.Fatalf("not within %s\n%s", patience, p.log)
 	case <-happened:
 	}
 	cancel()

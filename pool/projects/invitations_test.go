@@ -94,6 +94,9 @@ func TestInvitationMakesAccountAndMembership(t *testing.T) {
 		if err != nil || offer.Email != "new@example.org" || offer.Project != "vision" || offer.Role != "engineer" || offer.InviterEmail != v.Boss.Email || offer.HasAccount || offer.Closed != nil {
 			t.Fatalf("the link offers %+v, %v", offer, err)
 		}
+		if ends := v.Store.Now().Add(projects.DefaultInvitationLifetime); !i.ExpiresAt.Equal(ends) || !i.Link.ExpiresAt.Equal(ends) {
+			t.Errorf("the invitation is shown until %s and its link until %s, want %s", i.ExpiresAt, i.Link.ExpiresAt, ends)
+		}
 		v.wantNowhere(t, i.Link.Secret)
 		for field, in := range map[string]policies.NewUser{"name": {Password: goodPassword}, "password": {Name: "N", Password: "short"}} {
 			_, err := v.Accept(v.Ctx, policies.Actor{}, i.Link.Secret, in)
@@ -287,6 +290,13 @@ func TestInvitationOfAnAccount(t *testing.T) {
 		if err != nil || !offer.Mine || !offer.HasAccount {
 			t.Errorf("the owner is offered %+v, %v", offer, err)
 		}
+		reader, signedOut := eve, eve
+		reader.Scopes, signedOut.Session = []models.TokenScope{models.ScopeRead}, "ended"
+		_, err = v.Accept(v.Ctx, reader, i.Link.Secret, policies.NewUser{})
+		pooltest.WantError(t, err, models.KindForbidden, "scope")
+		_, err = v.Accept(v.Ctx, signedOut, i.Link.Secret, policies.NewUser{})
+		pooltest.WantError(t, err, models.KindUnauthenticated)
+		v.wantState(t, i.ID, models.InvitationPending)
 		u, err := v.Accept(v.Ctx, eve, i.Link.Secret, policies.NewUser{Name: "Other", Password: goodPassword})
 		if err != nil || u.ID != v.Eve.ID || u.Name != v.Eve.Name || u.PasswordHash != v.Eve.PasswordHash {
 			t.Errorf("accepted as %+v, %v", u, err)
@@ -331,13 +341,24 @@ func TestInvitationsAreChecked(t *testing.T) {
 		pooltest.WantError(t, err, models.KindNotFound, "")
 		_, err = v.Invite(v.Ctx, v.boss, policies.Platform, projects.InvitationInput{Emails: one.Emails})
 		pooltest.WantError(t, err, models.KindForbidden, "")
+		_, err = v.accounts.UpdateUser(v.Ctx, v.Root, v.Eve.ID, policies.UserChange{Name: "Eve", Disabled: true})
+		pooltest.NoError(t, err)
+		_, err = v.Invite(v.Ctx, v.boss, v.Vision.ID, projects.InvitationInput{Emails: []string{"a@example.org", v.Eve.Email}, RoleID: v.Engineer.ID})
+		pooltest.WantError(t, err, models.KindInvalid, "emails[1]: belongs to a disabled account")
 		if list, err := v.List(v.Ctx, v.boss, v.Vision.ID, models.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("refused invitations left %+v, %v", list, err)
 		}
 		i := v.to(t, "a@example.org")
 		_, err = v.List(v.Ctx, v.Actor(t, v.Ann), v.Vision.ID, models.Page{})
 		pooltest.WantError(t, err, models.KindForbidden, "")
-		pooltest.WantError(t, v.revoke(v.Actor(t, v.Eve), i.ID), models.KindNotFound, "")
+		stranger := v.Actor(t, v.NewPerson(t))
+		for _, project := range []int64{v.Vision.ID, 999} {
+			_, err = v.List(v.Ctx, stranger, project, models.Page{})
+			pooltest.WantError(t, err, models.KindNotFound)
+		}
+		_, err = v.List(v.Ctx, v.Root, 999, models.Page{})
+		pooltest.WantError(t, err, models.KindNotFound)
+		pooltest.WantError(t, v.revoke(stranger, i.ID), models.KindNotFound, "")
 		pooltest.WantError(t, v.revoke(policies.Actor{}, i.ID), models.KindUnauthenticated, "")
 	})
 }
@@ -369,9 +390,32 @@ func TestInvitationsAreBounded(t *testing.T) {
 		v.Clock.Advance(time.Hour)
 		err := invite("c", 1)
 		pooltest.WantError(t, err, models.KindRateLimited, "more than 500 invitations by you in a day")
-		if e := (*models.Error)(nil); !errors.As(err, &e) || e.RetryAfter != 23*time.Hour {
+		if e := (*models.Error)(nil); errors.As(err, &e) && e.RetryAfter != 23*time.Hour {
 			t.Errorf("%v, after %s", err, e.RetryAfter)
 		}
+	})
+}
+
+// What one inviter has pending is bounded, over projects and the platform.
+func TestPendingInvitationsAreBounded(t *testing.T) {
+	eachInvitations(t, func(t *testing.T, v *invitations) {
+		invite := func(prefix string, n int) error {
+			var in projects.InvitationInput
+			for i := range n {
+				in.Emails = append(in.Emails, fmt.Sprintf("%s%d@example.org", prefix, i))
+			}
+			_, err := v.Invite(v.Ctx, v.Root, policies.Platform, in)
+			return err
+		}
+		for _, prefix := range []string{"a", "b", "c", "d"} {
+			pooltest.NoError(t, invite(prefix, 100))
+		}
+		v.Clock.Advance(day)
+		pooltest.NoError(t, invite("e", 99))
+		_, err := v.Invite(v.Ctx, v.Root, v.Vision.ID, projects.InvitationInput{Emails: []string{"f@example.org"}, RoleID: v.Engineer.ID})
+		pooltest.NoError(t, err)
+		pooltest.WantError(t, invite("g", 1), models.KindInvalid, "more than 500 pending invitations by you")
+		pooltest.NoError(t, invite("a", 1)) // replaces one
 	})
 }
 

@@ -25,19 +25,22 @@ func brief(list []quota.Excess) (s string) {
 func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		quota, allocated, more models.Resources
+		remaining              models.Resources
 		exceeded               string
 		fits                   int64 // with more as the limit
 	}{
-		"all of it":              {r(100, 50), r(60, 0), r(40, 50), "", 1},
-		"one too many":           {r(100, 50), r(60, 0), r(41, 50), "gpu_cores 60+41 of 100, 40 left; ", 0},
-		"two resources":          {r(100, 50), r(60, 50), r(41, 1), "gpu_cores 60+41 of 100, 40 left; cpu_milli 50+1 of 50, 0 left; ", 0},
-		"none of it":             {r(100, 0), r(0, 0), r(10, 1), "cpu_milli 0+1 of 0, 0 left; ", 0},
-		"no limit asks nothing":  {r(100, 50), r(60, 0), r(0, 0), "", -1},
-		"less of too much":       {r(100, 0), r(120, 0), r(-10, 0), "", -1},
-		"the same of too much":   {r(100, 0), r(120, 0), r(0, 0), "", -1},
-		"more of too much":       {r(100, 0), r(120, 0), r(1, 0), "gpu_cores 120+1 of 100, 0 left; ", 0},
-		"the scarcest decides":   {r(100, 50), r(40, 20), r(20, 20), "", 1},
-		"other may fill its own": {r(100, 50), r(120, 20), r(0, 30), "", 1},
+		"all of it":              {r(100, 50), r(60, 0), r(40, 50), r(40, 50), "", 1},
+		"one too many":           {r(100, 50), r(60, 0), r(41, 50), r(40, 50), "gpu_cores 60+41 of 100, 40 left; ", 0},
+		"two resources":          {r(100, 50), r(60, 50), r(41, 1), r(40, 0), "gpu_cores 60+41 of 100, 40 left; cpu_milli 50+1 of 50, 0 left; ", 0},
+		"none of it":             {r(100, 0), r(0, 0), r(10, 1), r(100, 0), "cpu_milli 0+1 of 0, 0 left; ", 0},
+		"no limit asks nothing":  {r(100, 50), r(60, 0), r(0, 0), r(40, 50), "", -1},
+		"less of too much":       {r(100, 0), r(120, 0), r(-10, 0), r(-20, 0), "", -1},
+		"the same of too much":   {r(100, 0), r(120, 0), r(0, 0), r(-20, 0), "", -1},
+		"more of too much":       {r(100, 0), r(120, 0), r(1, 0), r(-20, 0), "gpu_cores 120+1 of 100, 0 left; ", 0},
+		"the scarcest decides":   {r(100, 50), r(40, 20), r(20, 20), r(60, 30), "", 1},
+		"other may fill its own": {r(100, 50), r(120, 20), r(0, 30), r(-20, 30), "", 1},
+		"unlimited":              {r(100, models.Unlimited), r(60, 50), r(0, 1000), r(40, models.Unlimited), "", -1},
+		"unlimited is allocated": {r(100, models.Unlimited), r(60, models.Unlimited), r(10, 1), r(40, models.Unlimited), "", 4},
 	} {
 		a := quota.Limits{Quota: c.quota, Allocated: c.allocated}
 		if got := brief(a.ExceededBy(c.more)); got != c.exceeded {
@@ -46,8 +49,8 @@ func TestLimits(t *testing.T) {
 		if got := a.Fits(c.more); got != c.fits {
 			t.Errorf("%s: %d fit, want %d", name, got, c.fits)
 		}
-		if got := a.Remaining().Add(c.allocated); got != c.quota {
-			t.Errorf("%s: remaining and allocated are %+v", name, got)
+		if got := a.Remaining(); got != c.remaining {
+			t.Errorf("%s: %+v remain, want %+v", name, got, c.remaining)
 		}
 	}
 }

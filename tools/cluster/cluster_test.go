@@ -30,12 +30,12 @@ func start(t *testing.T, o Options) *Cluster {
 	return c
 }
 
-// eventually polls until done returns true, for at most a minute.
+// eventually polls until done returns true, for at most readyTimeout.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !done(); pause() {
+	for deadline := time.Now().Add(readyTimeout); !done(); pause() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after a minute", what)
+			t.Fatalf("%s: not after %s", what, readyTimeout)
 		}
 	}
 }

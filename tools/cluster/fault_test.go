@@ -14,10 +14,14 @@ import (
 func TestFaults(t *testing.T) {
 	c := start(t, Options{ControlPlaneOnly: true})
 	do(t, c, http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "kept"}}, nil)
-	answers := func() error {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
+	answers := func(ctx context.Context) error {
 		return c.Client().Do(ctx, http.MethodGet, "/api/v1/namespaces/kept", nil, nil)
+	}
+	silent := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // all of it passes while a program is paused
+		defer cancel()
+		err := answers(ctx)
+		return err != nil && !apierrors.IsNotFound(err)
 	}
 	steps := []struct {
 		what string
@@ -32,13 +36,13 @@ func TestFaults(t *testing.T) {
 			if err := fault.step(name); err != nil {
 				t.Fatal(err)
 			}
-			if err := answers(); err == nil || apierrors.IsNotFound(err) {
-				t.Errorf("with %s %s: %v", name, fault.what, err)
+			if !silent() {
+				t.Errorf("with %s %s it responds", name, fault.what)
 			}
 			if err := fault.back(name); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it answers again", func() bool { return answers() == nil })
+			eventually(t, "it answers again", func() bool { return answers(t.Context()) == nil })
 		}
 	}
 	if err := c.Restart(t.Context(), APIServer); err == nil || !strings.Contains(err.Error(), "kill it first") {

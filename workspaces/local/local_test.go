@@ -15,7 +15,8 @@ import (
 // testUser is nobody on this machine, so that what it owns is ours.
 const testUser = 64321
 
-const patience = 30 * time.Second
+// patience is how long a test waits for what has to happen.
+const patience = 2 * time.Minute
 
 // clock is a clock that tests move.
 type clock struct {

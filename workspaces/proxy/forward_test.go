@@ -26,7 +26,8 @@ func TestRequestHygiene(t *testing.T) {
 		"Cookie: weir_visit=s; weir_session=t; keep=1",
 		"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https", "X-Forwarded-Prefix: /evil",
 		"X-Real-Ip: 6.6.6.6", "X-Scheme: https", "Forwarded: for=6.6.6.6",
-		"Connection: X-Hop, Upgrade", "X-Hop: 1", "Upgrade: h2c", "Proxy-Authorization: Basic x", "X-Own: kept")
+		"Connection: X-Hop, Upgrade", "X-Hop: 1", "Upgrade: h2c", "Proxy-Authorization: Basic x", "Proxy-Authenticate: Basic",
+		"Proxy-Connection: keep-alive", "Keep-Alive: 5", "Te: trailers, deflate", "X-Own: kept")
 	_, body := w.do(t, r)
 	var got struct {
 		Host, URI string
@@ -42,7 +43,8 @@ func TestRequestHygiene(t *testing.T) {
 		"Authorization": "token " + secret, "Cookie": "keep=1", "X-Own": "kept",
 		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "ws-12.localhost:8080", "X-Forwarded-Proto": "http",
 		"X-Forwarded-Prefix": "", "X-Real-Ip": "", "X-Scheme": "", "Forwarded": "",
-		"X-Hop": "", "Upgrade": "", "Proxy-Authorization": "",
+		"X-Hop": "", "Connection": "", "Upgrade": "", "Proxy-Authorization": "", "Proxy-Authenticate": "", "Proxy-Connection": "", "Keep-Alive": "",
+		"Te": "trailers",
 	} {
 		if values := got.Header.Values(name); strings.Join(values, "|") != want {
 			t.Errorf("%s: %q, want %q", name, values, want)
@@ -85,6 +87,9 @@ func TestPersonalTokensStayHere(t *testing.T) {
 	}
 }
 
+// hopByHop are headers about the connection of a notebook, the first by its own word.
+var hopByHop = []string{"X-Hop", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Upgrade"}
+
 func TestAnswerHygiene(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -96,6 +101,10 @@ func TestAnswerHygiene(t *testing.T) {
 		h.Add("Set-Cookie", "a=1; Domain=localhost")
 		h.Set("Clear-Site-Data", `"cookies"`)
 		h.Set("Alt-Svc", `h2=":9"`)
+		h.Set("Connection", "X-Hop")
+		for _, name := range hopByHop {
+			h.Set(name, "1")
+		}
 		h.Set("Content-Security-Policy", "frame-ancestors *")
 		io.WriteString(w, "x")
 	}))
@@ -119,6 +128,11 @@ func TestAnswerHygiene(t *testing.T) {
 	} {
 		if got := res.Header.Values(name); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range append(hopByHop, "Connection") {
+		if got := res.Header.Values(name); got != nil {
+			t.Errorf("%s of the notebook's connection is kept: %q", name, got)
 		}
 	}
 }

@@ -30,6 +30,9 @@ const (
 	ownerBearer = "weir_token-of-the-owner"
 )
 
+// patience is how long a test waits for what has to happen.
+const patience = 2 * time.Minute
+
 // gate is a Gate over maps, as the service is one over the database.
 type gate struct {
 	mu      sync.Mutex
@@ -187,7 +190,7 @@ func (w *world) do(t testing.TB, r *http.Request) (*http.Response, string) {
 }
 
 func within(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -44,7 +44,7 @@ func startJupyter(t *testing.T) models.Endpoint {
 		}
 	})
 	client := clientOf("unix", socket)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
 		if res, err := client.Get("http://localhost/api"); err == nil {
 			res.Body.Close()

@@ -104,6 +104,69 @@ func TestCut(t *testing.T) {
 	w.echoes(t, w.socket(t, "/", asProgram), "whoever may comes back")
 }
 
+// losing is a visitor during one of whose calls the server loses its lease.
+type losing struct {
+	*httptest.ResponseRecorder
+	during string
+	lost   chan struct{} // closed then
+	late   []string      // the calls after that
+}
+
+func (l *losing) holds() bool {
+	select {
+	case <-l.lost:
+		return false
+	default:
+		return true
+	}
+}
+
+func (l *losing) call(name string) {
+	if !l.holds() {
+		l.late = append(l.late, name)
+	} else if name == l.during {
+		close(l.lost)
+	}
+}
+
+func (l *losing) Write(b []byte) (int, error) {
+	l.call("write")
+	return l.ResponseRecorder.Write(b)
+}
+
+func (l *losing) Flush() {
+	l.call("flush")
+	l.ResponseRecorder.Flush()
+}
+
+// Of a download, no piece is written and none that was written is sent once the lease is
+// lost.
+func TestLeaseIsCheckedForEachPiece(t *testing.T) {
+	for _, during := range []string{"write", "flush"} {
+		got := &losing{ResponseRecorder: httptest.NewRecorder(), during: during, lost: make(chan struct{})}
+		w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "3")
+			io.WriteString(w, "a")
+			w.(http.Flusher).Flush()
+			<-got.lost
+			io.WriteString(w, "b")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}), func(c *Config) { c.LeaseHeld = got.holds })
+		func() {
+			defer func() {
+				if recover() != http.ErrAbortHandler {
+					t.Errorf("during a %s: the download is taken for complete", during)
+				}
+			}()
+			w.proxy.ServeHTTP(got, request(t, "GET", "/", nil, asProgram).WithContext(within(t)))
+		}()
+		if len(got.late) > 0 {
+			t.Errorf("lost during a %s: then %q", during, got.late)
+		}
+	}
+}
+
 // A server that has lost the others passes no byte on, in no direction, as
 // soon as it wakes.
 func TestApartNothingPasses(t *testing.T) {

@@ -331,7 +331,7 @@ func TestClose(t *testing.T) {
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(patience)
 	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
 		select {
 		case <-deadline:
