@@ -45,7 +45,7 @@ func (r *Runtime) Refresh(_ context.Context, state workspaces.State, mounts []mo
 	if err != nil {
 		return err
 	}
-	mounts, err = old.withPoints(mounts)
+	mounts, err = old.withPoints(old.withPresent(mounts))
 	if err != nil || !old.Changing && slices.Equal(old.Mounts, mounts) {
 		return err
 	}
@@ -89,6 +89,23 @@ func (m mounted) during(mounts []models.Mount) mounted {
 		}
 	}
 	return mounted{Mounts: workspaces.Spec{Mounts: all}.SortedMounts(), Points: m.Points, Changing: true}
+}
+
+// withPresent returns the mounts with those of the present that show what would be seen
+// without them: they get the access of the mount above, and stay for the programs that work
+// in them.
+func (m mounted) withPresent(mounts []models.Mount) []models.Mount {
+	all := slices.Clone(mounts)
+	for _, p := range m.Mounts {
+		above, _ := at(mounts, mountAbove(mounts, p.Target))
+		if _, planned := at(mounts, p.Target); planned || above.Source == "" || p.Source != above.Source+p.Target[len(above.Target):] {
+			continue
+		}
+		if info, err := os.Lstat(p.Source); err == nil && info.IsDir() {
+			all = append(all, models.Mount{Source: p.Source, Target: p.Target, ReadOnly: above.ReadOnly})
+		}
+	}
+	return all
 }
 
 // withPoints returns the mounts with what they need to be mounted on: where the root of
@@ -158,6 +175,9 @@ func (v view) replace(old mounted, mounts []models.Mount, trees []*os.File) erro
 	for _, m := range slices.Backward(old.Mounts) {
 		if kept[m.Target] {
 			continue
+		}
+		if !writable(mounts, m.Target) {
+			v.setAccess(models.Mount{Target: m.Target, ReadOnly: true}) // if it can be: for the programs that work in it
 		}
 		err := unix.Unmount(m.Target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if err != nil && !old.Changing {
@@ -309,6 +329,15 @@ func mountAbove(mounts []models.Mount, target string) (above string) {
 		}
 	}
 	return above
+}
+
+// writable reports whether a directory is in a mount for writing.
+func writable(mounts []models.Mount, target string) bool {
+	m, ok := at(mounts, target)
+	if !ok {
+		m, ok = at(mounts, mountAbove(mounts, target))
+	}
+	return ok && !m.ReadOnly
 }
 
 // outermost returns the targets that are in no other.
