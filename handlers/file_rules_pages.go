@@ -196,7 +196,7 @@ func ruleInputOf(path models.FilePath, f web.Form) storage.RuleInput {
 func (a *App) putFileRulePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, at := number(c, "id"), pathOf(c)
 	_, err := a.Storage.Put(ctx, actorOf(ctx), project, ruleInputOf(at, f.asSubmitted()))
-	return redirect{accessPage(project, at), models.Say("Rule saved. It applies to notebooks from the next start of the workspace.")}, err
+	return redirect{accessPage(project, at), models.Say("Rule saved. A workspace that needs a restart for it says so on its page.")}, err
 }
 
 func (a *App) deleteFileRulePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

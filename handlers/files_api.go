@@ -159,7 +159,7 @@ type FileUsage struct {
 	ReservedBytes int64      `json:"reserved_bytes" doc:"by transfers in progress"`
 	QuotaMiB      *int64     `json:"quota_mib,omitempty" doc:"absent: unlimited"`
 	MeasuredAt    *time.Time `json:"measured_at,omitempty"`
-	ReadOnlyAt    *time.Time `json:"read_only_at,omitempty" doc:"the quota is exceeded, and workspaces that start after this time mount the directories read-only"`
+	ReadOnlyAt    *time.Time `json:"read_only_at,omitempty" doc:"the quota is exceeded, and from this time on workspaces mount the directories read-only"`
 	Enforced      bool       `json:"enforced" doc:"the file system keeps notebooks within the quota as well"`
 	NextCursor    string     `json:"next_cursor,omitempty" doc:"of the members"`
 
@@ -172,7 +172,7 @@ type MemberFileUsage struct {
 	Name       string     `json:"name"`
 	UsedBytes  int64      `json:"used_bytes" doc:"in the member's directory, or with the member's user ID"`
 	LimitMiB   *int64     `json:"limit_mib,omitempty" doc:"absent: unlimited"`
-	ReadOnlyAt *time.Time `json:"read_only_at,omitempty" doc:"the limit is exceeded, and workspaces that start after this time mount the directories read-only"`
+	ReadOnlyAt *time.Time `json:"read_only_at,omitempty" doc:"the limit is exceeded, and from this time on workspaces mount the directories read-only"`
 }
 
 func memberFileUsageOf(m models.MemberStorage) MemberFileUsage {

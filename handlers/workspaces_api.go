@@ -241,7 +241,7 @@ type Directory struct {
 type Directories struct {
 	List[Directory]
 	Limitations []rules.Limitation `json:"limitations" doc:"paths at which the mounts cannot express the rules"`
-	Outdated    bool               `json:"outdated" doc:"the workspace was started with other directories; restart it to get these"`
+	Outdated    bool               `json:"outdated" doc:"the workspace has other directories mounted; if that lasts, restart it to get these"`
 }
 
 func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[Directories], error) {

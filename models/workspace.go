@@ -70,7 +70,7 @@ type Workspace struct {
 	Endpoint      Endpoint `gorm:"serializer:json"`
 	Limits        []Limit  `gorm:"serializer:json;not null"`
 	Secret        string   // the notebook's own token; never shown
-	Mounts        string   // digest of the mounts of the last start; empty: unknown
+	Mounts        string   // digest of what is mounted; empty: unknown
 	Version       int64
 	RequestedAt   time.Time
 	StartedAt     *time.Time

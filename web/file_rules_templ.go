@@ -727,9 +727,9 @@ func ruleForm(v FileAccessView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var39 string
-		templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "A rule takes effect immediately, and in notebooks at the next start of the workspace."))
+		templ_7745c5c3_Var39, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "A rule takes effect immediately. A workspace that needs a restart for it says so on its page."))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `file_rules.templ`, Line: 111, Col: 122}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `file_rules.templ`, Line: 111, Col: 130}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var39))
 		if templ_7745c5c3_Err != nil {

@@ -22,3 +22,8 @@ func (r *Reconciler) ObserveAll(ctx context.Context) error { return r.observeAll
 
 // ServeQueue is the part of a resync that places queued workspaces.
 func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue(ctx) }
+
+// RefreshAll is one round of watchMounts.
+func (r *Reconciler) RefreshAll(ctx context.Context) error {
+	return r.refreshAll(ctx, r.config.Runtime.(Refresher))
+}

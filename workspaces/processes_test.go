@@ -21,9 +21,11 @@ type processes struct {
 	running map[[2]int64]*process
 	starts  int
 	specs   []workspaces.Spec
+	mounts  []models.Mount // of the last Refresh
 
 	afterLaunch func()                       // the process runs; Start has not returned
 	refuse      error                        // of Start
+	fixed       error                        // of Refresh
 	halfWay     error                        // of Start, when it has launched
 	silent      bool                         // what runs never answers
 	says        models.Text                  // of what does not answer
@@ -132,6 +134,13 @@ func (p *processes) Stop(_ context.Context, state workspaces.State) error {
 		_ = one.cmd.Process.Kill() // an error says that it has ended
 	}
 	return err
+}
+
+func (p *processes) Refresh(_ context.Context, _ workspaces.State, mounts []models.Mount) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mounts = mounts
+	return p.fixed
 }
 
 func (p *processes) List(context.Context) (list []workspaces.Instance, err error) {

@@ -37,6 +37,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 		})
 	}
 	working.Go(func() { r.watchIdleness(ctx) })
+	working.Go(func() { r.watchMounts(ctx) })
 	r.resyncLoop(ctx, queue)
 	queue.ShutDown()
 	working.Wait()

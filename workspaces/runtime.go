@@ -43,6 +43,14 @@ type Namer interface {
 	StateOf(project, workspace, generation int64) State
 }
 
+// Refresher is a Runtime that can mount other shared directories in a running workspace.
+type Refresher interface {
+	// Refresh makes the mounts of a running workspace those of a start with mounts. It
+	// changes nothing if they are; after an error, it has to be repeated.
+	// errors.ErrUnsupported means that only a restart can do it, and nothing was changed.
+	Refresh(ctx context.Context, state State, mounts []models.Mount) error
+}
+
 // Changes notifies one listener of the workspaces whose status has changed. A
 // Runtime that embeds it need not be polled often.
 type Changes struct {

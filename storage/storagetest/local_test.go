@@ -33,6 +33,16 @@ func TestMountsFollowTheRules(t *testing.T) {
 	storagetest.Run(t, b.World, storagetest.Medium{Try: b.Try, Start: b.StartKernels, Mounts: true})
 }
 
+// Notebooks that were started before the rules express them as well as those of later.
+func TestRunningNotebooksFollowTheRules(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the mounts of a sandbox")
+	}
+	b, _ := newNotebooks(t, modelstest.Open(t, "sqlite"))
+	b.StartKernels(t)
+	storagetest.Run(t, b.World, storagetest.Medium{Try: b.Try, Start: b.RefreshKernels, Mounts: true})
+}
+
 // What members and the file service create is writable for all members, whatever the
 // umask and the program.
 func TestMembersWriteEachOthersFiles(t *testing.T) {

@@ -22,6 +22,7 @@ type Notebooks struct {
 	Patience time.Duration // for one step
 
 	count   int64
+	states  map[string]workspaces.State    // by member
 	kernels map[string]*runtimetest.Kernel // by member
 }
 
@@ -103,17 +104,32 @@ func (b *Notebooks) Script(t *testing.T, who, script string) string {
 // StartKernels starts Jupyter with a kernel for ann and for ben.
 func (b *Notebooks) StartKernels(t *testing.T) {
 	t.Helper()
-	states := map[string]workspaces.State{"ann": nil, "ben": nil}
-	for who := range states {
-		states[who] = b.Start(t, who, "jupyter-notebook")
+	b.states = map[string]workspaces.State{"ann": nil, "ben": nil}
+	for who := range b.states {
+		b.states[who] = b.Start(t, who, "jupyter-notebook")
 	}
 	b.kernels = map[string]*runtimetest.Kernel{}
-	for who, state := range states {
+	for who, state := range b.states {
 		s := b.Await(t, state, func(s workspaces.Status) bool { return s.Phase == workspaces.PhaseRunning })
 		if code, body := runtimetest.Call(t, s.Endpoint, token, http.MethodPost, "/api/kernels", "{}"); code != http.StatusCreated {
 			t.Fatalf("starting a kernel: %d %s", code, body)
 		}
 		b.kernels[who] = runtimetest.Connect(t, s.Endpoint, token)
+	}
+}
+
+// RefreshKernels gives the workspaces with kernels the mounts that the rules now need, as
+// the reconciler would.
+func (b *Notebooks) RefreshKernels(t *testing.T) {
+	t.Helper()
+	for who, state := range b.states {
+		mounts, err := b.Dirs.EnsureMounts(t.Context(), b.DirectoryUser(t, who))
+		if err == nil {
+			err = b.Runtime.(workspaces.Refresher).Refresh(t.Context(), state, mounts)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", who, err)
+		}
 	}
 }
 

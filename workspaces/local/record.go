@@ -34,6 +34,7 @@ type record struct {
 //	state       the record
 //	token       the notebook's secret
 //	log         what the notebook printed
+//	mounts      what is mounted in the sandbox; see mounted
 //	status      bubblewrap's JSON status: the inner pid, later the exit code
 //	jupyter.sock  a hard link to the notebook's socket; see ready
 //	shared/     the only part in the sandbox, as /run/weir
@@ -46,6 +47,7 @@ func (in *instance) key() key           { return key{in.Workspace, in.Generation
 func (in *instance) shared() string     { return filepath.Join(in.dir, "shared") }
 func (in *instance) stateFile() string  { return filepath.Join(in.dir, "state") }
 func (in *instance) tokenFile() string  { return filepath.Join(in.dir, "token") }
+func (in *instance) mountsFile() string { return filepath.Join(in.dir, "mounts") }
 func (in *instance) logFile() string    { return filepath.Join(in.dir, "log") }
 func (in *instance) statusFile() string { return filepath.Join(in.dir, "status") }
 func (in *instance) socket() string     { return filepath.Join(in.dir, socketName) }
@@ -59,12 +61,14 @@ func (in *instance) state() workspaces.State {
 }
 
 // save writes the record atomically.
-func (in *instance) save() error {
-	tmp := in.stateFile() + ".new"
-	if err := os.WriteFile(tmp, in.state(), 0o600); err != nil {
+func (in *instance) save() error { return replaceFile(in.stateFile(), in.state()) }
+
+// replaceFile writes a file atomically.
+func replaceFile(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(tmp, in.stateFile())
+	return os.Rename(path+".new", path)
 }
 
 const directoryFormat = "ws-%d-%d"

@@ -122,6 +122,10 @@ func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
 			return err
 		}
 	}
+	mounts := spec.SortedMounts()
+	if err := in.saveMounted(mounted{Mounts: mounts, Points: outermost(mounts)}); err != nil {
+		return err
+	}
 	return os.WriteFile(in.tokenFile(), []byte(spec.Token), 0o600)
 }
 

@@ -17,7 +17,7 @@ func TestMembersInUserNamespace(t *testing.T) {
 	}
 	maps := []syscall.SysProcIDMap{{ContainerID: 0, HostID: subordinateUser, Size: 1}, {ContainerID: testUser, HostID: subordinateUser + 1, Size: 1},
 		{ContainerID: memberIDs, HostID: subordinateUser + 2, Size: 100}}
-	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run", "^(TestMembersShareNothingOfTheKernel|TestClosedDirectory|TestConformance)$")
+	cmd := exec.Command("/proc/self/exe", "-test.v", "-test.run", "^(TestMembersShareNothingOfTheKernel|TestClosedDirectory|TestConformance|TestRefresh.*)$")
 	cmd.Dir, cmd.Env = "/", append(os.Environ(), "TMPDIR="+openTempDir(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: maps, GidMappings: maps, GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{}}
 	out, err := cmd.CombinedOutput()

@@ -1,0 +1,62 @@
+package workspaces_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/storage/rules"
+)
+
+// A change of the rules reaches a running workspace, once, and its history says so. Where
+// the runtime cannot, or fails, the workspace stays outdated.
+func TestRulesReachRunningWorkspaces(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.until(t, b.launch(t, "a", gpu(0, 0)).ID, models.StateRunning)
+		started := w.Mounts
+		refresh := func(want error) (models.Workspace, []models.WorkspaceEvent) {
+			t.Helper()
+			if err := b.RefreshAll(b.ctx); !errors.Is(err, want) {
+				t.Fatalf("%v, want %v", err, want)
+			}
+			events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.row(t, w.ID), events
+		}
+		before, history := refresh(nil)
+		if before.Mounts != started || before.Version != w.Version {
+			t.Error("without a change, the workspace has changed")
+		}
+		dir := rules.ProjectDir(b.project.ID) + "/project_model"
+		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+			return q.PutFileRule(&models.FileRule{ProjectID: b.project.ID, Path: models.FilePath(dir), Subject: models.SubjectProject, Access: models.AccessRead, Download: models.DownloadInherit, ChangedAt: q.Now()})
+		})
+		failed := errors.New("no namespace")
+		for fixed, want := range map[error]error{errors.ErrUnsupported: nil, failed: failed} {
+			b.runtime.fixed = fixed
+			if got, _ := refresh(want); got.Mounts != started {
+				t.Errorf("%v: the workspace counts as refreshed", fixed)
+			}
+		}
+		b.runtime.fixed = nil
+		got, events := refresh(nil)
+		if got.Mounts == started || got.Mounts != models.MountsDigest(b.runtime.mounts) {
+			t.Error("the mounts are not recorded")
+		}
+		if len(events) != len(history)+1 || !strings.Contains(events[len(events)-1].Message.String(), "mounted anew") {
+			t.Errorf("history: %+v", events)
+		}
+		for _, m := range b.runtime.mounts {
+			if m.Target == dir && !m.ReadOnly {
+				t.Errorf("%s can be written", dir)
+			}
+		}
+		if again, _ := refresh(nil); again.Version != got.Version {
+			t.Error("it is refreshed again")
+		}
+	})
+}
