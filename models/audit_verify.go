@@ -35,16 +35,16 @@ func (q *Queries) verifyAudit(ctx context.Context, expected AuditHead) (AuditHea
 			if err := entries[i].Verify(end, known, expected); err != nil {
 				return end, err
 			}
-			end = AuditHead{entries[i].ID, entries[i].Hash}
+			end = AuditHead{Number: entries[i].ID, Hash: entries[i].Hash}
 		}
 		after = end.Number
 	}
 	if most := max(known.Number, expected.Number); end.Number < most {
-		return end, &BrokenAudit{end.Number + 1, fmt.Sprintf("it is missing, with all up to entry %d", most)}
+		return end, &BrokenAudit{Number: end.Number + 1, Reason: fmt.Sprintf("it is missing, with all up to entry %d", most)}
 	}
 	now, err := q.AuditHead()
 	if err == nil && end.Number > now.Number {
-		err = &BrokenAudit{now.Number + 1, "it was not written by Weir: the chain ends before it"}
+		err = &BrokenAudit{Number: now.Number + 1, Reason: "it was not written by Weir: the chain ends before it"}
 	}
 	return end, err
 }

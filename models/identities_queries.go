@@ -35,7 +35,7 @@ func (q *Queries) DeleteIdentity(userID, id int64) (i Identity, err error) {
 
 // MarkGrantedByIdentity records that a membership came from an identity's group.
 func (q *Queries) MarkGrantedByIdentity(identityID, memberID int64) error {
-	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&IdentityMember{identityID, memberID}).Error
+	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&IdentityMember{IdentityID: identityID, MemberID: memberID}).Error
 }
 
 // UnmarkGrantedByIdentity deletes such records of a member.

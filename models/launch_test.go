@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -146,6 +147,7 @@ func TestChecksOfText(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	errSecret := errors.New("secret")
 	if err := (models.Problems{}).Err(); err != nil {
 		t.Errorf("no problem is %v", err)
 	}

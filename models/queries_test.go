@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -197,8 +198,9 @@ func TestTakenNamesAreConflicts(t *testing.T) {
 		for field, create := range again {
 			err := s.InTx(t.Context(), create)
 			kind(t, err, models.KindConflict)
-			if fieldOf(err) != field {
-				t.Errorf("%v names %q, want %s", err, fieldOf(err), field)
+			var e *models.Error
+			if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Name != field {
+				t.Errorf("%v does not name %s alone", err, field)
 			}
 		}
 		twice := w.workspace
