@@ -21,6 +21,7 @@ var before = map[string]string{
 	"docs/tutorial/engineer.md":            aServer + aMember,
 	"docs/how-to/migrate-to-postgresql.md": aServer + aMember + "kill $server && wait $server\n",
 	"docs/how-to/backup.md":                aServer + aMember,
+	"docs/reference/api.md":                aServer + aMember,
 	"docs/how-to/upgrade.md":               "weir migrate --data-dir ./data\n",
 }
 

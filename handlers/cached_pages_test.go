@@ -179,8 +179,8 @@ func TestWhatIsCached(t *testing.T) {
 	}
 }
 
-// A message is shown once, on the next page that a person opens: a preview or
-// a change that a script of the former page reads meanwhile leaves it.
+// A message is shown once, on the page to which its redirect leads: a preview or a change
+// that a script of the former page reads meanwhile leaves it, and so does another page.
 func TestMessageOnNextPage(t *testing.T) {
 	w := newWorld(t)
 	v := w.visitor("mia@example.org", false)
@@ -195,8 +195,8 @@ func TestMessageOnNextPage(t *testing.T) {
 			t.Errorf("%s: %d\n%s", header, rec.Code, rec.Body)
 		}
 	}
-	first, second := v.page(200, "GET", "/"), v.page(200, "GET", "/")
-	if !strings.Contains(first, `id="flash"`) || strings.Contains(second, `id="flash"`) {
+	other, first, second := v.page(200, "GET", "/"), v.page(200, "GET", "/account"), v.page(200, "GET", "/account")
+	if strings.Contains(other, `id="flash"`) || !strings.Contains(first, `id="flash"`) || strings.Contains(second, `id="flash"`) {
 		t.Error("a message is not shown once")
 	}
 }

@@ -49,7 +49,7 @@ type Device struct {
 	Lent          bool       `json:"lent" doc:"available to at least one project under the terms"`
 	FreeCores     int64      `json:"free_cores" doc:"available GPU cores"`
 	FreeMemoryMiB int64      `json:"free_memory_mib"`
-	Measured      *Measured  `json:"measured,omitempty" doc:"latest measurement; absent if none"`
+	Measured      *Measured  `json:"measured,omitempty" doc:"latest report of the GPU, made up if it is simulated; absent if none"`
 	MayManage     bool       `json:"may_manage" doc:"you can change the sharing mode"`
 	Shares        []Share    `json:"shares" doc:"current shares"`
 }

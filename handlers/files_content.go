@@ -30,6 +30,9 @@ func (a rest) fileContentOperations(s section) {
 	for _, path := range []string{content, archive, version} {
 		paths[path].Get.Responses["200"].Content = binary
 	}
+	for _, path := range []string{content, version} {
+		paths[path].Get.Responses["206"] = &huma.Response{Description: http.StatusText(http.StatusPartialContent), Content: binary}
+	}
 	for _, path := range []string{content, archive} {
 		paths[path].Put.RequestBody = &huma.RequestBody{Required: true, Content: binary}
 	}

@@ -32,7 +32,7 @@ type Member struct {
 	Kind       string           `json:"kind" enum:"person,service" doc:"person, or service account"`
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
-	Permission string           `json:"permission" enum:"manager,member"`
+	Permission string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
 	Limit      models.Resources `json:"limit" doc:"limit of the role"`
 	InUse      models.Resources `json:"in_use" doc:"resources in use by the member"`
 	Until      *time.Time       `json:"until,omitempty" doc:"end of the membership"`

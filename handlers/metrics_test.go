@@ -87,6 +87,17 @@ func TestQuotaMetrics(t *testing.T) {
 		fmt.Sprintf(`!weir_project_quota_used_ratio{project="%d",resource="storage_mib"}`, w.project))
 }
 
+// Each event that is notified of counts once, whoever is notified; of other types there are
+// zeros from the start, so that the first one is an increase.
+func TestNotificationMetrics(t *testing.T) {
+	w := newWorld(t)
+	w.measures(`weir_notifications_total{type="request.asked"} 0`, `weir_notifications_total{type="workspace.failed"} 0`)
+	w.create(w.member, "/requests", `{"reason":"more","quota":{"project_id":1,"quota":{"gpu_cores":300}}}`)
+	w.want(200, w.admin, "POST", "/requests/1/decision", `{"decision":"refuse","reason":"not now"}`)
+	w.measures(`weir_notifications_total{type="request.asked"} 1`, `weir_notifications_total{type="request.refused"} 1`,
+		`weir_notifications_total{type="workspace.failed"} 0`)
+}
+
 func TestPoolMetrics(t *testing.T) {
 	w := newWorld(t)
 	w.measures("weir_pool_gpus 2", `weir_pool_gpu_cores{use="free"} 200`, `weir_pool_gpu_cores{use="in_use"} 0`, "weir_pool_largest_free_gpu_cores 100",

@@ -58,7 +58,7 @@ type Membership struct {
 	MemberID   int64            `json:"member_id"`
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
-	Permission string           `json:"permission" enum:"manager,member"`
+	Permission string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
 	Until      *time.Time       `json:"until,omitempty" doc:"end of the membership"`
 	Active     bool             `json:"active" doc:"the project's period of use includes the current time"`
 	Limit      models.Resources `json:"limit" doc:"limit of the role"`

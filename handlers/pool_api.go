@@ -21,7 +21,7 @@ func (a rest) poolOperations(s section) {
 type Pool struct {
 	Providers []Provider       `json:"providers"`
 	Totals    PoolTotals       `json:"totals"`
-	Computing *int64           `json:"computing,omitempty" doc:"average utilization of the measured GPUs, percent; absent without measurements"`
+	Computing *int64           `json:"computing,omitempty" doc:"average utilization that GPUs have reported, percent; made up for simulated ones; absent without reports"`
 	Waiting   []QueueEntry     `json:"waiting" doc:"queue, in scheduling order"`
 	Unmet     []Unmet          `json:"unmet,omitempty" doc:"unmet demand; visible to platform administrators"`
 	Decisions []DecisionRecord `json:"decisions" doc:"recent decisions, newest first"`

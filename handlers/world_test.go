@@ -212,6 +212,7 @@ func (w *world) send(token, method, path, body string, headers ...string) answer
 	w.app.ServeHTTP(rec, r)
 	a := answer{status: rec.Code, header: rec.Header(), raw: rec.Body.String()}
 	_ = json.Unmarshal(rec.Body.Bytes(), &a.body) // pages and empty answers are none
+	w.followsDocument(method, path, a)
 	return a
 }
 

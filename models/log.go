@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 )
 
-// logCommitted writes a line for each event of a workspace and each audited change of
-// a committed transaction. A workspace's own changes are among its events.
+// logCommitted writes a line for each event of a workspace, each audited change and each
+// warning of a committed transaction. A workspace's own changes are among its events.
 func (s *Store) logCommitted(ctx context.Context, q *Queries) {
 	if s.Log == nil {
 		return
@@ -19,6 +20,11 @@ func (s *Store) logCommitted(ctx context.Context, q *Queries) {
 	for _, e := range q.audit {
 		if e.Object != "workspace" {
 			s.Log.InfoContext(ctx, e.Action+" "+e.Object, logAttrs(e)...)
+		}
+	}
+	for _, n := range q.notified {
+		if slices.Contains(warnings, n.kind) {
+			s.Log.InfoContext(ctx, n.kind, "text", n.text.String(), "link", n.link, "users", n.users)
 		}
 	}
 }

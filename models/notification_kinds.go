@@ -44,6 +44,10 @@ var NotificationKinds = []string{
 	NotificationReservationActive, NotificationReservationExpired, NotificationStorageExceeded,
 }
 
+// warnings are the kinds that tell of what comes. No change that is audited and no event
+// of a workspace tells the same.
+var warnings = []string{NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding}
+
 // Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds
 // with a star, selects a kind.
 func Selects(subscription, kind string) bool {

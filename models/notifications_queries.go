@@ -29,6 +29,7 @@ func (q *Queries) Notify(to []int64, n Notification) error {
 	if err != nil {
 		return err
 	}
+	q.notified = append(q.notified, notified{n.Kind, n.Text, n.Link, to})
 	list := make([]Notification, len(to))
 	for i, user := range to {
 		list[i] = n

@@ -54,6 +54,7 @@ type Store struct {
 	origin    string      // identifies this process among the servers
 	listening atomic.Bool // changes of other servers are received
 	changes   changes
+	notified  notifiedCounts
 	lease     atomic.Pointer[ServerLease] // nil before Join
 
 	// uncertainUntil is how long, in Store.Elapsed, a transaction of this server may
@@ -228,6 +229,7 @@ type Queries struct {
 	revoked       []string // revocation keys
 	audit         []AuditEntry
 	events        []WorkspaceEvent
+	notified      []notified
 	historyOf     []int64 // projects whose history this transaction may change
 }
 
@@ -283,6 +285,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 		}
 		if err == nil {
 			s.logCommitted(ctx, q)
+			s.notified.add(q.notified)
 			s.publish(slices.Collect(maps.Keys(q.topics)))
 			return q.revocation, nil
 		}

@@ -63,12 +63,13 @@ type gauges struct{ Sources }
 var (
 	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
 	streamsDesc    = prometheus.NewDesc("weir_event_streams", "Open event streams.", nil, nil)
+	notifiedDesc   = prometheus.NewDesc("weir_notifications_total", "Events that were notified of, by the type of the notification: each once, whoever was notified.", []string{"type"}, nil)
 	encodedDesc    = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil, nil)
 )
 
 // Describe lists them.
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{workspacesDesc, streamsDesc, encodedDesc} {
+	for _, d := range []*prometheus.Desc{workspacesDesc, streamsDesc, encodedDesc, notifiedDesc} {
 		ch <- d
 	}
 }
@@ -83,6 +84,10 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	streams, encoded := g.Streams()
 	gauge(streamsDesc, float64(streams))
 	ch <- prometheus.MustNewConstMetric(encodedDesc, prometheus.CounterValue, float64(encoded))
+	notified := g.Store.CountNotified()
+	for _, kind := range models.NotificationKinds {
+		ch <- prometheus.MustNewConstMetric(notifiedDesc, prometheus.CounterValue, float64(notified[kind]), kind)
+	}
 	counts, err := g.Workspaces.Count(ctx)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)

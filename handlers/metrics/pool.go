@@ -38,11 +38,11 @@ var (
 	unmetDesc        = prometheus.NewDesc("weir_pool_unmet_requests", "Requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
 	unmetCoresDesc   = prometheus.NewDesc("weir_pool_unmet_gpu_cores", "GPU cores of requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
 
-	utilisationDesc = prometheus.NewDesc("weir_gpu_utilisation_ratio", "Part of the time in which a GPU computes, from 0 to 1, as last measured.", gpuLabels, nil)
-	gpuUsedDesc     = prometheus.NewDesc("weir_gpu_memory_used_bytes", "Memory of a GPU that is in use, as last measured.", gpuLabels, nil)
-	gpuMemoryDesc   = prometheus.NewDesc("weir_gpu_memory_bytes", "Memory of a GPU that is measured.", gpuLabels, nil)
-	temperatureDesc = prometheus.NewDesc("weir_gpu_temperature_celsius", "Temperature of a GPU, as last measured.", gpuLabels, nil)
-	powerDesc       = prometheus.NewDesc("weir_gpu_power_watts", "Power that a GPU draws, as last measured.", gpuLabels, nil)
+	utilisationDesc = prometheus.NewDesc("weir_gpu_utilisation_ratio", "Part of the time in which a GPU computes, from 0 to 1, as last reported.", gpuLabels, nil)
+	gpuUsedDesc     = prometheus.NewDesc("weir_gpu_memory_used_bytes", "Memory of a GPU that is in use, as last reported.", gpuLabels, nil)
+	gpuMemoryDesc   = prometheus.NewDesc("weir_gpu_memory_bytes", "Memory of a GPU that reports measurements.", gpuLabels, nil)
+	temperatureDesc = prometheus.NewDesc("weir_gpu_temperature_celsius", "Temperature of a GPU, as last reported.", gpuLabels, nil)
+	powerDesc       = prometheus.NewDesc("weir_gpu_power_watts", "Power that a GPU draws, as last reported.", gpuLabels, nil)
 )
 
 var poolDescs = []*prometheus.Desc{gpusDesc, coresDesc, memoryDesc, largestDesc, providersDesc, devicesDesc, troubledDesc, decisionsDesc, seenDesc,
