@@ -29,7 +29,7 @@ func TestLogOfCommittedChanges(t *testing.T) {
 		}
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			put(q, models.AuditEntry{Action: "update", Object: "provider", ObjectID: 7, After: `{"state":"lost","reason":"no heartbeat","secret":"s3cret"}`})
-			put(q, models.AuditEntry{Action: "launch", Object: "workspace", ObjectID: 9}) // its events tell
+			put(q, models.AuditEntry{Action: "launch", Object: "workspace", ObjectID: 9})                                 // its events tell
 			return errors.Join(notify(q, models.NotificationQuotaNearlyUsed), notify(q, models.NotificationProviderLost)) // of which the audit tells
 		})
 		err := s.InTx(t.Context(), func(q *models.Queries) error {
