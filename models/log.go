@@ -23,7 +23,7 @@ func (s *Store) logCommitted(ctx context.Context, q *Queries) {
 		}
 	}
 	for _, n := range q.notified {
-		if slices.Contains(warnings, n.kind) {
+		if slices.Contains(Warnings, n.kind) {
 			s.Log.InfoContext(ctx, n.kind, "text", n.text.String(), "link", n.link, "users", n.users)
 		}
 	}

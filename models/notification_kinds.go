@@ -44,9 +44,9 @@ var NotificationKinds = []string{
 	NotificationReservationActive, NotificationReservationExpired, NotificationStorageExceeded,
 }
 
-// warnings are the kinds that tell of what comes. No change that is audited and no event
+// Warnings are the kinds that tell of what comes. No change that is audited and no event
 // of a workspace tells the same.
-var warnings = []string{NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding}
+var Warnings = []string{NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding}
 
 // Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds
 // with a star, selects a kind.
