@@ -20,7 +20,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // machine is one that lends GPUs, as far as a test can make one: an identity,
@@ -162,10 +163,10 @@ func (m *machine) copied() *machine {
 }
 
 // books opens the server's database.
-func (s *server) books() *models.Queries {
+func (s *server) books() *store.Queries {
 	s.t.Helper()
 	s.booksOnce.Do(func() {
-		store, err := models.Open(context.Background(), s.opts.database, filepath.Join(s.dir, "weir.db"))
+		store, err := store.Open(context.Background(), s.opts.database, filepath.Join(s.dir, "weir.db"))
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -227,15 +228,15 @@ func (s *server) beats() models.Provider {
 func (s *server) holdsRules(agents int) {
 	s.t.Helper()
 	q := s.books()
-	live, err1 := modelstest.LiveAgents(q)
-	shares, err2 := q.OpenSharesAmong(models.AllMachines)
+	live, err1 := storetest.LiveAgents(q)
+	shares, err2 := q.OpenSharesAmong(store.AllMachines)
 	if err := errors.Join(err1, err2); err != nil || len(live) != agents {
 		s.t.Errorf("%d agents are live, not %d, %v", len(live), agents, err)
 	}
 	cores := map[int64]int64{}
 	for _, share := range shares {
 		cores[share.DeviceID] += share.Cores
-		w, err := q.Workspace(models.AllProjects, share.WorkspaceID)
+		w, err := q.Workspace(store.AllProjects, share.WorkspaceID)
 		if err != nil || w.State == models.StateStopped || w.State == models.StateFailed || w.State == models.StateQueued {
 			s.t.Errorf("workspace %d is %s and holds a share, %v", w.ID, w.State, err)
 		}

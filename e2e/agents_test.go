@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/pool/authority"
 	"weir/pool/providers"
 )
@@ -205,7 +205,7 @@ func TestAgentRenews(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, quick(options{args: []string{"--agent-certificate-lifetime", "1m"}}))
 	m := enrolled(t, s)
-	live, err := modelstest.LiveAgents(s.books())
+	live, err := storetest.LiveAgents(s.books())
 	if err != nil || len(live) != 1 {
 		t.Fatalf("%d agents, %v", len(live), err)
 	}

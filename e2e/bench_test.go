@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // quiet servers log as they do in use.
@@ -30,7 +30,7 @@ var quiet = []string{"--log-level", "info"}
 //	go test -run '^$' -bench Pages ./e2e
 func BenchmarkPages(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) { benchPages(b, options{}) })
-	b.Run("postgres", func(b *testing.B) { benchPages(b, options{database: modelstest.Postgres(b)}) })
+	b.Run("postgres", func(b *testing.B) { benchPages(b, options{database: storetest.Postgres(b)}) })
 }
 
 func benchPages(b *testing.B, o options) {

@@ -31,7 +31,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"weir/deploy"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/tools/cluster"
 )
 
@@ -272,7 +272,7 @@ func TestChartInCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := modelstest.Postgres(t)
+	database := storetest.Postgres(t)
 	at, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // reconcilePeriod is within how long of a start, on a busy machine, nothing may run that no row
@@ -209,7 +209,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // names of what was accepted. That the server dies meanwhile is expected.
 func upset(ada member, running []workspace, project, env int64, round int) (accepted []string) {
 	var mu sync.Mutex
-	modelstest.Concurrently(len(running)+4, func(i int) {
+	storetest.Concurrently(len(running)+4, func(i int) {
 		if i < len(running) {
 			_, _, _ = ada.raw("POST", workspacePath(running[i].ID)+"/stop", nil)
 			return

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // before is what the reader of a page already has, as a script.
@@ -134,7 +134,7 @@ func runPage(t *testing.T, page, script string) {
 	if page == "README.md" {
 		copyTree(t, dir)
 	}
-	database, err := url.Parse(modelstest.Postgres(t))
+	database, err := url.Parse(storetest.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}

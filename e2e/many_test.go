@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // Fifty launches at once by five members of two projects. By their roles the
@@ -40,7 +40,7 @@ func TestFiftyLaunches(t *testing.T) {
 		const launches, admissible = 50, 6
 		var results outcomes
 		s.watched(func() {
-			modelstest.Concurrently(launches, func(i int) {
+			storetest.Concurrently(launches, func(i int) {
 				c := callers[i%len(callers)]
 				results.add(c.raw("POST", "/workspaces", launchBodyIn(c.project, env, fmt.Sprint("nb-", i))))
 			})
@@ -86,7 +86,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		ada := team.Members[0]
 		body := launchBodyIn(team.Project, s.standIn(t), "nb")
 		var results outcomes
-		modelstest.Concurrently(10, func(int) { results.add(ada.raw("POST", "/workspaces", body)) })
+		storetest.Concurrently(10, func(int) { results.add(ada.raw("POST", "/workspaces", body)) })
 		results.want(t, 1, 9)
 		s.awaitAgreement(reconcilePeriod)
 		w := list[workspace](ada.api, "/workspaces")
@@ -96,7 +96,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		ada.await(w[0].ID, "running", starting)
 
 		var stops outcomes
-		modelstest.Concurrently(10, func(int) { stops.add(ada.raw("POST", workspacePath(w[0].ID)+"/stop", nil)) })
+		storetest.Concurrently(10, func(int) { stops.add(ada.raw("POST", workspacePath(w[0].ID)+"/stop", nil)) })
 		stops.want(t, 1, 9)
 		ada.await(w[0].ID, "stopped", gone)
 		s.awaitAgreement(reconcilePeriod)

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // A server moves from SQLite to PostgreSQL while a workspace runs.
 func TestMigrateCopy(t *testing.T) {
 	t.Parallel()
-	database := modelstest.Postgres(t) // dropped after the end of the server
+	database := storetest.Postgres(t) // dropped after the end of the server
 	s := newServer(t, options{})
 	team := s.team("patient", share, "ada")
 	ada := team.Members[0]

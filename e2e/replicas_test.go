@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/tools/cluster"
 )
 
@@ -24,7 +24,7 @@ const lease = 30 * time.Second
 func replicas(t *testing.T, k *cluster.Cluster) (a, b *server) {
 	t.Helper()
 	o := inCluster(t, k)
-	o.database = modelstest.Postgres(t)
+	o.database = storetest.Postgres(t)
 	o.env = []string{"WEIR_AUTHORITY_FILE=" + filepath.Join(t.TempDir(), "authority.pem")}
 	a = newServer(t, o)
 	a.admin()

@@ -24,7 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/tools/cluster"
 )
 
@@ -82,7 +83,7 @@ func newSimulation(t *testing.T, nodes int) *simulation {
 		t.Fatal(err)
 	}
 	shared := filepath.Join(t.TempDir(), "shared")
-	s := newServer(t, options{gpus: "none", database: modelstest.Postgres(t), args: []string{"--runtime", "kube", "--kubeconfig", k.Kubeconfig,
+	s := newServer(t, options{gpus: "none", database: storetest.Postgres(t), args: []string{"--runtime", "kube", "--kubeconfig", k.Kubeconfig,
 		"--shared-dir", shared, "--kube-storage", shared, "--kube-portal", "127.0.0.1/32", "--kube-image", "weir.local/none",
 		"--kube-tolerations", cluster.SimulatedKey}})
 	sim := &simulation{server: s, client: client, nodes: nodes}
@@ -99,7 +100,7 @@ func newSimulation(t *testing.T, nodes int) *simulation {
 func (s *simulation) lend() {
 	s.t.Helper()
 	s.books()
-	modelstest.InTx(s.t, s.store, func(q *models.Queries) error {
+	storetest.InTx(s.t, s.store, func(q *store.Queries) error {
 		now := q.Now()
 		for n := range s.nodes {
 			p := models.Provider{Name: fmt.Sprintf("simulated-%d", n), State: models.ProviderOnline, SeenAt: now.Add(24 * time.Hour), Version: 1, CreatedAt: now}
@@ -364,7 +365,7 @@ func (s *simulation) keepsRules() {
 	s.t.Helper()
 	inUse := map[int64]int64{}
 	at := map[int64]int64{}
-	shares, err := s.books().OpenSharesAmong(models.AllMachines)
+	shares, err := s.books().OpenSharesAmong(store.AllMachines)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -375,7 +376,7 @@ func (s *simulation) keepsRules() {
 			s.t.Errorf("device %d lends %d cores", share.DeviceID, inUse[share.DeviceID])
 		}
 	}
-	devices, err := s.books().DevicesAt(models.AllMachines)
+	devices, err := s.books().DevicesAt(store.AllMachines)
 	providers, err2 := s.books().Providers()
 	list, err3 := s.client.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: "weir.dev/workspace"})
 	if err != nil || err2 != nil || err3 != nil {

@@ -22,8 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // How long a server may take to answer, a workspace to start, and either to
@@ -121,14 +121,14 @@ type server struct {
 	adminToken string
 
 	booksOnce sync.Once
-	store     *models.Store // the server's database, once somebody asks for it
+	store     *store.Store // the server's database, once somebody asks for it
 }
 
 // eachDatabase runs a test as "sqlite" and as "postgres".
 func eachDatabase(t *testing.T, test func(t *testing.T, o options)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, options{}) })
-	t.Run("postgres", func(t *testing.T) { test(t, options{database: modelstest.Postgres(t)}) })
+	t.Run("postgres", func(t *testing.T) { test(t, options{database: storetest.Postgres(t)}) })
 }
 
 // newServer starts a server and waits until it is ready. When the test ends,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models"
+	"weir/models/store"
 )
 
 const soakers = 8 // members who work at the same time
@@ -313,7 +313,7 @@ func (l *load) looks() {
 // rules checks rules 1 to 3 of the design in one snapshot each.
 func (l *load) rules() {
 	q := l.servers[0].books()
-	shares, err := q.OpenSharesAmong(models.AllMachines)
+	shares, err := q.OpenSharesAmong(store.AllMachines)
 	cores := map[int64]int64{}
 	for _, s := range shares {
 		if cores[s.DeviceID] += s.Cores; cores[s.DeviceID] > 100 {

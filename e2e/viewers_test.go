@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 const (
@@ -129,7 +129,7 @@ func (s *server) crowd(b testing.TB, cookies []string, viewers int) *crowd {
 	c := &crowd{conns: make([]net.Conn, viewers)}
 	b.Cleanup(c.leave)
 	errs := make([]error, 32)
-	modelstest.Concurrently(len(errs), func(k int) {
+	storetest.Concurrently(len(errs), func(k int) {
 		for i := k; i < viewers && errs[k] == nil; i += len(errs) {
 			c.conns[i], errs[k] = s.view(i, cookies[i%len(cookies)])
 		}

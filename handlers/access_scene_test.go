@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // personas are who asks: nobody, somebody without a project, those with each
@@ -33,7 +34,7 @@ type scene struct {
 func newScene(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{tokens: map[string]string{}, ids: map[string]int64{}, file: filepath.Join(t.TempDir(), "scene.db")}
-	store := modelstest.Open(t, "sqlite")
+	store := storetest.Open(t, "sqlite")
 	s.world = newWorldOn(t, store, func(*Config) {})
 	s.tokens = map[string]string{"administrator": s.admin, "manager": s.manager, "member": s.member, "stranger": s.stranger}
 	s.tokens["viewer"], s.tokens["owner"], s.tokens["auditor"] = s.account(cast["viewer"], false), s.account(cast["owner"], false), s.account(cast["auditor"], false)
@@ -161,7 +162,7 @@ func (s *scene) number(query string, args ...any) (n int64) {
 // furnishPerson gives somebody a notice and a token to look at.
 func (s *scene) furnishPerson(email string) {
 	user := s.number("SELECT id FROM users WHERE email = ?", email)
-	modelstest.InTx(s, s.store, func(q *models.Queries) error {
+	storetest.InTx(s, s.store, func(q *store.Queries) error {
 		return q.Notify([]int64{user}, models.Notification{Kind: "request.approved", Text: models.Say("Your request was approved: %s.", "x"), Link: "/projects"})
 	})
 	s.token2(email)
@@ -191,7 +192,7 @@ func (s *scene) play(t *testing.T) (app *App, done func()) {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	store, err := models.Open(t.Context(), "", file)
+	store, err := store.Open(t.Context(), "", file)
 	if err == nil {
 		_, err = store.Join(t.Context(), true)
 	}

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/authority"
 	"weir/pool/providers"
@@ -31,9 +31,9 @@ type counter struct {
 
 func newCounter(t testing.TB) *counter {
 	t.Helper()
-	store := modelstest.Open(t, "sqlite")
+	store := storetest.Open(t, "sqlite")
 	access := must(policies.NewAccess())(t)
-	c := &counter{TB: t, root: policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}, log: &bytes.Buffer{}}
+	c := &counter{TB: t, root: policies.Actor{User: storetest.User(t, store, "root@example.org", true)}, log: &bytes.Buffer{}}
 	c.authority = must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	c.enrolment = &providers.Enrolment{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second}
 	c.server = httptest.NewUnstartedServer(NewAgents(c.enrolment, slog.New(slog.NewTextHandler(c.log, nil))))

@@ -13,7 +13,7 @@ import (
 
 	"weir/handlers/live"
 	"weir/handlers/metrics"
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
@@ -35,7 +35,7 @@ type Proxy interface {
 
 // Config contains the dependencies of an App.
 type Config struct {
-	Store         *models.Store
+	Store         *store.Store
 	Accounts      *policies.Accounts
 	Notifications *notifications.Service
 	Projects      *projects.Service

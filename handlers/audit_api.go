@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 func (a rest) auditOperations(s section) {
@@ -61,7 +62,7 @@ type AuditFilter struct {
 	Until     time.Time `query:"until" doc:"end time, exclusive"`
 }
 
-func (f AuditFilter) model() models.AuditFilter { return models.AuditFilter(f) }
+func (f AuditFilter) model() store.AuditFilter { return store.AuditFilter(f) }
 
 // AuditQuery selects a page of the audit log.
 type AuditQuery struct {
@@ -70,7 +71,7 @@ type AuditQuery struct {
 }
 
 func (a rest) listAudit(ctx context.Context, in *AuditQuery) (*Response[List[AuditEntry]], error) {
-	return listed(in.Paging, func(e models.AuditEntry) int64 { return e.ID }, func(p models.Page) ([]models.AuditEntry, error) {
+	return listed(in.Paging, func(e models.AuditEntry) int64 { return e.ID }, func(p store.Page) ([]models.AuditEntry, error) {
 		return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), p)
 	}, auditEntryOf)
 }
@@ -80,7 +81,7 @@ var auditColumns = []string{"id", "at", "actor_id", "actor", "address", "via", "
 
 func (a rest) downloadAudit(ctx context.Context, in *AuditFilter) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-audit.csv", auditColumns, auditCells, func(e models.AuditEntry) int64 { return e.ID },
-		func(ctx context.Context, page models.Page) ([]models.AuditEntry, error) {
+		func(ctx context.Context, page store.Page) ([]models.AuditEntry, error) {
 			return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), page)
 		})
 }

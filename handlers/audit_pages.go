@@ -9,7 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/web"
 )
 
@@ -24,7 +24,7 @@ func (a *App) auditPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	filter := f.auditFilter()
-	v := web.AuditView{Form: f.asSubmitted(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
+	v := web.AuditView{Form: f.asSubmitted(), Filtered: filter != store.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
 	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, pageSize+1))
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func (a *App) auditPage(c echo.Context) error {
 
 // auditFilter reads the filter; days are whole, in UTC, and the last one
 // counts.
-func (f *form) auditFilter() models.AuditFilter {
-	out := models.AuditFilter{Actor: strings.TrimSpace(f.text("actor")), Action: f.text("action"), Object: f.text("object"),
+func (f *form) auditFilter() store.AuditFilter {
+	out := store.AuditFilter{Actor: strings.TrimSpace(f.text("actor")), Action: f.text("action"), Object: f.text("object"),
 		ObjectID: f.number("object_id"), ProjectID: f.number("project_id")}
 	if t := f.day("from"); t != nil {
 		out.From = *t
@@ -55,7 +55,7 @@ func (f *form) auditFilter() models.AuditFilter {
 }
 
 // auditQuery is the filter as the REST API takes it.
-func auditQuery(f models.AuditFilter) string {
+func auditQuery(f store.AuditFilter) string {
 	q := url.Values{}
 	for name, text := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
 		if text != "" {

@@ -16,7 +16,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/authority"
 	"weir/pool/providers"
@@ -143,7 +144,7 @@ func TestAuditFiltersAndPages(t *testing.T) {
 // fill adds so many entries with a name that a spreadsheet would carry out.
 func (w *world) fill(n int) {
 	w.Helper()
-	modelstest.InTx(w, w.store, func(q *models.Queries) error {
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		for i := range n {
 			e := models.AuditEntry{At: q.Now(), Actor: "=cmd|' /C calc'!A0", Via: "session", Action: "fill", Object: "thing", ObjectID: int64(i + 1), After: `{"a":"b,c"}`}
 			if err := q.PutAudit(e); err != nil {
@@ -156,7 +157,7 @@ func (w *world) fill(n int) {
 
 func TestAuditDownload(t *testing.T) {
 	w := newWorld(t)
-	const n = models.PageSize*2 + 7
+	const n = store.PageSize*2 + 7
 	w.fill(n)
 	got := w.want(200, w.admin, "GET", "/audit.csv?action=fill", "")
 	if got.header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(got.header.Get("Content-Disposition"), "weir-audit.csv") {
@@ -190,11 +191,11 @@ func (i *interrupted) Write(b []byte) (int, error) {
 // complete.
 func TestAuditDownloadEndsWithTheRight(t *testing.T) {
 	w := newWorld(t)
-	w.fill(models.PageSize * 3)
+	w.fill(store.PageSize * 3)
 	ctx := context.WithoutCancel(t.Context())
 	i := &interrupted{httptest.NewRecorder(), func() {
 		ada := must(w.store.Read(ctx).UserByEmail("root@example.org"))(t)
-		modelstest.User(t, w.store, "other@example.org", true)
+		storetest.User(t, w.store, "other@example.org", true)
 		if _, err := w.app.Accounts.UpdateUser(ctx, policies.System("test"), ada.ID, policies.UserChange{Name: "root", Disabled: true}); err != nil {
 			t.Error(err)
 		}
@@ -209,7 +210,7 @@ func TestAuditDownloadEndsWithTheRight(t *testing.T) {
 		}()
 		w.app.ServeHTTP(i, r)
 	}()
-	if n := strings.Count(i.Body.String(), "\n"); n == 0 || n > models.PageSize+1 {
+	if n := strings.Count(i.Body.String(), "\n"); n == 0 || n > store.PageSize+1 {
 		t.Errorf("%d lines were sent", n)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // BenchmarkPages prints how many of each console page an administrator could
@@ -13,7 +13,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		b.Run(dialect, func(b *testing.B) {
-			c := newCity(b, dialect, modelstest.LargeDataset)
+			c := newCity(b, dialect, storetest.LargeDataset)
 			for _, route := range c.routes() {
 				path, _ := c.path(route, c.admin)
 				if rec, _ := c.visit(c.admin, path); strings.HasPrefix(route, "/api/") || rec.Code != 200 {

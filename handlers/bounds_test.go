@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 const boundsFile = "testdata/bounds.tsv"
@@ -39,7 +39,7 @@ func TestPagesAreBounded(t *testing.T) {
 	excused := map[string]bool{}
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			small, large := newCity(t, dialect, modelstest.SmallDataset), newCity(t, dialect, modelstest.LargeDataset)
+			small, large := newCity(t, dialect, storetest.SmallDataset), newCity(t, dialect, storetest.LargeDataset)
 			large.excused = excused
 			seen := map[string]bool{}
 			for _, route := range large.routes() {
@@ -78,7 +78,7 @@ func TestPagesAreBounded(t *testing.T) {
 type visit struct{ route, query, who string }
 
 // make sends it and returns what was asked of the database.
-func (v visit) make(t *testing.T, c *city) (int, []models.Statement) {
+func (v visit) make(t *testing.T, c *city) (int, []store.Statement) {
 	t.Helper()
 	token := c.admin
 	if v.who == "member" {
@@ -116,7 +116,7 @@ func compare(t *testing.T, small, large *city, v visit) int {
 }
 
 // distinct keeps the first of statements that differ in their values alone.
-func distinct(list []models.Statement) (few []models.Statement) {
+func distinct(list []store.Statement) (few []store.Statement) {
 	seen := map[string]bool{}
 	for _, s := range list {
 		if !seen[s.SQL] {
@@ -128,7 +128,7 @@ func distinct(list []models.Statement) (few []models.Statement) {
 }
 
 // repeated lists the statements that a page asks several times.
-func repeated(list []models.Statement) (text string) {
+func repeated(list []store.Statement) (text string) {
 	times := map[string]int{}
 	for _, s := range list {
 		times[s.SQL]++

@@ -11,14 +11,15 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // city is a world with many inhabitants, which notes every statement that
 // reaches its database.
 type city struct {
 	*world
-	focus         modelstest.Focus
+	focus         storetest.Focus
 	workspace     int64
 	reservation   int64
 	request       int64
@@ -32,12 +33,12 @@ type city struct {
 	excused       map[string]bool  // which exceptions were needed
 
 	mu         sync.Mutex
-	statements []models.Statement
+	statements []store.Statement
 }
 
-func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
+func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	t.Helper()
-	c := &city{world: newWorldOn(t, modelstest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
+	c := &city{world: newWorldOn(t, storetest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
 	c.curator = c.create(c.admin, "/curators", `{"directory":"/public_model","email":"ann@example.org"}`)
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
@@ -49,11 +50,11 @@ func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 	q := c.store.Read(t.Context())
 	ann, err1 := q.UserByEmail("ann@example.org")
 	root, err2 := q.UserByEmail("root@example.org")
-	c.focus = modelstest.Focus{Project: c.project, Role: c.role, User: ann.ID, Environment: c.environment}
+	c.focus = storetest.Focus{Project: c.project, Role: c.role, User: ann.ID, Environment: c.environment}
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	modelstest.InTx(t, c.store, func(q *models.Queries) error {
+	storetest.InTx(t, c.store, func(q *store.Queries) error {
 		return errors.Join(q.CreateIdentity(&models.Identity{UserID: ann.ID, Issuer: "https://id.example.org", Subject: "ann", CreatedAt: q.Now()}),
 			q.Notify([]int64{ann.ID, root.ID}, models.Notification{Kind: "request.refused", Text: models.Say("Refused."), Link: "/requests"}))
 	})
@@ -98,7 +99,7 @@ func (c *city) number(sql string) (n int64) {
 	return n
 }
 
-func (c *city) note(s models.Statement) {
+func (c *city) note(s store.Statement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.statements = append(c.statements, s)
@@ -106,8 +107,8 @@ func (c *city) note(s models.Statement) {
 
 // visit asks for a path and returns what that asked of the database, with only
 // rights and the counts of the navigation cached.
-func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []models.Statement) {
-	modelstest.InTx(c, c.store, func(q *models.Queries) error {
+func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []store.Statement) {
+	storetest.InTx(c, c.store, func(q *store.Queries) error {
 		q.Touch("pool")
 		return nil
 	})
@@ -172,11 +173,11 @@ func (c *city) excuses(route, table string) bool {
 
 // reads tells what is wrong with how the database answers a statement; empty
 // when it is bounded.
-func (c *city) reads(s models.Statement, route string) string {
+func (c *city) reads(s store.Statement, route string) string {
 	if !strings.HasPrefix(s.SQL, "SELECT") && !strings.HasPrefix(s.SQL, "WITH") {
 		return ""
 	}
-	if s.Rows > 2*models.PageSize {
+	if s.Rows > 2*store.PageSize {
 		return "gives " + id(s.Rows) + " rows"
 	}
 	if c.store.Dialect() == "postgres" {
@@ -207,7 +208,7 @@ func (p plan) read(rows map[string]float64) {
 // readsPostgres runs the statement again, counting the rows that are looked
 // at, as it would be answered where tables are so long that nobody reads them
 // whole: at ten thousand rows that is still cheaper than a page of look-ups.
-func (c *city) readsPostgres(s models.Statement, route string) string {
+func (c *city) readsPostgres(s store.Statement, route string) string {
 	var raw []byte
 	var plans []struct{ Plan plan }
 	tx := must(must(c.store.SQL())(c).Begin())(c)
@@ -233,7 +234,7 @@ var (
 
 // readsSQLite looks for large tables that are read from end to end: those that
 // are scanned, unless it stops after a page.
-func (c *city) readsSQLite(s models.Statement, route string) string {
+func (c *city) readsSQLite(s store.Statement, route string) string {
 	rows, err := must(c.store.SQL())(c).Query("EXPLAIN QUERY PLAN "+s.SQL, s.Args...)
 	if err != nil {
 		c.Fatalf("%s: %v", s.SQL, err)

@@ -13,7 +13,8 @@ import (
 
 	"weir/migrations"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/providers"
 )
 
@@ -99,7 +100,7 @@ func TestCachedPagesFollowEvents(t *testing.T) {
 	stopClocks(w.store)
 	fresh := uncached(t, w.app)
 	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
-	tx := func(fn func(*models.Queries) error) func() { return func() { modelstest.InTx(t, w.store, fn) } }
+	tx := func(fn func(*store.Queries) error) func() { return func() { storetest.InTx(t, w.store, fn) } }
 	for name, change := range map[string]func(){
 		"a workspace runs": func() { w.running(workspace) },
 		"a machine has more GPUs": func() {
@@ -107,7 +108,7 @@ func TestCachedPagesFollowEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"an account has another name": tx(func(q *models.Queries) error {
+		"an account has another name": tx(func(q *store.Queries) error {
 			ann, err := q.UserByEmail("ann@example.org")
 			if err != nil {
 				return err
@@ -115,7 +116,7 @@ func TestCachedPagesFollowEvents(t *testing.T) {
 			ann.Name = "Anna"
 			return q.UpdateUser(&ann)
 		}),
-		"an environment has another name": tx(func(q *models.Queries) error {
+		"an environment has another name": tx(func(q *store.Queries) error {
 			e, err := q.Environment(w.environment)
 			if err != nil {
 				return err
@@ -160,7 +161,7 @@ func TestWhatIsCached(t *testing.T) {
 	w := newWorld(t)
 	stopClocks(w.store)
 	var reads atomic.Int64
-	if err := w.store.Watch(func(models.Statement) { reads.Add(1) }); err != nil {
+	if err := w.store.Watch(func(store.Statement) { reads.Add(1) }); err != nil {
 		t.Fatal(err)
 	}
 	again := func(page string) int64 {
@@ -227,7 +228,7 @@ func TestCachedPageOfARightThatGoes(t *testing.T) {
 // Another server shows a change as soon as it has heard of it, and a right that has gone
 // at once.
 func TestCachedPagesOfAnotherServer(t *testing.T) {
-	stores := serversOn(t, modelstest.Postgres(t))
+	stores := serversOn(t, storetest.Postgres(t))
 	here, there, third := stores[0], stores[1], stores[2]
 	marks := make(chan struct{}, 1)
 	there.OnChange(func(topics []string) {
@@ -240,7 +241,7 @@ func TestCachedPagesOfAnotherServer(t *testing.T) {
 	t.Cleanup(other.Close)
 	t.Cleanup(fresh.Close)
 	mark := func() {
-		modelstest.InTx(t, here, func(q *models.Queries) error { q.Touch("mark"); return nil })
+		storetest.InTx(t, here, func(q *store.Queries) error { q.Touch("mark"); return nil })
 		<-marks
 	}
 	mark()
@@ -264,11 +265,11 @@ func TestCachedPagesOfAnotherServer(t *testing.T) {
 
 // serversOn are three stores on a new PostgreSQL database, with stopped clocks: two of
 // running servers, and one that caches nothing.
-func serversOn(t *testing.T, url string) (list []*models.Store) {
+func serversOn(t *testing.T, url string) (list []*store.Store) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	for i := range 3 {
-		s, err := models.Open(ctx, url, "")
+		s, err := store.Open(ctx, url, "")
 		if err != nil {
 			t.Fatal(err)
 		}

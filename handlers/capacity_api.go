@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -40,7 +41,7 @@ func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
 
 func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], error) {
 	var v projects.CapacityView
-	list, err := listed(*in, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
+	list, err := listed(*in, func(p projects.ProjectView) int64 { return p.ID }, func(page store.Page) ([]projects.ProjectView, error) {
 		one, err := a.Capacity.View(ctx, actorOf(ctx), page)
 		if v.Rows == nil {
 			v = one

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage"
 )
 
@@ -30,7 +31,7 @@ func curatorOf(c models.CuratorView) Curator {
 }
 
 func (a rest) listCurators(ctx context.Context, in *Paging) (*Response[List[Curator]], error) {
-	return listed(*in, func(c models.CuratorView) int64 { return c.ID }, func(page models.Page) ([]models.CuratorView, error) {
+	return listed(*in, func(c models.CuratorView) int64 { return c.ID }, func(page store.Page) ([]models.CuratorView, error) {
 		return a.Storage.Curators(ctx, actorOf(ctx), page)
 	}, curatorOf)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -32,7 +33,7 @@ func departmentOf(v policies.DepartmentView) Department {
 }
 
 func (a rest) listDepartments(ctx context.Context, in *Paging) (*Response[List[Department]], error) {
-	return listed(*in, func(v policies.DepartmentView) int64 { return v.ID }, func(page models.Page) ([]policies.DepartmentView, error) {
+	return listed(*in, func(v policies.DepartmentView) int64 { return v.ID }, func(page store.Page) ([]policies.DepartmentView, error) {
 		return a.Accounts.Departments(ctx, actorOf(ctx), page)
 	}, departmentOf)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/handlers/sheet"
-	"weir/models"
+	"weir/models/store"
 )
 
 // download responds with a CSV file that fill writes to the connection. If fill fails,
@@ -32,8 +32,8 @@ func (a rest) download(name string, fill func(huma.Context, sheet.Writer) error)
 // actor's current permissions, the first before the response begins, so that a refusal
 // gets its status. Rows without cells are left out.
 func downloaded[T any](a rest, ctx context.Context, name string, columns []string, cells func(T) []string, id func(T) int64,
-	fetch func(context.Context, models.Page) ([]T, error)) (*huma.StreamResponse, error) {
-	page := models.Page{Limit: models.PageSize}
+	fetch func(context.Context, store.Page) ([]T, error)) (*huma.StreamResponse, error) {
+	page := store.Page{Limit: store.PageSize}
 	rows, err := fetch(ctx, page)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,8 @@ import (
 
 	"weir/handlers/live"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -256,7 +257,7 @@ func TestStreamsEndWithTheirReaders(t *testing.T) {
 		open()
 	}
 	soon(t, "the HTTP server's goroutines end", func() bool { return runtime.NumGoroutine() <= before+2*viewers })
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { q.Touch("pool"); return nil })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { q.Touch("pool"); return nil })
 	for _, conn := range conns {
 		if _, err := readUntil(conn, "event: change\ndata: pool\n\n"); err != nil {
 			t.Fatal(err)
@@ -291,7 +292,7 @@ func TestStreamMetrics(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve()
 	openEvents(t, s, w.member, "topic=pool")
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { q.Touch("pool"); return nil })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { q.Touch("pool"); return nil })
 	soon(t, "the stream is counted", func() bool {
 		r := httptest.NewRecorder()
 		w.app.ServeHTTP(r, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))

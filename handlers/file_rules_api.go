@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage"
 	"weir/storage/rules"
 )
@@ -26,7 +27,7 @@ type FileRuleQuery struct {
 }
 
 func (a rest) listFileRules(ctx context.Context, in *FileRuleQuery) (*Response[List[storage.NamedRule]], error) {
-	return listed(in.Paging, func(r storage.NamedRule) int64 { return r.ID }, func(page models.Page) ([]storage.NamedRule, error) {
+	return listed(in.Paging, func(r storage.NamedRule) int64 { return r.ID }, func(page store.Page) ([]storage.NamedRule, error) {
 		return a.Storage.List(ctx, actorOf(ctx), in.ID, storage.RuleQuery{Path: models.FilePath(in.Path), Above: in.Above}, page)
 	}, unchanged)
 }
@@ -46,7 +47,7 @@ type MemberFileAccess struct {
 }
 
 func (a rest) listFileAccess(ctx context.Context, in *FileAccessList) (*Response[List[MemberFileAccess]], error) {
-	return listed(in.Paging, func(v storage.MemberVerdict) int64 { return v.Member.ID }, func(page models.Page) ([]storage.MemberVerdict, error) {
+	return listed(in.Paging, func(v storage.MemberVerdict) int64 { return v.Member.ID }, func(page store.Page) ([]storage.MemberVerdict, error) {
 		return a.Storage.MemberVerdicts(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), page)
 	}, func(v storage.MemberVerdict) MemberFileAccess {
 		return MemberFileAccess{v.Member.ID, v.Member.UserName, v.Member.RoleName, v.Verdict}
@@ -88,7 +89,7 @@ type FileRulePreview struct {
 }
 
 func (a rest) previewFileRule(ctx context.Context, in *FileRulePreview) (*Response[List[FileEffect]], error) {
-	return listed(in.Paging, func(e storage.Effect) int64 { return e.Member.ID }, func(page models.Page) ([]storage.Effect, error) {
+	return listed(in.Paging, func(e storage.Effect) int64 { return e.Member.ID }, func(page store.Page) ([]storage.Effect, error) {
 		return a.Storage.Preview(ctx, actorOf(ctx), in.ID, in.Body, page)
 	}, fileEffectOf)
 }

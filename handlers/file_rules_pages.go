@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage"
 	"weir/storage/rules"
 	"weir/web"
@@ -114,7 +115,7 @@ func (a *App) limitsAt(ctx context.Context, v *web.FileAccessView, e storage.Exp
 func (a *App) pathRules(c echo.Context, v *web.FileAccessView, member int64) error {
 	ctx := c.Request().Context()
 	actor, id := actorOf(ctx), v.ProjectID
-	list, err := a.Storage.List(ctx, actor, id, storage.RuleQuery{Path: v.Path, Above: true}, models.Page{Limit: models.PageSize})
+	list, err := a.Storage.List(ctx, actor, id, storage.RuleQuery{Path: v.Path, Above: true}, store.Page{Limit: store.PageSize})
 	if err != nil {
 		return err
 	}
@@ -175,7 +176,7 @@ func (a *App) ruleChange(c echo.Context, v *web.FileAccessView) error {
 		return nil
 	}
 	change := storage.RuleChange{RuleInput: ruleInputOf(v.Path, v.Form), Remove: v.Removing != 0}
-	effects, err := a.Storage.Preview(ctx, actorOf(ctx), v.ProjectID, change, models.Page{Limit: models.PageSize})
+	effects, err := a.Storage.Preview(ctx, actorOf(ctx), v.ProjectID, change, store.Page{Limit: store.PageSize})
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
 		return nil

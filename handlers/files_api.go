@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage"
 	"weir/storage/files"
 )
@@ -189,7 +190,7 @@ func bounded(limit int64) *int64 {
 
 func (a rest) getFileUsage(ctx context.Context, in *PageOf) (*Response[FileUsage], error) {
 	var u storage.Usage
-	members, err := listed(in.Paging, func(m models.MemberStorage) int64 { return m.MemberID }, func(page models.Page) (_ []models.MemberStorage, err error) {
+	members, err := listed(in.Paging, func(m models.MemberStorage) int64 { return m.MemberID }, func(page store.Page) (_ []models.MemberStorage, err error) {
 		u, err = a.Storage.Usage(ctx, actorOf(ctx), in.ID, page)
 		return u.Members, err
 	}, memberFileUsageOf)
@@ -224,7 +225,7 @@ func (a rest) moveFile(ctx context.Context, in *CreateIn[FilePair]) (*FoundFile,
 }
 
 func (a rest) listTrash(ctx context.Context, in *PageOf) (*Response[List[TrashedFile]], error) {
-	return listed(in.Paging, func(f files.Trashed) int64 { return f.ID }, func(page models.Page) ([]files.Trashed, error) {
+	return listed(in.Paging, func(f files.Trashed) int64 { return f.ID }, func(page store.Page) ([]files.Trashed, error) {
 		return a.Files.Trash(ctx, actorOf(ctx), in.ID, page)
 	}, trashedFileOf)
 }
@@ -265,7 +266,7 @@ type FileVersion struct {
 }
 
 func (a rest) listFileVersions(ctx context.Context, in *FileVersionQuery) (*Response[List[FileVersion]], error) {
-	return listed(in.Paging, func(v files.Version) int64 { return v.ID }, func(page models.Page) ([]files.Version, error) {
+	return listed(in.Paging, func(v files.Version) int64 { return v.ID }, func(page store.Page) ([]files.Version, error) {
 		return a.Files.Versions(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), page)
 	}, func(v files.Version) FileVersion { return FileVersion{v.ID, v.Path, v.Bytes, v.At.UTC(), v.By} })
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/files"
 	"weir/storage/rules"
 	"weir/web"
@@ -120,7 +121,7 @@ func (a *App) restoreTrashPage(ctx context.Context, c echo.Context, _ *form) (re
 
 func (a *App) confirmPurgePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	project, id := number(c, "id"), number(c, "item")
-	items, err := a.Files.Trash(ctx, actorOf(ctx), project, models.Page{After: id + 1, Limit: 1})
+	items, err := a.Files.Trash(ctx, actorOf(ctx), project, store.Page{After: id + 1, Limit: 1})
 	if err == nil && (len(items) == 0 || items[0].ID != id) {
 		err = models.NotFound("file")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/files"
 	"weir/storage/rules"
 	"weir/web"
@@ -48,7 +49,7 @@ func rowsOfPage(c echo.Context) int {
 	if n, err := strconv.Atoi(c.QueryParam("limit")); err == nil {
 		return n
 	}
-	return models.PageSize
+	return store.PageSize
 }
 
 // filesPage is a directory, or with q the result of a search below it.

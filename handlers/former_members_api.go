@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -44,7 +45,7 @@ func formerMemberOf(l models.FormerMember) FormerMember {
 }
 
 func (a rest) listFormerMembers(ctx context.Context, in *PageOf) (*Response[List[FormerMember]], error) {
-	return listed(in.Paging, func(l models.FormerMember) int64 { return l.ID }, func(page models.Page) ([]models.FormerMember, error) {
+	return listed(in.Paging, func(l models.FormerMember) int64 { return l.ID }, func(page store.Page) ([]models.FormerMember, error) {
 		return a.Projects.FormerMembers(ctx, actorOf(ctx), in.ID, page)
 	}, formerMemberOf)
 }

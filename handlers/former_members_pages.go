@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -22,7 +23,7 @@ func (a *App) formerMembersRoutes(p *echo.Group) {
 const maxFormerMembers = 10
 
 // formerMembersView is a page of a project's former members.
-func (a *App) formerMembersView(ctx context.Context, p models.Project, page models.Page) (web.FormerMembersView, error) {
+func (a *App) formerMembersView(ctx context.Context, p models.Project, page store.Page) (web.FormerMembersView, error) {
 	actor := actorOf(ctx)
 	rows, err := a.Projects.FormerMembers(ctx, actor, p.ID, page)
 	return web.FormerMembersView{ProjectID: p.ID, Project: p.Name, Rows: rows, CanManage: a.Projects.Permissions(actor, p.ID).EditMembers}, err
@@ -34,7 +35,7 @@ func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 	if v.Extensions, err = a.Requests.Extensions(ctx, actorOf(ctx), []int64{p.ID}); err != nil {
 		return err
 	}
-	v.FormerMembers, err = a.formerMembersView(ctx, p, models.Page{Limit: maxFormerMembers + 1})
+	v.FormerMembers, err = a.formerMembersView(ctx, p, store.Page{Limit: maxFormerMembers + 1})
 	if l := &v.FormerMembers; len(l.Rows) > maxFormerMembers {
 		l.Rows, l.Next = l.Rows[:maxFormerMembers], path("projects", p.ID, "former-members")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/web"
 	"weir/workspaces"
@@ -20,7 +21,7 @@ const availableProjects = 4
 
 func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}, models.Page{Limit: pageSize})
+	rows, err := a.workspaceRows(ctx, store.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}, store.Page{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 		return nil, err
 	}
 	if len(mine) == 0 {
-		others, err := a.Projects.ListProjects(ctx, actor, projects.ProjectQuery{}, models.Page{Limit: 1})
+		others, err := a.Projects.ListProjects(ctx, actor, projects.ProjectQuery{}, store.Page{Limit: 1})
 		if err != nil {
 			return nil, err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -53,7 +54,7 @@ func (a *App) idempotent(hc huma.Context, next func(huma.Context)) {
 	}
 	ctx := hc.Context()
 	key, err := idempotencyKeyOf(c.Request())
-	var earlier models.IdempotencyKey
+	var earlier store.IdempotencyKey
 	var repeated bool
 	if err == nil {
 		key.UserID = actorOf(ctx).User.ID
@@ -67,7 +68,7 @@ func (a *App) idempotent(hc huma.Context, next func(huma.Context)) {
 		a.logged(c.Request(), replay(c.Response(), earlier))
 		return
 	}
-	r := &recorder{humaContext: huma.WithContext(hc, models.WithIdempotencyKey(ctx, &key)), header: map[string]string{}}
+	r := &recorder{humaContext: huma.WithContext(hc, store.WithIdempotencyKey(ctx, &key)), header: map[string]string{}}
 	next(r)
 	models.Failpoint("request.committed")
 	if !r.repeatable(key) || hasSecrets(c.Path()) {
@@ -80,7 +81,7 @@ func (a *App) idempotent(hc huma.Context, next func(huma.Context)) {
 }
 
 // idempotencyKeyOf reads the key and the body, which can be read again.
-func idempotencyKeyOf(r *http.Request) (k models.IdempotencyKey, err error) {
+func idempotencyKeyOf(r *http.Request) (k store.IdempotencyKey, err error) {
 	k.Key = r.Header.Get(idempotencyHeader)
 	if len(k.Key) > maxIdempotencyKey || strings.ContainsFunc(k.Key, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return k, models.Invalid(idempotencyHeader, "must be 1 to %d printable ASCII characters", maxIdempotencyKey)
@@ -98,7 +99,7 @@ func idempotencyKeyOf(r *http.Request) (k models.IdempotencyKey, err error) {
 }
 
 // replay writes an earlier response.
-func replay(w http.ResponseWriter, earlier models.IdempotencyKey) error {
+func replay(w http.ResponseWriter, earlier store.IdempotencyKey) error {
 	for name, value := range earlier.Header {
 		w.Header().Set(name, value)
 	}
@@ -140,7 +141,7 @@ func (r *recorder) BodyWriter() io.Writer { return io.MultiWriter(r.humaContext.
 // repeatable reports whether the response is the result of the operation: it was carried
 // out, or its state or input was refused. Who may not do it now, or failed to, can try
 // again with the same key.
-func (r *recorder) repeatable(k models.IdempotencyKey) bool {
+func (r *recorder) repeatable(k store.IdempotencyKey) bool {
 	switch r.status {
 	case http.StatusConflict, http.StatusUnprocessableEntity:
 		return r.header["Retry-After"] == ""

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -40,7 +41,7 @@ func (w *world) exec(statement string) {
 const expireKeys = "UPDATE idempotency_keys SET created_at = '2026-01-01 00:00:00+00:00'"
 
 func eachWorld(t *testing.T, test func(t *testing.T, w *world)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newWorldOn(t, s, func(*Config) {})) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newWorldOn(t, s, func(*Config) {})) })
 }
 
 func TestSameKeyIsCarriedOutOnce(t *testing.T) {
@@ -89,7 +90,7 @@ func TestConcurrentDoubles(t *testing.T) {
 		body := `{"reason":"more","role":{"project_id":` + id(w.project) + `,"name":"expert","permission":"member","limit":` + slice + `}}`
 		var mu sync.Mutex
 		done := map[bool]int{} // by whether it was replayed
-		modelstest.Concurrently(12, func(i int) {
+		storetest.Concurrently(12, func(i int) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, apiPrefix+"/requests", strings.NewReader(body))
 			r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + w.member}, idempotencyHeader: {"one"}}
 			rec := httptest.NewRecorder()
@@ -164,7 +165,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 			t.Errorf("%d responses are stored", n)
 		}
 		w.exec(expireKeys)
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
 			_, err := q.DeleteExpired(q.Now())
 			return err
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 )
@@ -93,7 +94,7 @@ func (a rest) listProjectInvitations(ctx context.Context, in *PageOf) (*Response
 }
 
 func (a rest) invitationsOf(ctx context.Context, in Paging, project int64) (*Response[List[Invitation]], error) {
-	return listed(in, func(i models.InvitationView) int64 { return i.ID }, func(page models.Page) ([]models.InvitationView, error) {
+	return listed(in, func(i models.InvitationView) int64 { return i.ID }, func(page store.Page) ([]models.InvitationView, error) {
 		return a.Invitations.List(ctx, actorOf(ctx), project, page)
 	}, a.invitationOf)
 }

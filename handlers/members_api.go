@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -70,7 +71,7 @@ type MemberUpdate struct {
 }
 
 func (a rest) listMembers(ctx context.Context, in *PageOf) (*Response[List[Member]], error) {
-	return listed(in.Paging, func(m projects.MemberView) int64 { return m.ID }, func(page models.Page) ([]projects.MemberView, error) {
+	return listed(in.Paging, func(m projects.MemberView) int64 { return m.ID }, func(page store.Page) ([]projects.MemberView, error) {
 		return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 	}, memberOf)
 }
@@ -103,7 +104,7 @@ func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) 
 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells, func(m projects.MemberView) int64 { return m.ID },
-		func(ctx context.Context, page models.Page) ([]projects.MemberView, error) {
+		func(ctx context.Context, page store.Page) ([]projects.MemberView, error) {
 			return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 		})
 }

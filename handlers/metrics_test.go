@@ -14,7 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/providers"
 )
@@ -75,8 +76,8 @@ func TestQuotaMetrics(t *testing.T) {
 	w.measures("!weir_project_quota_used_ratio")
 	w.send(w.member, "POST", "/workspaces", fmt.Sprintf(`{"project_id":%d,"request":{"gpus":1,"cores":30,"cpu_milli":500}}`, w.project))
 	var p models.Project
-	modelstest.InTx(t, w.store, func(q *models.Queries) (err error) {
-		if p, err = q.Project(models.AllProjects, w.project); err == nil {
+	storetest.InTx(t, w.store, func(q *store.Queries) (err error) {
+		if p, err = q.Project(store.AllProjects, w.project); err == nil {
 			p.Quota.CPUMilli = models.Unlimited
 			err = q.UpdateProject(&p)
 		}
@@ -111,7 +112,7 @@ func TestPoolMetrics(t *testing.T) {
 	if a := ask(40, "NVIDIA H200"); a.status != 201 {
 		t.Fatal(a.raw)
 	}
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { // it lends nothing new
+	storetest.InTx(t, w.store, func(q *store.Queries) error { // it lends nothing new
 		p, err := q.Provider(1)
 		if err != nil {
 			return err
@@ -139,9 +140,9 @@ func TestGPUMetrics(t *testing.T) {
 	w.measures("weir_gpu_utilisation_ratio"+labels+"0.8", "weir_gpu_memory_used_bytes"+labels+"1.073741824e+09", "weir_gpu_memory_bytes"+labels+"8.589934592e+10",
 		"weir_gpu_temperature_celsius"+labels+"60", "weir_gpu_power_watts"+labels+"300.5", `!weir_gpu_utilisation_ratio{device="GPU-desk-0"`)
 	heard := time.Now().Add(time.Hour).Truncate(time.Second)
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.TouchProvider(r.id, heard) }) // as a heartbeat without news
+	storetest.InTx(t, w.store, func(q *store.Queries) error { return q.TouchProvider(r.id, heard) }) // as a heartbeat without news
 	w.measures(fmt.Sprintf(`weir_provider_last_seen_timestamp_seconds{provider="desk"} %g`, float64(heard.Unix())))
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		p, err := q.Provider(r.id)
 		if err != nil {
 			return err

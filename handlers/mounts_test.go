@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/storagetest"
 )
 
@@ -18,7 +19,7 @@ func TestOutdatedDirectories(t *testing.T) {
 	m := c.Members["ann"]
 	row := models.Workspace{ProjectID: c.Project, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.environment, Name: "old", State: models.StateRunning,
 		Target: []models.Parameter{}, Limits: []models.Limit{}, Mounts: models.MountsDigest(plan.Mounts), Version: 1, RequestedAt: w.store.Now()}
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
 	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse","admin":true}`)
 	ann, cookie := w.token("ann@cases.example.org"), w.signIn("kim@example.org", "correct horse")
 	check := func(want bool) {
@@ -32,8 +33,8 @@ func TestOutdatedDirectories(t *testing.T) {
 	}
 	check(false)
 	rule := models.FileRule{ProjectID: c.Project, Path: models.FilePath(c.Expand("/notebook/{p}/project_model/top")), Subject: models.SubjectProject, Access: models.AccessRead, Download: models.DownloadInherit, ChangedAt: w.store.Now()}
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.PutFileRule(&rule) })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { return q.PutFileRule(&rule) })
 	check(true)
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.DeleteFileRule(c.Project, rule.ID) })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { return q.DeleteFileRule(c.Project, rule.ID) })
 	check(false)
 }

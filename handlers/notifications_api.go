@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/requests"
 )
 
@@ -45,7 +46,7 @@ func notificationOf(n models.Notification, e models.Extension) Notification {
 
 func (a rest) listNotifications(ctx context.Context, in *Paging) (*Response[List[Notification]], error) {
 	extensions := map[int64]models.Extension{}
-	return listed(*in, func(n models.Notification) int64 { return n.ID }, func(p models.Page) ([]models.Notification, error) {
+	return listed(*in, func(n models.Notification) int64 { return n.ID }, func(p store.Page) ([]models.Notification, error) {
 		rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), p)
 		if err != nil || len(extensions) > 0 { // the second call only finds out whether there are more
 			return rows, err

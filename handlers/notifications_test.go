@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 func (w *world) tell(email, kind string) {
 	w.Helper()
-	modelstest.InTx(w, w.store, func(q *models.Queries) error {
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		u, err := q.UserByEmail(email)
 		if err != nil {
 			return err

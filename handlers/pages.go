@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/web"
 )
 
@@ -152,12 +153,12 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 }
 
 // pageAfter reads the cursor of a list.
-func pageAfter(c echo.Context, limit int) models.Page {
+func pageAfter(c echo.Context, limit int) store.Page {
 	after, err := strconv.ParseInt(c.QueryParam("cursor"), 10, 64)
 	if err != nil || after < 0 {
 		after = 0
 	}
-	return models.Page{After: after, Limit: limit}
+	return store.Page{After: after, Limit: limit}
 }
 
 // nextPage is the address of the page after the row with id last, or empty

@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 )
@@ -120,7 +121,7 @@ type UsersQuery struct {
 }
 
 func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Response[List[User]], error) {
-	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
+	return listed(in.Paging, personID, func(p store.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
 		u := userOf(p.User)
 		u.Department = p.department
 		return u
@@ -167,7 +168,7 @@ type personRow struct {
 }
 
 // peopleRows lists accounts with their departments.
-func (a rest) peopleRows(ctx context.Context, search string, page models.Page) ([]personRow, error) {
+func (a rest) peopleRows(ctx context.Context, search string, page store.Page) ([]personRow, error) {
 	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, page)
 	if err != nil {
 		return nil, err
@@ -187,7 +188,7 @@ func personID(p personRow) int64 { return p.ID }
 
 func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
-		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
+		personID, func(ctx context.Context, page store.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
 }
 
 // ByIdentity names an account's identity.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool"
 	"weir/pool/estimates"
 	"weir/pool/placement"
@@ -100,7 +101,7 @@ func queueEntryOf(w pool.WaitingView) QueueEntry {
 	return v
 }
 
-func decisionOf(d models.DecisionRecordView) DecisionRecord {
+func decisionOf(d store.DecisionRecordView) DecisionRecord {
 	return DecisionRecord{d.ID, d.At.UTC(), d.ProjectID, d.ProjectName, d.UserName, d.WorkspaceID, d.Outcome, d.Demand.String(), d.Explanation.String()}
 }
 

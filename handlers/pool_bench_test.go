@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // BenchmarkPoolPage is the page of a pool of 50 machines with 8 GPUs each, of
@@ -18,8 +19,8 @@ func BenchmarkPoolPage(b *testing.B) {
 		w.enrolled("node-"+strconv.Itoa(i), 8)
 	}
 	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
-	modelstest.InTx(b, w.store, func(q *models.Queries) error {
-		devices, err := q.DevicesAt(models.AllMachines)
+	storetest.InTx(b, w.store, func(q *store.Queries) error {
+		devices, err := q.DevicesAt(store.AllMachines)
 		for _, d := range devices {
 			for range 4 {
 				if err := q.CreateShare(&models.Share{DeviceID: d.ID, WorkspaceID: workspace, ProjectID: w.project, UserID: 1, Cores: 20, MemoryMiB: 1024,

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/estimates"
@@ -29,9 +30,9 @@ func (a *App) poolPage(ctx context.Context, c echo.Context) (templ.Component, er
 		return a.cachedPage(func(ctx context.Context, _ echo.Context) (templ.Component, error) { return a.poolOf(ctx, actorOf(ctx)) })(ctx, c)
 	}
 	key := contentKey{page: "/pool", audience: audience}
-	return a.content(c, key, reader, func(ctx context.Context) (templ.Component, models.Validity, error) {
+	return a.content(c, key, reader, func(ctx context.Context) (templ.Component, store.Validity, error) {
 		page, err := a.poolOf(ctx, reader)
-		return page, models.Validity{Topics: []string{"pool"}}, err
+		return page, store.Validity{Topics: []string{"pool"}}, err
 	})
 }
 

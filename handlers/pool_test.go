@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/authority"
 	"weir/pool/providers"
 )
@@ -462,8 +463,8 @@ func TestWaiting(t *testing.T) {
 func TestEveryAccountAndProjectCanBeChosen(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
-		for i := range models.PageSize + 5 {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		for i := range store.PageSize + 5 {
 			name := fmt.Sprintf("extra-%03d", i)
 			if err := q.CreateUser(&models.User{Email: name + "@example.org", Name: name, Version: 1, CreatedAt: q.Now()}); err != nil {
 				return err
@@ -474,8 +475,8 @@ func TestEveryAccountAndProjectCanBeChosen(t *testing.T) {
 		}
 		return nil
 	})
-	last := fmt.Sprintf("extra-%03d", models.PageSize+4)
-	projects, err := w.store.Read(t.Context()).ListProjects(models.AllProjects, models.ProjectFilter{Search: last}, models.Page{})
+	last := fmt.Sprintf("extra-%03d", store.PageSize+4)
+	projects, err := w.store.Read(t.Context()).ListProjects(store.AllProjects, store.ProjectFilter{Search: last}, store.Page{})
 	if err != nil || len(projects) != 1 {
 		t.Fatal(len(projects), err)
 	}

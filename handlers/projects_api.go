@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -51,7 +52,7 @@ type ProjectList struct {
 }
 
 func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Response[List[Project]], error) {
-	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
+	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page store.Page) ([]projects.ProjectView, error) {
 		return a.Projects.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
 	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
 }
@@ -64,7 +65,7 @@ func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (
 		}
 	}
 	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p projects.ProjectView) int64 { return p.ID },
-		func(ctx context.Context, page models.Page) ([]projects.ProjectView, error) {
+		func(ctx context.Context, page store.Page) ([]projects.ProjectView, error) {
 			return a.Projects.ListProjects(ctx, actorOf(ctx), *in, page)
 		})
 }

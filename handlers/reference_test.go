@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // walk calls visit for every object of a JSON document with its place.
@@ -210,7 +211,7 @@ func TestWebhooksOfTheDocument(t *testing.T) {
 	w.want(204, w.admin, "POST", path("webhooks", hook, "test"), "")
 	w.create(w.member, "/requests", `{"reason":"more","quota":{"project_id":1,"quota":{"gpu_cores":300}}}`)
 	w.want(200, w.admin, "POST", "/requests/1/decision", `{"decision":"refuse","reason":"not now"}`)
-	deliveries, err := w.store.Read(t.Context()).Deliveries(models.DeliveryFilter{WebhookID: hook}, models.Page{})
+	deliveries, err := w.store.Read(t.Context()).Deliveries(store.DeliveryFilter{WebhookID: hook}, store.Page{})
 	if err != nil || len(deliveries) != 3 {
 		t.Fatalf("%d deliveries, %v", len(deliveries), err)
 	}

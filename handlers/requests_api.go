@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/requests"
 )
 
@@ -77,7 +78,7 @@ type RequestsQuery struct {
 }
 
 func (a rest) listRequests(ctx context.Context, in *RequestsQuery) (*Response[List[Request]], error) {
-	return listed(in.Paging, func(v requests.RequestView) int64 { return v.ID }, func(page models.Page) ([]requests.RequestView, error) {
+	return listed(in.Paging, func(v requests.RequestView) int64 { return v.ID }, func(page store.Page) ([]requests.RequestView, error) {
 		return a.requestsIn(ctx, in.Filter, page)
 	}, requestOf)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/requests"
 	"weir/web"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // requestsIn lists the requests that a filter selects.
-func (a *App) requestsIn(ctx context.Context, filter string, page models.Page) ([]requests.RequestView, error) {
+func (a *App) requestsIn(ctx context.Context, filter string, page store.Page) ([]requests.RequestView, error) {
 	if filter == filterMine {
 		return a.Requests.Mine(ctx, actorOf(ctx), page)
 	}

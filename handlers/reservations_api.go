@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/broker"
 )
 
@@ -76,8 +77,8 @@ type ReservationsQuery struct {
 	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
 }
 
-func (q ReservationsQuery) filter() models.ReservationFilter {
-	return models.ReservationFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: reservationStates(q.State)}
+func (q ReservationsQuery) filter() store.ReservationFilter {
+	return store.ReservationFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: reservationStates(q.State)}
 }
 
 // reservationStates are the states that a list named live, ended or all shows.
@@ -93,7 +94,7 @@ func reservationStates(list string) []models.ReservationState {
 }
 
 func (a rest) listReservations(ctx context.Context, in *ReservationsQuery) (*Response[List[Reservation]], error) {
-	return listed(in.Paging, func(v broker.View) int64 { return v.ID }, func(p models.Page) ([]broker.View, error) {
+	return listed(in.Paging, func(v broker.View) int64 { return v.ID }, func(p store.Page) ([]broker.View, error) {
 		return a.Broker.List(ctx, actorOf(ctx), in.filter(), p)
 	}, reservationOf)
 }

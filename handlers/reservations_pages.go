@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/broker"
 	"weir/web"
 )
@@ -32,7 +33,7 @@ func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
 
 func (a *App) reservationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live")}
-	list, err := a.Broker.List(ctx, actorOf(ctx), models.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
+	list, err := a.Broker.List(ctx, actorOf(ctx), store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
 	for _, r := range list {
 		v.Rows = append(v.Rows, reservationRow(ctx, r))
 	}

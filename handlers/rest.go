@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -128,15 +129,15 @@ type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"maximum number of items"`
 }
 
-func (p Paging) page() (models.Page, error) {
+func (p Paging) page() (store.Page, error) {
 	if p.Cursor == "" {
-		return models.Page{Limit: p.Limit}, nil
+		return store.Page{Limit: p.Limit}, nil
 	}
 	after, err := strconv.ParseInt(p.Cursor, 10, 64)
 	if err != nil || after < 1 {
-		return models.Page{}, refuse("query.cursor", "is not a valid cursor for this list")
+		return store.Page{}, refuse("query.cursor", "is not a valid cursor for this list")
 	}
-	return models.Page{After: after, Limit: p.Limit}, nil
+	return store.Page{After: after, Limit: p.Limit}, nil
 }
 
 // PageOf selects a page of a resource's list.
@@ -250,7 +251,7 @@ type List[T any] struct {
 }
 
 // listed responds with one page. A full page is the last if the next one is empty.
-func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, error), show func(T) R) (*Response[List[R]], error) {
+func listed[T, R any](p Paging, id func(T) int64, fetch func(store.Page) ([]T, error), show func(T) R) (*Response[List[R]], error) {
 	page, err := p.page()
 	if err != nil {
 		return nil, err
@@ -262,7 +263,7 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, 
 	list := List[R]{Items: convert(rows, show)}
 	if n := len(rows); n > 0 && n == page.Limit {
 		last := id(rows[n-1])
-		more, err := fetch(models.Page{After: last, Limit: 1})
+		more, err := fetch(store.Page{After: last, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
@@ -278,7 +279,7 @@ func listedAll[T, R any](p Paging, id func(T) int64, all []T, err error, show fu
 	if err != nil {
 		return nil, err
 	}
-	return listed(p, id, func(page models.Page) ([]T, error) {
+	return listed(p, id, func(page store.Page) ([]T, error) {
 		from := 0
 		for page.After != 0 && from < len(all) {
 			if from++; id(all[from-1]) == page.After {

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -107,7 +108,7 @@ func TestServiceAccountsAreNotPeople(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	w.store.Mail = true
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		return q.Notify([]int64{int64(user)}, models.Notification{Kind: "request.approved", Text: models.Say("Your request was approved: %s.", "x"), Link: "/projects"})
 	})
 	if n := w.rows("SELECT COUNT(*) FROM notifications WHERE user_id = ?", int64(user)) + w.rows("SELECT COUNT(*) FROM deliveries"); n != 0 {

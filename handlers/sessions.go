@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/web"
 )
@@ -39,7 +40,7 @@ func newSessions(c Config) *scs.SessionManager {
 
 // sessionStore stores sessions in the database by the hash of their token.
 type sessionStore struct {
-	store    *models.Store
+	store    *store.Store
 	accounts *policies.Accounts
 }
 
@@ -52,13 +53,13 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
-	return s.store.InTx(ctx, func(q *models.Queries) error {
+	return s.store.InTx(ctx, func(q *store.Queries) error {
 		return q.PutSession(models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()})
 	})
 }
 
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.store.InRevokingTx(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
+	return s.store.InRevokingTx(ctx, func(q *store.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
 }
 
 func (s sessionStore) Find(token string) ([]byte, bool, error) {

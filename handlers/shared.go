@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/web"
 )
@@ -28,8 +29,8 @@ const navAge = 10 * time.Second
 
 // shared caches what pages of many requests have in common.
 type shared struct {
-	nav      *models.Cache[int64, web.NavCounts] // by user
-	contents *models.Cache[contentKey, web.Content]
+	nav      *store.Cache[int64, web.NavCounts] // by user
+	contents *store.Cache[contentKey, web.Content]
 }
 
 // contentKey identifies the content of a page.
@@ -39,9 +40,9 @@ type contentKey struct {
 	audience         string // whose it is
 }
 
-func newShared(s *models.Store) shared {
-	return shared{models.NewCache[int64, web.NavCounts](s, models.MaxCached),
-		models.NewWeightedCache(s, maxContents, func(k contentKey, c web.Content) int {
+func newShared(s *store.Store) shared {
+	return shared{store.NewCache[int64, web.NavCounts](s, store.MaxCached),
+		store.NewWeightedCache(s, maxContents, func(k contentKey, c web.Content) int {
 			return 1000 + len(k.page) + len(k.host) + len(k.audience) + c.Size()
 		})}
 }
@@ -49,7 +50,7 @@ func newShared(s *models.Store) shared {
 // navCounts are the numbers beside the navigation's entries. What cannot be counted is
 // not shown.
 func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts {
-	counts, err := a.shared.nav.Get(ctx, actor.User.ID, func(ctx context.Context) (n web.NavCounts, v models.Validity, err error) {
+	counts, err := a.shared.nav.Get(ctx, actor.User.ID, func(ctx context.Context) (n web.NavCounts, v store.Validity, err error) {
 		actor, err := a.Accounts.Load(ctx, actor.User.ID)
 		if err != nil {
 			return n, v, err
@@ -75,7 +76,7 @@ func (a *App) cachedPage(build pageFunc) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		actor := actorOf(ctx)
 		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: actor.Session} // with the error of another session, a reader would be signed out
-		return a.content(c, key, actor, func(ctx context.Context) (page templ.Component, v models.Validity, err error) {
+		return a.content(c, key, actor, func(ctx context.Context) (page templ.Component, v store.Validity, err error) {
 			// The rights may have changed since the request was authenticated.
 			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {
 				return nil, v, err
@@ -103,9 +104,9 @@ func contentTopics(actor policies.Actor, c echo.Context) []string {
 
 // content returns the content of a page for a reader. It is rendered once until it is no
 // longer valid.
-func (a *App) content(c echo.Context, key contentKey, reader policies.Actor, build func(context.Context) (templ.Component, models.Validity, error)) (web.Content, error) {
+func (a *App) content(c echo.Context, key contentKey, reader policies.Actor, build func(context.Context) (templ.Component, store.Validity, error)) (web.Content, error) {
 	key.lang, key.can = a.language(c.Request()), a.Accounts.PlatformPermissions(reader)
-	return a.shared.contents.Get(c.Request().Context(), key, func(ctx context.Context) (content web.Content, v models.Validity, err error) {
+	return a.shared.contents.Get(c.Request().Context(), key, func(ctx context.Context) (content web.Content, v store.Validity, err error) {
 		now := a.Store.Now()
 		page, v, err := build(ctx)
 		if err != nil {

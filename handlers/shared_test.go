@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // uncached is an App on another store over the same database, with the same stopped
@@ -23,7 +23,7 @@ func uncached(t *testing.T, of *App) *App {
 	if err := must(of.Store.SQL())(t).QueryRow("PRAGMA database_list").Scan(&number, &name, &file); err != nil {
 		t.Fatal(err)
 	}
-	store, err := models.Open(t.Context(), "", file)
+	store, err := store.Open(t.Context(), "", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func uncached(t *testing.T, of *App) *App {
 }
 
 // stopClocks makes nothing expire.
-func stopClocks(s *models.Store) {
+func stopClocks(s *store.Store) {
 	now, elapsed := s.Now(), s.Elapsed()
 	s.Clock, s.Elapsed = func() time.Time { return now }, func() time.Duration { return elapsed }
 }
@@ -69,7 +69,7 @@ func TestSharedPoolPageIsTheActorsOwn(t *testing.T) {
 			w.create(w.admin, "/projects/"+id(other)+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
 		},
 		func() {
-			modelstest.InTx(t, w.store, func(q *models.Queries) error {
+			storetest.InTx(t, w.store, func(q *store.Queries) error {
 				ann, err := q.UserByEmail("ann@example.org")
 				if err != nil {
 					return err
@@ -104,9 +104,9 @@ func TestCachedPagesEndWithRevocation(t *testing.T) {
 		t.Fatal("the page does not name its project")
 	}
 	ann := must(w.store.Read(t.Context()).UserByEmail("ann@example.org"))(t)
-	for name, revoke := range map[string]func(*models.Queries){
-		"renamed-by-hand": func(q *models.Queries) { q.Revoke("project", w.project) },
-		"by-hand-again":   func(q *models.Queries) { q.Revoke("user", ann.ID) },
+	for name, revoke := range map[string]func(*store.Queries){
+		"renamed-by-hand": func(q *store.Queries) { q.Revoke("project", w.project) },
+		"by-hand-again":   func(q *store.Queries) { q.Revoke("user", ann.ID) },
 	} {
 		if _, err := must(w.store.SQL())(t).Exec("UPDATE projects SET name = '" + name + "'"); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestCachedPagesEndWithRevocation(t *testing.T) {
 		if names(name) {
 			t.Fatal("the page is not cached")
 		}
-		modelstest.InTx(t, w.store, func(q *models.Queries) error { revoke(q); return nil })
+		storetest.InTx(t, w.store, func(q *store.Queries) error { revoke(q); return nil })
 		if !names(name) {
 			t.Errorf("%s: the page is cached after a revocation", name)
 		}
@@ -131,7 +131,7 @@ func TestPoolPageIsSharedByRights(t *testing.T) {
 		tokens = append(tokens, w.account(email, false))
 	}
 	var reads atomic.Int64
-	err := w.store.Watch(func(s models.Statement) {
+	err := w.store.Watch(func(s store.Statement) {
 		if strings.Contains(s.SQL, "decisions.*") {
 			reads.Add(1)
 		}
@@ -150,7 +150,7 @@ func TestPoolPageIsSharedByRights(t *testing.T) {
 	if asks(w.member) == 0 {
 		t.Error("a member of a project sees the page of somebody without projects")
 	}
-	modelstest.InTx(t, w.store, func(q *models.Queries) error { q.Touch("pool"); return nil })
+	storetest.InTx(t, w.store, func(q *store.Queries) error { q.Touch("pool"); return nil })
 	if asks(tokens[2]) == 0 || asks(tokens[0]) != 0 {
 		t.Error("the pool is not read once after a change")
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies/openid/openidtest"
 )
 
@@ -82,7 +82,7 @@ func TestProviderCookieAndAddress(t *testing.T) {
 
 func TestProviderPeopleWhoStayOut(t *testing.T) {
 	c := newCampus(t, asIs)
-	disabled := modelstest.User(c, c.store, "gone@example.org", false)
+	disabled := storetest.User(c, c.store, "gone@example.org", false)
 	with := func(change func(*openidtest.Person)) openidtest.Person {
 		p := kim("admins")
 		change(&p)
@@ -284,7 +284,7 @@ func TestIdentityPages(t *testing.T) {
 
 func TestProviderLinksWhereAllowed(t *testing.T) {
 	c := newCampus(t, func(o *OIDC) { o.Rules.Link = true })
-	gone := modelstest.User(c, c.store, "gone@example.org", false)
+	gone := storetest.User(c, c.store, "gone@example.org", false)
 	c.want(200, c.admin, "PUT", "/users/"+id(gone.ID), `{"name":"Gone","admin":false,"disabled":true}`)
 	ann := kim()
 	ann.Email = "ann@example.org"
@@ -358,7 +358,7 @@ func TestLastAdministratorStays(t *testing.T) {
 	c.provider.AddPerson(kim("admins"))
 	v := c.guest()
 	v.enter("kim")
-	modelstest.InTx(c, c.store, func(q *models.Queries) error {
+	storetest.InTx(c, c.store, func(q *store.Queries) error {
 		root, err := q.User(1)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -143,7 +144,7 @@ func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Response[ProjectUsage
 }
 
 func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Response[List[UsageOfMember]], error) {
-	return listed(in.Paging, func(p projects.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]projects.PersonUsage, error) {
+	return listed(in.Paging, func(p projects.PersonUsage) int64 { return p.ID }, func(page store.Page) ([]projects.PersonUsage, error) {
 		return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.UsageQuery, page)
 	}, usageOfMember)
 }
@@ -162,7 +163,7 @@ func usageCells(p projects.PersonUsage) []string {
 
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p projects.PersonUsage) int64 { return p.ID },
-		func(ctx context.Context, page models.Page) ([]projects.PersonUsage, error) {
+		func(ctx context.Context, page store.Page) ([]projects.PersonUsage, error) {
 			return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.UsageQuery, page)
 		})
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies/notifications"
 )
 
@@ -136,8 +137,8 @@ type DeliveriesQuery struct {
 }
 
 func (a rest) listDeliveries(ctx context.Context, in *DeliveriesQuery) (*Response[List[Delivery]], error) {
-	f := models.DeliveryFilter{WebhookID: in.WebhookID, State: in.State, Mail: in.Mail}
-	return listed(in.Paging, func(d models.DeliveryView) int64 { return d.ID }, func(p models.Page) ([]models.DeliveryView, error) {
+	f := store.DeliveryFilter{WebhookID: in.WebhookID, State: in.State, Mail: in.Mail}
+	return listed(in.Paging, func(d models.DeliveryView) int64 { return d.ID }, func(p store.Page) ([]models.DeliveryView, error) {
 		return a.Notifications.Deliveries(ctx, actorOf(ctx), f, p)
 	}, deliveryOf)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies/notifications"
 	"weir/web"
 )
@@ -38,7 +39,7 @@ func (a *App) webhooksPage(ctx context.Context, _ echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	mails, err := a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{Mail: true}, models.Page{Limit: shownMails})
+	mails, err := a.Notifications.Deliveries(ctx, actorOf(ctx), store.DeliveryFilter{Mail: true}, store.Page{Limit: shownMails})
 	return web.WebhooksPage(web.WebhooksView{Rows: rows, Mails: mails, ByMail: a.Notifications.ByMail()}), err
 }
 
@@ -78,7 +79,7 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 		if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
 			v.State = ""
 		}
-		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, pageSize))
+		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), store.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, pageSize))
 		if n := len(v.Deliveries); n > 0 {
 			v.Next = nextPage(c, n, pageSize, v.Deliveries[n-1].ID)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool"
 	"weir/storage/rules"
 	"weir/workspaces"
@@ -154,8 +155,8 @@ type WorkspacesQuery struct {
 	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
 }
 
-func (q WorkspacesQuery) filter() models.WorkspaceFilter {
-	f := models.WorkspaceFilter{ProjectID: q.ProjectID, UserID: q.UserID}
+func (q WorkspacesQuery) filter() store.WorkspaceFilter {
+	f := store.WorkspaceFilter{ProjectID: q.ProjectID, UserID: q.UserID}
 	switch q.State {
 	case "active":
 		f.States = models.ActiveStates
@@ -169,7 +170,7 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 	actor := actorOf(ctx)
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
-	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p models.Page) ([]workspaces.Summary, error) {
+	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p store.Page) ([]workspaces.Summary, error) {
 		list, err := a.Workspaces.List(ctx, actor, in.filter(), p)
 		if err != nil || shares != nil { // the second call only finds out whether there are more
 			return list, err

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/web"
 	"weir/workspaces"
@@ -24,7 +25,7 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 }
 
 // workspaceRows lists workspaces for people.
-func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page models.Page) ([]web.WorkspaceRow, error) {
+func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page store.Page) ([]web.WorkspaceRow, error) {
 	actor := actorOf(ctx)
 	list, err := a.Workspaces.List(ctx, actor, f, page)
 	if err != nil || len(list) == 0 {
@@ -52,7 +53,7 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 
 func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	f := models.WorkspaceFilter{UserID: actor.User.ID}
+	f := store.WorkspaceFilter{UserID: actor.User.ID}
 	state := c.QueryParam("state")
 	switch state {
 	case "all":
@@ -179,7 +180,7 @@ func (a *App) ServeWorkspaceError(w http.ResponseWriter, r *http.Request, status
 	v := web.WorkspaceErrorView{Portal: portal}
 	// Only admitted users get these kinds of errors.
 	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
-		if w, err := a.Store.Read(r.Context()).Workspace(models.AllProjects, id); err == nil {
+		if w, err := a.Store.Read(r.Context()).Workspace(store.AllProjects, id); err == nil {
 			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
 		}
 	}

@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
@@ -38,7 +39,7 @@ import (
 type world struct {
 	testing.TB
 	app                              *App
-	store                            *models.Store
+	store                            *store.Store
 	log                              *bytes.Buffer
 	admin, manager, member, stranger string // access tokens
 	project, role, place             int64
@@ -76,11 +77,11 @@ func newWorld(t testing.TB) *world {
 // newWorldWith is newWorld with other settings.
 func newWorldWith(t testing.TB, set func(*Config)) *world {
 	t.Helper()
-	return newWorldOn(t, modelstest.Open(t, "sqlite"), set)
+	return newWorldOn(t, storetest.Open(t, "sqlite"), set)
 }
 
 // newWorldOn is newWorldWith on a store of the test's own.
-func newWorldOn(t testing.TB, store *models.Store, set func(*Config)) *world {
+func newWorldOn(t testing.TB, store *store.Store, set func(*Config)) *world {
 	t.Helper()
 	w := &world{TB: t, store: store, log: &bytes.Buffer{}}
 	w.app = newApp(t, store, set, w.log)
@@ -93,7 +94,7 @@ func newWorldOn(t testing.TB, store *models.Store, set func(*Config)) *world {
 }
 
 // newApp is the App over a store; the caller closes it.
-func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buffer) *App {
+func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buffer) *App {
 	t.Helper()
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	access := must(policies.NewAccess())(t)
@@ -154,7 +155,7 @@ func (w *world) populate() {
 }
 
 func (w *world) account(email string, admin bool) string {
-	modelstest.User(w, w.store, email, admin)
+	storetest.User(w, w.store, email, admin)
 	return w.token(email)
 }
 
@@ -279,8 +280,8 @@ func (w *world) counts() map[string]int {
 // running takes a launched workspace to where only a runtime would.
 func (w *world) running(workspace int64) {
 	w.Helper()
-	modelstest.InTx(w, w.store, func(q *models.Queries) error {
-		row, err := q.Workspace(models.AllProjects, workspace)
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
+		row, err := q.Workspace(store.AllProjects, workspace)
 		if err != nil {
 			return err
 		}

@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // A copy on PostgreSQL has the same rows in every table, and continues the numbers and
 // the audit log.
 func TestCopy(t *testing.T) {
-	source, target := copySource(t), modelstest.OpenEmpty(t, "postgres")
+	source, target := copySource(t), storetest.OpenEmpty(t, "postgres")
 	from, to := sqlOf(t, source), sqlOf(t, target)
 	up(t, to, "postgres")
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC)
-	modelstest.InTx(t, source, func(q *models.Queries) error {
+	storetest.InTx(t, source, func(q *store.Queries) error {
 		return q.PutAudit(models.AuditEntry{At: at, Actor: "王 <a@example.org>", Action: "update", Object: "project", ObjectID: 1, Before: `{"name":"a\\"}`, After: "%"})
 	})
 	if _, err := from.Exec("UPDATE projects SET description = ?, ends_at = ? WHERE id = 1", "a'\"\\\n?$1 🚀", at); err != nil {
@@ -41,11 +42,11 @@ func TestCopy(t *testing.T) {
 	if copied != rows {
 		t.Errorf("reports %d rows of %d", copied, rows)
 	}
-	next := modelstest.User(t, target, "next@example.org", false)
+	next := storetest.User(t, target, "next@example.org", false)
 	if next.ID != 4 { // the third was deleted
 		t.Errorf("the next account has the number %d", next.ID)
 	}
-	modelstest.InTx(t, target, func(q *models.Queries) error {
+	storetest.InTx(t, target, func(q *store.Queries) error {
 		return q.PutAudit(models.AuditEntry{At: at, Actor: "b", Action: "create", Object: "user", ObjectID: next.ID})
 	})
 	if head, err := target.VerifyAudit(t.Context(), models.AuditHead{}); err != nil || head.Number != 2 {
@@ -68,9 +69,9 @@ func TestCopyIsRefused(t *testing.T) {
 		"broken by check": {prepare: "ALTER TABLE webhooks ADD CHECK (name <> 'w')", reason: "table webhooks"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			source, target := copySource(t), modelstest.OpenEmpty(t, "postgres")
+			source, target := copySource(t), storetest.OpenEmpty(t, "postgres")
 			up(t, sqlOf(t, target), "postgres")
-			for store, statement := range map[*models.Store]string{source: c.source, target: c.prepare} {
+			for store, statement := range map[*store.Store]string{source: c.source, target: c.prepare} {
 				if _, err := sqlOf(t, store).Exec(statement); err != nil {
 					t.Fatal(err)
 				}
@@ -87,9 +88,9 @@ func TestCopyIsRefused(t *testing.T) {
 }
 
 // copySource is an SQLite database with a row in every table, except an audit entry.
-func copySource(t *testing.T) *models.Store {
+func copySource(t *testing.T) *store.Store {
 	t.Helper()
-	s := modelstest.OpenEmpty(t, "sqlite")
+	s := storetest.OpenEmpty(t, "sqlite")
 	db := sqlOf(t, s)
 	up(t, db, "sqlite")
 	for _, row := range rows[:len(rows)-1] {
@@ -100,7 +101,7 @@ func copySource(t *testing.T) *models.Store {
 	if _, err := db.Exec("UPDATE sessions SET data = ?", []byte{0, 0xff, '\\'}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Exec("DELETE FROM users WHERE id = ?", modelstest.User(t, s, "gone@example.org", false).ID); err != nil {
+	if _, err := db.Exec("DELETE FROM users WHERE id = ?", storetest.User(t, s, "gone@example.org", false).ID); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -146,7 +147,7 @@ func contents(t *testing.T, db *sql.DB, table string) (list []string) {
 }
 
 // everything is the contents of all tables of a target.
-func everything(t *testing.T, s *models.Store) map[string]string {
+func everything(t *testing.T, s *store.Store) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for table := range tables(t, sqlOf(t, s), "postgres") {

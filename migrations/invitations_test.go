@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"weir/migrations"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // Going back drops what the older version cannot read, and nothing else.
 func TestInvitationsGoAndTheRestStays(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			db := sqlOf(t, storetest.OpenEmpty(t, dialect))
 			up(t, db, dialect)
 			fill(t, db)
 			check := func(when string, tokens, deliveries int) {

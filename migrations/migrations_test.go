@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"weir/migrations"
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 const day = "'2030-01-02 00:00:00+00:00'"
@@ -87,7 +87,7 @@ var rows = []string{
 func TestUpDownUpWithData(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			s := modelstest.OpenEmpty(t, dialect)
+			s := storetest.OpenEmpty(t, dialect)
 			db := sqlOf(t, s)
 			for range 2 {
 				up(t, db, dialect)
@@ -132,7 +132,7 @@ func fill(t *testing.T, db *sql.DB) {
 }
 
 func TestBothDialectsHaveTheSameTables(t *testing.T) {
-	lite, pg := tables(t, sqlOf(t, modelstest.Open(t, "sqlite")), "sqlite"), tables(t, sqlOf(t, modelstest.Open(t, "postgres")), "postgres")
+	lite, pg := tables(t, sqlOf(t, storetest.Open(t, "sqlite")), "sqlite"), tables(t, sqlOf(t, storetest.Open(t, "postgres")), "postgres")
 	names := slices.Sorted(maps.Keys(lite))
 	if other := slices.Sorted(maps.Keys(pg)); !slices.Equal(names, other) {
 		t.Fatalf("tables differ:\nsqlite   %v\npostgres %v", names, other)
@@ -192,7 +192,7 @@ func count(t *testing.T, db *sql.DB, table string) (n int) {
 	return n
 }
 
-func sqlOf(t *testing.T, s *models.Store) *sql.DB {
+func sqlOf(t *testing.T, s *store.Store) *sql.DB {
 	t.Helper()
 	db, err := s.SQL()
 	if err != nil {
@@ -205,7 +205,7 @@ func sqlOf(t *testing.T, s *models.Store) *sql.DB {
 func TestExclusiveBecomesAMode(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			db := sqlOf(t, storetest.OpenEmpty(t, dialect))
 			up(t, db, dialect)
 			if err := migrations.DownTo(t.Context(), db, dialect, 1); err != nil {
 				t.Fatal(err)

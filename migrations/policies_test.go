@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"weir/migrations"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // Managers and members stay so, and no role gains rights by the way back.
 func TestRolesKeepWhatTheyPermit(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			db := sqlOf(t, storetest.OpenEmpty(t, dialect))
 			up(t, db, dialect)
 			run := func(statement string) {
 				t.Helper()

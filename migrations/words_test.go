@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"weir/migrations"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // A database of version 13 keeps its data under the new names, and gets the
@@ -13,7 +13,7 @@ import (
 func TestWordsKeepTheData(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			db := sqlOf(t, storetest.OpenEmpty(t, dialect))
 			run := func(statement string) {
 				t.Helper()
 				if _, err := db.Exec(statement); err != nil {

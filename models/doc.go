@@ -1,7 +1,6 @@
-// Package models contains the types, the errors, and the gorm queries and
-// transactions that read and write them, on SQLite and PostgreSQL.
+// Package models contains what all packages speak of: types, decisions, errors, texts in
+// every language, and permissions.
 //
-// It must not know actors or their rights (policies), how decisions are made
-// (pool, workspaces), nor HTTP. Every query on something that belongs to a
-// project takes a [Scope]; the zero Scope matches nothing.
+// It must not know where they are stored (models/store), who may do what (policies), how
+// decisions are made (pool, workspaces), nor HTTP. It imports the standard library only.
 package models

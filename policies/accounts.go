@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // Accounts manages accounts, their passwords, sessions and tokens.
 type Accounts struct {
-	store  *models.Store
+	store  *store.Store
 	access *Access
 	authentication
 	failures    failures // to sign in
@@ -27,7 +28,7 @@ type Accounts struct {
 }
 
 // NewAccounts returns the accounts in store.
-func NewAccounts(store *models.Store, access *Access) *Accounts {
+func NewAccounts(store *store.Store, access *Access) *Accounts {
 	return &Accounts{store: store, access: access, authentication: newAuthentication(store), hashing: make(chan struct{}, 4),
 		resets: failures{full: true}, dailyResets: failures{window: 24 * time.Hour, full: true}}
 }
@@ -133,7 +134,7 @@ func (a *Accounts) limitHashing(ctx context.Context, fn func()) error {
 // and invalidates earlier ones. It returns "" when there is an account.
 func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (string, error) {
 	var l Link
-	err := a.store.InTx(ctx, func(q *models.Queries) error {
+	err := a.store.InTx(ctx, func(q *store.Queries) error {
 		l = Link{}
 		if n, err := q.CountUsers(); err != nil || n > 0 {
 			return err
@@ -163,7 +164,7 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 	if err != nil {
 		return u, err
 	}
-	err = a.store.InTx(ctx, func(q *models.Queries) error {
+	err = a.store.InTx(ctx, func(q *store.Queries) error {
 		u.ID = 0
 		if _, err := q.TakeOneTimeToken(HashSecret(token), string(SetupLink), q.Now()); err != nil {
 			return err
@@ -185,7 +186,7 @@ func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (mod
 	if err != nil {
 		return u, err
 	}
-	return u, a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+	return u, a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		u.ID = 0
 		return a.AddAccount(q, actor, &u)
 	})
@@ -204,7 +205,7 @@ func (a *Accounts) NewAccount(ctx context.Context, in NewUser) (models.User, err
 
 // AddAccount adds an account from NewAccount within a transaction, without checking
 // permissions.
-func (a *Accounts) AddAccount(q *models.Queries, actor Actor, u *models.User) error {
+func (a *Accounts) AddAccount(q *store.Queries, actor Actor, u *models.User) error {
 	if err := CheckDepartment(q, u.DepartmentID); err != nil {
 		return err
 	}

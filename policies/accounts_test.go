@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -22,23 +23,23 @@ func has(list, word string) bool { return slices.Contains(strings.Fields(list), 
 type fixture struct {
 	*policies.Accounts
 	ctx   context.Context
-	store *models.Store
-	clock *modelstest.Clock
+	store *store.Store
+	clock *storetest.Clock
 	root  policies.Actor
 }
 
 func each(t *testing.T, test func(t *testing.T, d *fixture)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newFixture(t, s)) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newFixture(t, s)) })
 }
 
-func newFixture(t *testing.T, s *models.Store) *fixture {
-	return &fixture{Accounts: policies.NewAccounts(s, access(t)), ctx: t.Context(), store: s, clock: modelstest.NewClock(s)}
+func newFixture(t *testing.T, s *store.Store) *fixture {
+	return &fixture{Accounts: policies.NewAccounts(s, access(t)), ctx: t.Context(), store: s, clock: storetest.NewClock(s)}
 }
 
 // withRoot is each with an administrator.
 func withRoot(t *testing.T, test func(t *testing.T, d *fixture)) {
 	each(t, func(t *testing.T, d *fixture) {
-		d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+		d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
 		test(t, d)
 	})
 }
@@ -64,7 +65,7 @@ func (d *fixture) add(t *testing.T, email string, admin bool) models.User {
 // audit returns the newest entries, as "actor action object".
 func (d *fixture) audit(t *testing.T, n int) []string {
 	t.Helper()
-	entries, err := d.store.Read(d.ctx).Audit(models.AuditFilter{}, models.Page{Limit: n})
+	entries, err := d.store.Read(d.ctx).Audit(store.AuditFilter{}, store.Page{Limit: n})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +114,8 @@ func TestSetupIsForOne(t *testing.T) {
 		if got := refusedFields(err); !slices.Equal(got, []string{"email", "name", "password"}) {
 			t.Errorf("refused %v: %v", got, err)
 		}
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(20, func(int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(20, func(int) {
 			_, err := d.Setup(d.ctx, token, in)
 			kinds.Add(err)
 		})
@@ -182,8 +183,8 @@ func TestSignIn(t *testing.T) {
 
 // Failures are counted in memory, so one database is enough.
 func TestFailuresLockAnEmailForAWhile(t *testing.T) {
-	d := newFixture(t, modelstest.Open(t, "sqlite"))
-	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+	d := newFixture(t, storetest.Open(t, "sqlite"))
+	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)
 	d.add(t, "bob@example.org", false)
 	for range 10 {
@@ -215,8 +216,8 @@ func TestFailuresLockAnEmailForAWhile(t *testing.T) {
 }
 
 func TestManyClientsLockAnEmailTogether(t *testing.T) {
-	d := newFixture(t, modelstest.Open(t, "sqlite"))
-	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+	d := newFixture(t, storetest.Open(t, "sqlite"))
+	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)
 	for i := range 100 {
 		_, err := d.SignIn(d.ctx, fmt.Sprintf("192.0.2.%d", i), "ada@example.org", "wrong")
@@ -229,7 +230,7 @@ func TestManyClientsLockAnEmailTogether(t *testing.T) {
 // A change that began before its right was revoked must not be committed after it.
 func TestRightsAreReadAgainInsideTheChange(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		second := modelstest.User(t, d.store, "second@example.org", true)
+		second := storetest.User(t, d.store, "second@example.org", true)
 		before := d.load(t, second)
 		if err := d.ResetPassword(d.ctx, d.root, second.ID, "another good one"); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // Actor is on whose behalf a call is made: a signed-in user, a program with a
@@ -39,10 +40,10 @@ func GrantsOf(memberships []models.MemberView) map[int64]Grant {
 }
 
 // Validity is how long the actor's grants are valid.
-func (a Actor) Validity() models.Validity {
-	v := models.Validity{Keys: []string{models.RevocationKey("user", a.User.ID)}}
+func (a Actor) Validity() store.Validity {
+	v := store.Validity{Keys: []string{store.RevocationKey("user", a.User.ID)}}
 	for project, grant := range a.Grants {
-		v.Keys = append(v.Keys, models.RevocationKey("project", project))
+		v.Keys = append(v.Keys, store.RevocationKey("project", project))
 		v.EndAt(grant.Until)
 	}
 	return v
@@ -107,19 +108,19 @@ func (a Actor) CheckUser() error {
 }
 
 // Scope is the scope of the actor's queries.
-func (a Actor) Scope() models.Scope {
+func (a Actor) Scope() store.Scope {
 	if a.User.Admin || a.User.Auditor || a.System != "" {
-		return models.AllProjects
+		return store.AllProjects
 	}
-	return models.Scope{UserID: a.User.ID, At: a.At}
+	return store.Scope{UserID: a.User.ID, At: a.At}
 }
 
 // GrantedScope is Scope by the actor's grants alone: it reads no memberships.
-func (a Actor) GrantedScope() models.Scope {
+func (a Actor) GrantedScope() store.Scope {
 	if scope := a.Scope(); scope.All {
 		return scope
 	}
-	return models.Scope{Projects: slices.Sorted(maps.Keys(a.Grants))}
+	return store.Scope{Projects: slices.Sorted(maps.Keys(a.Grants))}
 }
 
 // Label names the actor in an audit entry.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // How an actor was authenticated, in the audit. For programs of users it is
@@ -43,7 +44,7 @@ type Change struct {
 
 // Audit records a change by the actor in the audit, within the transaction of
 // the change.
-func (a Actor) Audit(q *models.Queries, c Change) error {
+func (a Actor) Audit(q *store.Queries, c Change) error {
 	o, _ := q.Context().Value(originKey{}).(Origin)
 	e := models.AuditEntry{At: q.Now(), Actor: a.Label(), Address: o.Address, Via: cmp.Or(a.Via, o.Via, ViaSystem),
 		Action: c.Action, Object: c.Object, ObjectID: c.ID}
@@ -74,7 +75,7 @@ func auditJSON(v any) (string, error) {
 // AuditEntries lists changes, newest first: of one project, or all for
 // administrators and auditors. Addresses of clients, and by how much approvals
 // exceeded the capacity, are for the latter only.
-func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.AuditFilter, page models.Page) ([]models.AuditEntry, error) {
+func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f store.AuditFilter, page store.Page) ([]models.AuditEntry, error) {
 	if err := a.access.Check(actor, f.ProjectID, AuditRead); err != nil {
 		return nil, err
 	}

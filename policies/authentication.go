@@ -6,28 +6,29 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // authentication caches who is authenticated by what, and their grants.
 type authentication struct {
-	actors   *models.Cache[int64, Actor]               // by user
-	sessions *models.Cache[string, models.Session]     // by hash
-	tokens   *models.Cache[string, models.AccessToken] // by hash
-	owners   *models.Cache[string, owner]              // by topic
+	actors   *store.Cache[int64, Actor]               // by user
+	sessions *store.Cache[string, models.Session]     // by hash
+	tokens   *store.Cache[string, models.AccessToken] // by hash
+	owners   *store.Cache[string, owner]              // by topic
 }
 
 // owner is whose a workspace or reservation is. That never changes.
 type owner struct{ user, project int64 }
 
-func newAuthentication(s *models.Store) authentication {
-	return authentication{models.NewCache[int64, Actor](s, models.MaxCached), models.NewCache[string, models.Session](s, models.MaxCached),
-		models.NewCache[string, models.AccessToken](s, models.MaxCached), models.NewCache[string, owner](s, models.MaxCached)}
+func newAuthentication(s *store.Store) authentication {
+	return authentication{store.NewCache[int64, Actor](s, store.MaxCached), store.NewCache[string, models.Session](s, store.MaxCached),
+		store.NewCache[string, models.AccessToken](s, store.MaxCached), store.NewCache[string, owner](s, store.MaxCached)}
 }
 
 // Load reads an account and its grants. Unknown and disabled accounts are
 // unauthenticated.
 func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
-	actor, err := a.actors.Get(ctx, userID, func(ctx context.Context) (actor Actor, v models.Validity, err error) {
+	actor, err := a.actors.Get(ctx, userID, func(ctx context.Context) (actor Actor, v store.Validity, err error) {
 		q := a.store.Read(ctx)
 		u, err := q.User(userID)
 		if err != nil || u.Disabled {
@@ -41,7 +42,7 @@ func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 }
 
 // actorOf reads the grants of a user.
-func actorOf(q *models.Queries, u models.User) (Actor, error) {
+func actorOf(q *store.Queries, u models.User) (Actor, error) {
 	now := q.Now()
 	memberships, err := q.MembershipsOf(u.ID, now)
 	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
@@ -49,16 +50,16 @@ func actorOf(q *models.Queries, u models.User) (Actor, error) {
 
 // Session finds an unexpired portal session by its hash.
 func (a *Accounts) Session(ctx context.Context, hash string) (models.Session, error) {
-	return a.sessions.Get(ctx, hash, func(ctx context.Context) (models.Session, models.Validity, error) {
+	return a.sessions.Get(ctx, hash, func(ctx context.Context) (models.Session, store.Validity, error) {
 		s, err := a.store.Read(ctx).SessionByToken(hash, a.store.Now())
-		return s, models.Validity{Keys: []string{models.SessionKey(hash)}, Until: s.ExpiresAt}, err
+		return s, store.Validity{Keys: []string{store.SessionKey(hash)}, Until: s.ExpiresAt}, err
 	})
 }
 
 // token finds an unexpired access token by its hash and records its use, at most
 // once a minute.
 func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, error) {
-	return a.tokens.Get(ctx, hash, func(ctx context.Context) (t models.AccessToken, v models.Validity, err error) {
+	return a.tokens.Get(ctx, hash, func(ctx context.Context) (t models.AccessToken, v store.Validity, err error) {
 		now := a.store.Now()
 		if t, err = a.store.Read(ctx).AccessTokenByHash(hash, now); err != nil {
 			return t, v, err
@@ -66,10 +67,10 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		t.Scopes = append([]models.TokenScope{}, t.Scopes...) // never nil, which is no limit
 		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
 			t.LastUsedAt = &now
-			err = a.store.InTx(ctx, func(q *models.Queries) error { return q.TouchAccessToken(t.ID, now) })
+			err = a.store.InTx(ctx, func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) })
 		}
 		nextUse := t.LastUsedAt.Add(time.Minute)
-		v = models.Validity{Keys: []string{models.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}
+		v = store.Validity{Keys: []string{store.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}
 		v.EndAt(&nextUse)
 		return t, v, err
 	})
@@ -100,12 +101,12 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 
 // ownerOf finds the owner of what a topic is about: "workspace:ID" or "reservation:ID".
 func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, error) {
-	return a.owners.Get(ctx, topic, func(ctx context.Context) (owner, models.Validity, error) {
+	return a.owners.Get(ctx, topic, func(ctx context.Context) (owner, store.Validity, error) {
 		if strings.HasPrefix(topic, "reservation:") {
-			r, err := a.store.Read(ctx).Reservation(models.AllProjects, id)
-			return owner{r.UserID, r.ProjectID}, models.Validity{}, err
+			r, err := a.store.Read(ctx).Reservation(store.AllProjects, id)
+			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
 		}
-		w, err := a.store.Read(ctx).Workspace(models.AllProjects, id)
-		return owner{w.UserID, w.ProjectID}, models.Validity{}, err
+		w, err := a.store.Read(ctx).Workspace(store.AllProjects, id)
+		return owner{w.UserID, w.ProjectID}, store.Validity{}, err
 	})
 }

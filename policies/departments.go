@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // DepartmentInput is the input for creating or renaming a department.
@@ -26,7 +27,7 @@ type DepartmentView struct {
 }
 
 // Departments lists departments with their totals, by id.
-func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Page) ([]DepartmentView, error) {
+func (a *Accounts) Departments(ctx context.Context, actor Actor, page store.Page) ([]DepartmentView, error) {
 	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v Dep
 	return views[0], nil
 }
 
-func withSums(q *models.Queries, list []models.Department) ([]DepartmentView, error) {
+func withSums(q *store.Queries, list []models.Department) ([]DepartmentView, error) {
 	ids := make([]int64, len(list))
 	for i, d := range list {
 		ids[i] = d.ID
@@ -93,7 +94,7 @@ func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...mod
 
 // CreateDepartment adds a department.
 func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in DepartmentInput) (d models.Department, err error) {
-	err = a.writeUsers(ctx, actor, func(q *models.Queries) error {
+	err = a.writeUsers(ctx, actor, func(q *store.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}
@@ -101,7 +102,7 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 		if err != nil {
 			return err
 		}
-		if n >= models.MaxDepartments {
+		if n >= store.MaxDepartments {
 			return models.Conflict("The maximum of %d departments has been reached. Delete one first.", n)
 		}
 		d = models.Department{Name: in.Name, Version: 1, CreatedAt: q.Now()}
@@ -115,7 +116,7 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 
 // RenameDepartment renames a department.
 func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, in DepartmentInput) (d models.Department, err error) {
-	err = a.writeUsers(ctx, actor, func(q *models.Queries) (err error) {
+	err = a.writeUsers(ctx, actor, func(q *store.Queries) (err error) {
 		if err := in.check(); err != nil {
 			return err
 		}
@@ -145,7 +146,7 @@ func (d DepartmentView) CheckDelete() error {
 
 // DeleteDepartment removes a department without users.
 func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, version int64) error {
-	return a.writeUsers(ctx, actor, func(q *models.Queries) error {
+	return a.writeUsers(ctx, actor, func(q *store.Queries) error {
 		d, err := q.Department(id)
 		if err != nil {
 			return err
@@ -169,8 +170,8 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 
 // writeUsers changes accounts or departments under the lock on administrators,
 // so that no account can get a department while it is deleted.
-func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.Queries) error) error {
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*store.Queries) error) error {
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		if err := q.LockUsers(); err != nil {
 			return err
 		}
@@ -182,7 +183,7 @@ func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.
 type DepartmentNames map[int64]string
 
 // Of is the name of a department; empty for nil.
-func (n DepartmentNames) Of(q *models.Queries, id *int64) (string, error) {
+func (n DepartmentNames) Of(q *store.Queries, id *int64) (string, error) {
 	if id == nil {
 		return "", nil
 	}
@@ -196,7 +197,7 @@ func (n DepartmentNames) Of(q *models.Queries, id *int64) (string, error) {
 
 // checkDepartment refuses an unknown department.
 // CheckDepartment refuses a department that does not exist; nil is none.
-func CheckDepartment(q *models.Queries, id *int64) error {
+func CheckDepartment(q *store.Queries, id *int64) error {
 	if id == nil {
 		return nil
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -26,7 +27,7 @@ func TestDepartments(t *testing.T) {
 		if err != nil || ada.DepartmentID == nil || *ada.DepartmentID != vision.ID {
 			t.Fatalf("%+v, %v", ada, err)
 		}
-		list, err := d.Departments(d.ctx, d.root, models.Page{})
+		list, err := d.Departments(d.ctx, d.root, store.Page{})
 		if err != nil || len(list) != 2 || list[0].People != 1 || list[1].People != 0 || list[1].Name != "Speech" {
 			t.Errorf("%+v, %v", list, err)
 		}
@@ -50,7 +51,7 @@ func TestDepartments(t *testing.T) {
 		}
 		_, err = d.Department(d.ctx, d.root, vision.ID)
 		want(t, err, models.KindNotFound)
-		entries, err := d.store.Read(d.ctx).Audit(models.AuditFilter{Object: "department"}, models.Page{})
+		entries, err := d.store.Read(d.ctx).Audit(store.AuditFilter{Object: "department"}, store.Page{})
 		if err != nil || len(entries) != 4 || entries[0].Action != "delete" || !strings.Contains(entries[0].Before, "Sight") {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -61,8 +62,8 @@ func TestBadInputsOfDepartments(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		one := d.department(t, "Vision")
 		none := one.ID + 10_000
-		modelstest.InTx(t, d.store, func(q *models.Queries) error {
-			for i := range models.MaxDepartments - 1 {
+		storetest.InTx(t, d.store, func(q *store.Queries) error {
+			for i := range store.MaxDepartments - 1 {
 				more := models.Department{Name: fmt.Sprint("more ", i), Version: 1, CreatedAt: q.Now()}
 				if err := q.CreateDepartment(&more); err != nil {
 					return err
@@ -99,7 +100,7 @@ func TestDepartmentsAreForAdministrators(t *testing.T) {
 		one := d.department(t, "Vision")
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		for name, call := range map[string]func(policies.Actor) error{
-			"list":  func(a policies.Actor) error { return second(d.Departments(d.ctx, a, models.Page{})) },
+			"list":  func(a policies.Actor) error { return second(d.Departments(d.ctx, a, store.Page{})) },
 			"read":  func(a policies.Actor) error { return second(d.Department(d.ctx, a, one.ID)) },
 			"form":  func(a policies.Actor) error { return second(d.DepartmentForm(d.ctx, a, 0)) },
 			"names": func(a policies.Actor) error { return second(d.DepartmentsOf(d.ctx, a, d.root.User)) },
@@ -125,9 +126,9 @@ func TestDeletingADepartmentConcurrently(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		for round := range 10 {
 			one := d.department(t, fmt.Sprint("department ", round))
-			u := modelstest.User(t, d.store, fmt.Sprintf("user%d@example.org", round), false)
+			u := storetest.User(t, d.store, fmt.Sprintf("user%d@example.org", round), false)
 			var errs [2]error
-			modelstest.Concurrently(2, func(i int) {
+			storetest.Concurrently(2, func(i int) {
 				if i == 0 {
 					errs[0] = d.DeleteDepartment(d.ctx, d.root, one.ID, 0)
 				} else {

@@ -23,7 +23,7 @@ const maxEnforcers = 1024
 // the role's rules are replaced and its cached decisions are dropped. So decisions
 // are never stale, on any server, and a revocation is effective as soon as it is
 // committed. Connections that were admitted before are closed by
-// [models.Queries.Revoke] before the revoking call returns.
+// [store.Queries.Revoke] before the revoking call returns.
 type enforcerCache struct {
 	mu  sync.RWMutex
 	all map[int64]*projectEnforcer

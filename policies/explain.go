@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // platformRights are the rights outside projects.
@@ -92,7 +93,7 @@ type explainer struct {
 	Explanation
 	right   Right
 	access  *Access
-	q       *models.Queries
+	q       *store.Queries
 	actor   Actor
 	subject Actor          // of the explanation
 	member  *models.Member // of the project, present or former
@@ -132,9 +133,9 @@ func (x *explainer) findPerson(in AccessQuery) (err error) {
 func (x *explainer) findProject(in AccessQuery) (err error) {
 	switch {
 	case in.ProjectID != 0:
-		x.Project, err = x.q.Project(models.AllProjects, in.ProjectID)
+		x.Project, err = x.q.Project(store.AllProjects, in.ProjectID)
 	case strings.TrimSpace(in.Project) != "":
-		x.Project, err = x.q.ProjectByName(models.AllProjects, strings.TrimSpace(in.Project))
+		x.Project, err = x.q.ProjectByName(store.AllProjects, strings.TrimSpace(in.Project))
 	}
 	return err
 }
@@ -149,7 +150,7 @@ func (x *explainer) findMember() error {
 	}
 	x.member = &m
 	if m.RoleID != 0 {
-		r, err := x.q.Role(models.AllProjects, x.Project.ID, m.RoleID)
+		r, err := x.q.Role(store.AllProjects, x.Project.ID, m.RoleID)
 		if err != nil {
 			return err
 		}
@@ -274,7 +275,7 @@ func (x *explainer) rule() (bool, error) {
 		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s.", x.Missing))
 		return false, nil
 	}
-	roles, err := x.q.Roles(models.AllProjects, x.Project.ID)
+	roles, err := x.q.Roles(store.AllProjects, x.Project.ID)
 	for _, r := range roles {
 		if r.Permits().Contains(permission) {
 			x.Roles = append(x.Roles, r.Name)

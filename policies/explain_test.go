@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -23,13 +24,13 @@ func newProjectFixture(t *testing.T, d *fixture, name string) *projectFixture {
 	t.Helper()
 	p := &projectFixture{fixture: d, people: map[string]models.User{}, places: map[string]models.Member{}}
 	now := d.store.Now()
-	modelstest.InTx(t, d.store, func(q *models.Queries) error {
+	storetest.InTx(t, d.store, func(q *store.Queries) error {
 		p.project = models.Project{Name: name, StartsAt: now, Priority: 50, Version: 1, CreatedAt: now}
 		return q.CreateProject(&p.project)
 	})
 	for _, word := range append([]string{models.PermissionCustom}, models.StandardPermissions...) {
 		u := d.add(t, word+"@"+name+".org", false)
-		modelstest.InTx(t, d.store, func(q *models.Queries) error {
+		storetest.InTx(t, d.store, func(q *store.Queries) error {
 			r := models.Role{ProjectID: p.project.ID, Name: "the " + word, Permission: word, Version: 1, CreatedAt: now}
 			if word == models.PermissionCustom {
 				r.Permissions = models.MemberWrite
@@ -127,7 +128,7 @@ func TestStepsOfAnExplanation(t *testing.T) {
 
 		late := d.store.Now().Add(-time.Second)
 		change := func(who string, edit func(*models.Member)) {
-			modelstest.InTx(t, d.store, func(q *models.Queries) error {
+			storetest.InTx(t, d.store, func(q *store.Queries) error {
 				m := p.places[who]
 				edit(&m)
 				return q.UpdateMember(&m)
@@ -137,7 +138,7 @@ func TestStepsOfAnExplanation(t *testing.T) {
 		says(ask("viewer", "project:read"), false, "Was a member of the project vision until")
 		change("manager", func(m *models.Member) { m.RemovedAt = &late })
 		says(ask("manager", "role:write"), false, "Was removed from the project vision on")
-		modelstest.InTx(t, d.store, func(q *models.Queries) error {
+		storetest.InTx(t, d.store, func(q *store.Queries) error {
 			p.project.StartsAt, p.project.EndsAt = late.Add(-time.Hour), &late
 			return q.UpdateProject(&p.project)
 		})
@@ -232,7 +233,7 @@ func TestExplanationsForFormerMembers(t *testing.T) {
 		p := newProjectFixture(t, d, "vision")
 		past := d.store.Now().Add(-time.Second)
 		for _, who := range []string{"viewer", "member"} {
-			modelstest.InTx(t, d.store, func(q *models.Queries) error {
+			storetest.InTx(t, d.store, func(q *store.Queries) error {
 				m := p.places[who]
 				if m.Until = &past; who == "viewer" {
 					m.RemovedAt = &past

@@ -1,6 +1,9 @@
 package policies
 
-import "weir/models"
+import (
+	"weir/models"
+	"weir/models/store"
+)
 
 // CheckGrant refuses to give, change or take away permissions in a project that
 // the actor does not have there. sets are these permissions, subject names what
@@ -10,7 +13,7 @@ import "weir/models"
 // It belongs into the transaction of the change, in which Write has locked the
 // project, and reads the actor's permissions again; a preview, which changes nothing,
 // goes by those that the actor has.
-func (a *Access) CheckGrant(q *models.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
+func (a *Access) CheckGrant(q *store.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
 	have, err := a.currentPermissions(q, actor, project)
 	if err != nil {
 		return err
@@ -29,7 +32,7 @@ func (a *Access) CheckGrant(q *models.Queries, actor Actor, project int64, field
 }
 
 // currentPermissions reads the actor's permissions in the project again.
-func (a *Access) currentPermissions(q *models.Queries, actor Actor, project int64) (models.Permissions, error) {
+func (a *Access) currentPermissions(q *store.Queries, actor Actor, project int64) (models.Permissions, error) {
 	if actor.System != "" {
 		return models.AllPermissions, nil
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // EarlierResponse finds the response to an earlier request with the same key, for an
 // actor whose access token has the scope of the operation. It returns false if there was
 // none. A key of another request is invalid; without a response the error is
-// [models.ErrIdempotencyKeyUsed].
-func (a *Accounts) EarlierResponse(ctx context.Context, actor Actor, scope models.TokenScope, k models.IdempotencyKey) (models.IdempotencyKey, bool, error) {
+// [store.ErrIdempotencyKeyUsed].
+func (a *Accounts) EarlierResponse(ctx context.Context, actor Actor, scope models.TokenScope, k store.IdempotencyKey) (store.IdempotencyKey, bool, error) {
 	if actor.Scopes != nil && !models.Covers(actor.Scopes, scope) {
 		return k, false, models.InsufficientScope(scope)
 	}
@@ -21,12 +22,12 @@ func (a *Accounts) EarlierResponse(ctx context.Context, actor Actor, scope model
 	case earlier.Request != k.Request:
 		return k, false, models.Invalid("Idempotency-Key", "was used for another request")
 	case earlier.Status == 0:
-		return k, false, models.ErrIdempotencyKeyUsed
+		return k, false, store.ErrIdempotencyKeyUsed
 	}
 	return earlier, true, nil
 }
 
 // KeepResponse stores the response to a request with a key.
-func (a *Accounts) KeepResponse(ctx context.Context, k models.IdempotencyKey) error {
-	return a.store.InTx(ctx, func(q *models.Queries) error { return q.PutResponse(k) })
+func (a *Accounts) KeepResponse(ctx context.Context, k store.IdempotencyKey) error {
+	return a.store.InTx(ctx, func(q *store.Queries) error { return q.PutResponse(k) })
 }

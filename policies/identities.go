@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // signIn is the actor of changes that follow from assertions.
@@ -28,11 +29,11 @@ func (a *Accounts) SignInWithProvider(ctx context.Context, rules ProviderRules, 
 		return in, err
 	}
 	for range 3 { // concurrent changes: the same user in another window, an administrator
-		err = a.store.InRevokingTx(ctx, func(q *models.Queries) error {
+		err = a.store.InRevokingTx(ctx, func(q *store.Queries) error {
 			in = SignInResult{}
 			return a.signInBy(q, rules, as, email, &in)
 		})
-		if !models.Duplicate(err) && !errors.Is(err, errConcurrentSignIn) && !errors.Is(err, models.ErrStale) {
+		if !store.Duplicate(err) && !errors.Is(err, errConcurrentSignIn) && !errors.Is(err, models.ErrStale) {
 			break
 		}
 	}
@@ -42,7 +43,7 @@ func (a *Accounts) SignInWithProvider(ctx context.Context, rules ProviderRules, 
 // errConcurrentSignIn means that the account was created meanwhile.
 var errConcurrentSignIn = errors.New("the account is there already")
 
-func (a *Accounts) signInBy(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
+func (a *Accounts) signInBy(q *store.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
 	in.Identity, err = q.IdentityBySubject(as.Issuer, as.Subject)
 	if err == nil {
 		in.User, err = q.User(in.Identity.UserID)
@@ -63,7 +64,7 @@ func (a *Accounts) signInBy(q *models.Queries, rules ProviderRules, as Assertion
 }
 
 // firstSignIn links or creates the account of a new identity.
-func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
+func (a *Accounts) firstSignIn(q *store.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
 	now := q.Now()
 	in.User, err = q.UserByEmail(email)
 	switch {
@@ -91,7 +92,7 @@ func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assert
 
 // checkLink refuses to link an existing account with the same email, unless the
 // rules allow it and no other subject of the issuer is linked.
-func checkLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User) error {
+func checkLink(q *store.Queries, rules ProviderRules, as Assertion, u models.User) error {
 	list, err := q.Identities(u.ID)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func checkLink(q *models.Queries, rules ProviderRules, as Assertion, u models.Us
 }
 
 // applyAssertion updates the account and its rights.
-func (a *Accounts) applyAssertion(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) error {
+func (a *Accounts) applyAssertion(q *store.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) error {
 	wanted := rules.admin(as.Groups)
 	if wanted != in.Identity.Admin {
 		// Only then can administrators change, which needs the lock.
@@ -140,7 +141,7 @@ func (a *Accounts) applyAssertion(q *models.Queries, rules ProviderRules, as Ass
 
 // applyAdmin grants and revokes administration by groups. Administration that was
 // not granted by a group is never revoked by one.
-func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) error {
+func (a *Accounts) applyAdmin(q *store.Queries, wanted bool, in *SignInResult) error {
 	switch {
 	case wanted && !in.User.Admin:
 		in.User.Admin, in.Identity.Admin = true, true
@@ -163,7 +164,7 @@ func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) 
 
 // applyEmail updates the email of an account without a password, unless another
 // account has it.
-func applyEmail(q *models.Queries, email string, in *SignInResult) error {
+func applyEmail(q *store.Queries, email string, in *SignInResult) error {
 	if in.User.PasswordHash != "" || in.User.Email == email {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (a *Accounts) IdentityForm(ctx context.Context, actor Actor, user, id int64
 // DeleteIdentity removes an identity from an account and ends its sessions. Rights
 // from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		if err := q.LockUsers(); err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 }
 
 // requirePassword refuses accounts that sign in with an identity provider only.
-func requirePassword(q *models.Queries, u models.User) error {
+func requirePassword(q *store.Queries, u models.User) error {
 	if u.IsService() {
 		return models.Conflict("A service account has no password and does not sign in.")
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -32,9 +32,9 @@ func (d *fixture) signIn(t *testing.T, as policies.Assertion) policies.SignInRes
 
 func TestConcurrentSignInsCreateOneAccount(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		var kinds modelstest.ErrorCounts
+		var kinds storetest.ErrorCounts
 		users := make([]int64, 8)
-		modelstest.Concurrently(len(users), func(i int) {
+		storetest.Concurrently(len(users), func(i int) {
 			in, err := d.SignInWithProvider(d.ctx, universityRules(), assertionOf("kim", "admins"))
 			users[i] = in.User.ID
 			kinds.Add(err)
@@ -59,7 +59,7 @@ func TestGroupsLeaveTheLastAdministrator(t *testing.T) {
 			d.signIn(t, assertionOf(fmt.Sprint("kim", i), "admins"))
 		}
 		stayed := make([]bool, n)
-		modelstest.Concurrently(n, func(i int) {
+		storetest.Concurrently(n, func(i int) {
 			in, err := d.SignInWithProvider(d.ctx, universityRules(), assertionOf(fmt.Sprint("kim", i)))
 			if err != nil {
 				t.Errorf("kim%d: %v", i, err)

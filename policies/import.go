@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // ImportRow imports one record of a table within a transaction and returns the
@@ -19,9 +20,9 @@ var errDryRun = errors.New("only a dry run")
 // them or none. A dry run is the same transaction, rolled back at its end, so
 // that its report is exact. The import itself must come to the outcomes of the
 // dry run's plan, or changes nothing.
-func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, project int64, right Right, in models.Import,
-	begin func(*models.Queries) (ImportRow, error)) (report models.ImportReport, err error) {
-	err = a.Write(ctx, store, actor, project, right, func(q *models.Queries) error {
+func (a *Access) Import(ctx context.Context, db *store.Store, actor Actor, project int64, right Right, in models.Import,
+	begin func(*store.Queries) (ImportRow, error)) (report models.ImportReport, err error) {
+	err = a.Write(ctx, db, actor, project, right, func(q *store.Queries) error {
 		if !in.DryRun && in.Plan == "" {
 			return models.Invalid("plan", "is required; do a dry run first and send the plan that it returns")
 		}

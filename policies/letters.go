@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // Message is the content of a letter, ready to be sent.
@@ -16,14 +17,14 @@ type Message struct {
 
 // WriteLetter writes a letter and makes its link, in the transaction of the sender. An
 // error of a kind other than internal means that there is nothing to send.
-func (a *Accounts) WriteLetter(q *models.Queries, l models.Letter) (Message, error) {
+func (a *Accounts) WriteLetter(q *store.Queries, l models.Letter) (Message, error) {
 	if l.Invitation == 0 {
 		return a.passwordLetter(q, l)
 	}
 	return invitationLetter(q, l)
 }
 
-func (a *Accounts) passwordLetter(q *models.Queries, l models.Letter) (m Message, err error) {
+func (a *Accounts) passwordLetter(q *store.Queries, l models.Letter) (m Message, err error) {
 	u, err := q.UserByEmail(l.Address)
 	if err != nil {
 		return m, err
@@ -40,7 +41,7 @@ func (a *Accounts) passwordLetter(q *models.Queries, l models.Letter) (m Message
 		link.Path(), preference.Language}, err
 }
 
-func invitationLetter(q *models.Queries, l models.Letter) (m Message, err error) {
+func invitationLetter(q *store.Queries, l models.Letter) (m Message, err error) {
 	i, err := q.Invitation(l.Invitation)
 	if err != nil {
 		return m, err

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // LinkPurpose is what a one-time link is for.
@@ -39,7 +40,7 @@ func (l Link) URL(portal string) string {
 }
 
 // newLink stores a one-time link.
-func newLink(q *models.Queries, purpose LinkPurpose, t models.OneTimeToken) (Link, error) {
+func newLink(q *store.Queries, purpose LinkPurpose, t models.OneTimeToken) (Link, error) {
 	l := Link{purpose, NewSecret(), t.ExpiresAt}
 	t.Hash, t.Purpose = HashSecret(l.Secret), string(purpose)
 	return l, q.PutOneTimeToken(t)
@@ -50,13 +51,13 @@ const explainExpired = 30 * 24 * time.Hour
 
 // NewInvitationLink adds a link to an invitation. Whether it can be accepted is the
 // invitation's own state; its links only find it.
-func NewInvitationLink(q *models.Queries, i models.Invitation) (Link, error) {
+func NewInvitationLink(q *store.Queries, i models.Invitation) (Link, error) {
 	l, err := newLink(q, InvitationLink, models.OneTimeToken{InvitationID: &i.ID, ExpiresAt: i.ExpiresAt.Add(explainExpired)})
 	l.ExpiresAt = i.ExpiresAt
 	return l, err
 }
 
 // InvitationOf finds the invitation of a link, in whatever state.
-func InvitationOf(q *models.Queries, secret string) (models.InvitationView, error) {
+func InvitationOf(q *store.Queries, secret string) (models.InvitationView, error) {
 	return q.InvitationByToken(HashSecret(secret))
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // DefaultPasswordLinkLifetime is how long a link for a new password is valid.
@@ -24,7 +25,7 @@ const viaPasswordLink = "password link"
 // CreatePasswordLink makes a one-time link with which the person of an account sets a
 // new password. Accounts whose identity provider owns the password get none.
 func (a *Accounts) CreatePasswordLink(ctx context.Context, actor Actor, id int64) (l Link, err error) {
-	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		u, err := q.User(id)
 		if err != nil {
 			return err
@@ -40,7 +41,7 @@ func (a *Accounts) CreatePasswordLink(ctx context.Context, actor Actor, id int64
 	return l, err
 }
 
-func (a *Accounts) newPasswordLink(q *models.Queries, u models.User) (Link, error) {
+func (a *Accounts) newPasswordLink(q *store.Queries, u models.User) (Link, error) {
 	if err := a.requireOwnPassword(q, u); err != nil {
 		return Link{}, err
 	}
@@ -51,7 +52,7 @@ func (a *Accounts) newPasswordLink(q *models.Queries, u models.User) (Link, erro
 // requireOwnPassword refuses accounts whose password the identity provider owns: those
 // that have signed in with it and have no password here, and those without a password
 // whose address the provider is configured to link.
-func (a *Accounts) requireOwnPassword(q *models.Queries, u models.User) error {
+func (a *Accounts) requireOwnPassword(q *store.Queries, u models.User) error {
 	if u.PasswordHash == "" && a.Provider.Owns(u.Email) {
 		return models.Conflict("This account signs in with %s and has no password.", a.Provider.Name)
 	}
@@ -79,7 +80,7 @@ func (a *Accounts) ForgotPassword(ctx context.Context, email string) error {
 	if wait > 0 {
 		return tooManyAttempts(wait)
 	}
-	return a.store.InTx(ctx, func(q *models.Queries) error {
+	return a.store.InTx(ctx, func(q *store.Queries) error {
 		return q.QueueLetter(models.LetterPassword, models.Letter{Address: email})
 	})
 }
@@ -104,7 +105,7 @@ func (a *Accounts) SetPasswordByLink(ctx context.Context, secret, password strin
 	if err != nil {
 		return u, err
 	}
-	err = a.store.InRevokingTx(ctx, func(q *models.Queries) error {
+	err = a.store.InRevokingTx(ctx, func(q *store.Queries) error {
 		t, err := q.TakeOneTimeToken(HashSecret(secret), string(PasswordLink), q.Now())
 		if err != nil {
 			return err

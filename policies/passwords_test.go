@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -41,8 +42,8 @@ func TestPasswordLinkWorksOnce(t *testing.T) {
 		}
 		_, err = d.SetPasswordByLink(d.ctx, first.Secret, "short")
 		want(t, err, models.KindInvalid)
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(4, func(i int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(4, func(i int) {
 			secret := []string{first.Secret, second.Secret}[i%2]
 			_, err := d.SetPasswordByLink(d.ctx, secret, fmt.Sprint("another good one ", i))
 			kinds.Add(err)
@@ -78,7 +79,7 @@ func TestPasswordLinkOfAProvidersAccount(t *testing.T) {
 		_, err = d.CreatePasswordLink(d.ctx, d.root, in.User.ID)
 		want(t, err, models.KindConflict)
 		imported := models.User{Email: "bob@campus.example", Name: "Bob", SessionGeneration: 1, Version: 1, CreatedAt: d.store.Now()}
-		modelstest.InTx(t, d.store, func(q *models.Queries) error { return q.CreateUser(&imported) })
+		storetest.InTx(t, d.store, func(q *store.Queries) error { return q.CreateUser(&imported) })
 		if _, err := d.CreatePasswordLink(d.ctx, d.root, imported.ID); err != nil {
 			t.Errorf("an imported account gets no link: %v", err)
 		}
@@ -101,7 +102,7 @@ func TestForgotPasswordRevealsNothing(t *testing.T) {
 			if err := d.ForgotPassword(first, email); err != nil {
 				t.Fatal(err)
 			}
-			list, err := d.store.Read(d.ctx).Deliveries(models.DeliveryFilter{Mail: true}, models.Page{})
+			list, err := d.store.Read(d.ctx).Deliveries(store.DeliveryFilter{Mail: true}, store.Page{})
 			if err != nil || list[0].UserEmail != email || list[0].Kind != models.LetterPassword {
 				t.Errorf("queued %+v, %v", list, err)
 			}

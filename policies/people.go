@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // UserChange is the new state of an account. Version is the one that was read; 0
@@ -22,7 +23,7 @@ type UserChange struct {
 }
 
 // Users lists accounts whose name or email address contains search.
-func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page models.Page) ([]models.User, error) {
+func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page store.Page) ([]models.User, error) {
 	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (a *Accounts) UserForm(ctx context.Context, actor Actor, id int64) (u model
 // UpdateUser changes an account. The last administrator stays one. Disabling an
 // account ends its sessions and tokens at once.
 func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {
-	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		var p models.Problems
 		in.Name = models.CheckName("name", in.Name, &p)
 		if err := p.Err(); err != nil {
@@ -81,7 +82,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 
 // updateUser is UpdateUser after the checks, in a transaction that has locked the
 // administrators.
-func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in UserChange) (models.User, error) {
+func (a *Accounts) updateUser(q *store.Queries, actor Actor, u models.User, in UserChange) (models.User, error) {
 	if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
 		return u, err
 	}
@@ -112,7 +113,7 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 
 // Promote gives an account within a transaction what an invitation to the platform
 // offers, without checking permissions.
-func (a *Accounts) Promote(q *models.Queries, actor Actor, u *models.User, i models.Invitation) (err error) {
+func (a *Accounts) Promote(q *store.Queries, actor Actor, u *models.User, i models.Invitation) (err error) {
 	if !i.Admin && !i.Auditor && i.DepartmentID == nil {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (a *Accounts) Promote(q *models.Queries, actor Actor, u *models.User, i mod
 }
 
 // checkLastAdministrator refuses to remove the last administrator.
-func (a *Accounts) checkLastAdministrator(q *models.Queries, before, after models.User) error {
+func (a *Accounts) checkLastAdministrator(q *store.Queries, before, after models.User) error {
 	was, is := before.Admin && !before.Disabled, after.Admin && !after.Disabled
 	if !was || is {
 		return nil
@@ -150,7 +151,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 	if err != nil {
 		return err
 	}
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error { return setPassword(q, actor, id, hash) })
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error { return setPassword(q, actor, id, hash) })
 }
 
 // ChangePassword replaces the actor's own password, which ends all sessions; the
@@ -178,7 +179,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	if err != nil {
 		return err
 	}
-	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
+	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
 }
 
 // newHash checks and hashes a new password. It takes too long for a transaction.
@@ -191,7 +192,7 @@ func (a *Accounts) newHash(ctx context.Context, password string) (string, error)
 	return a.hash(ctx, password)
 }
 
-func setPassword(q *models.Queries, actor Actor, id int64, hash string) error {
+func setPassword(q *store.Queries, actor Actor, id int64, hash string) error {
 	u, err := q.User(id)
 	if err != nil {
 		return err

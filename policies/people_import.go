@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // PeopleColumns are the columns of a table of accounts.
@@ -27,7 +28,7 @@ func (a *Accounts) CheckImport(actor Actor) error {
 // provider that may link accounts. A dry run returns every row's outcome and
 // changes nothing.
 func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Import) (models.ImportReport, error) {
-	return a.access.Import(ctx, a.store, actor, Platform, UserWrite, in, func(q *models.Queries) (ImportRow, error) {
+	return a.access.Import(ctx, a.store, actor, Platform, UserWrite, in, func(q *store.Queries) (ImportRow, error) {
 		i := peopleImport{accounts: a, q: q, actor: actor, departments: map[string]*int64{"": nil}, names: DepartmentNames{}}
 		if err := q.LockUsers(); err != nil {
 			return nil, err
@@ -39,7 +40,7 @@ func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Impo
 // peopleImport is the state of an import within its transaction.
 type peopleImport struct {
 	accounts    *Accounts
-	q           *models.Queries
+	q           *store.Queries
 	actor       Actor
 	departments map[string]*int64 // by name, those in the table
 	names       DepartmentNames

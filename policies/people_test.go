@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -21,10 +22,10 @@ func TestTheLastAdministratorStays(t *testing.T) {
 		}
 		admins := []models.User{root}
 		for i := range 7 {
-			admins = append(admins, modelstest.User(t, d.store, fmt.Sprintf("admin%d@example.org", i), true))
+			admins = append(admins, storetest.User(t, d.store, fmt.Sprintf("admin%d@example.org", i), true))
 		}
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(len(admins), func(i int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(len(admins), func(i int) {
 			in := policies.UserChange{Name: "Former", Disabled: i%2 == 0, Admin: i%2 == 0}
 			_, err := d.UpdateUser(d.ctx, policies.System("test"), admins[i].ID, in)
 			kinds.Add(err)
@@ -41,7 +42,7 @@ func TestPeopleAreForAdministrators(t *testing.T) {
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		change := policies.UserChange{Name: "Ada", Admin: true}
 		calls := map[string]func(policies.Actor) error{
-			"list":   func(a policies.Actor) error { _, err := d.Users(d.ctx, a, "", models.Page{}); return err },
+			"list":   func(a policies.Actor) error { _, err := d.Users(d.ctx, a, "", store.Page{}); return err },
 			"read":   func(a policies.Actor) error { _, err := d.User(d.ctx, a, d.root.User.ID); return err },
 			"create": func(a policies.Actor) error { _, err := d.CreateUser(d.ctx, a, policies.NewUser{}); return err },
 			"update": func(a policies.Actor) error { _, err := d.UpdateUser(d.ctx, a, a.User.ID, change); return err },
@@ -149,7 +150,7 @@ func TestDisablingEndsEverything(t *testing.T) {
 
 func TestTokens(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		ada, bob := d.load(t, modelstest.User(t, d.store, "ada@example.org", false)), d.load(t, modelstest.User(t, d.store, "bob@example.org", false))
+		ada, bob := d.load(t, storetest.User(t, d.store, "ada@example.org", false)), d.load(t, storetest.User(t, d.store, "bob@example.org", false))
 		token, secret, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: "ci", Lifetime: time.Hour})
 		if err != nil || !strings.HasPrefix(secret, policies.TokenPrefix) || token.Hash == secret {
 			t.Fatalf("%+v, %v", token, err)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -54,7 +54,7 @@ func TestScopesLimitRights(t *testing.T) {
 
 func TestScopesOfTokens(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		ada := d.load(t, modelstest.User(t, d.store, "ada@example.org", false))
+		ada := d.load(t, storetest.User(t, d.store, "ada@example.org", false))
 		by := func(list ...models.TokenScope) policies.Actor {
 			t.Helper()
 			token, secret, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: policies.NewSecret(), Scopes: list})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // ServiceAccount is a member of a project that is a service account, for those who
@@ -16,8 +17,8 @@ func (a *Accounts) ServiceAccount(ctx context.Context, actor Actor, project, mem
 	return serviceAccount(a.store.Read(ctx), project, member)
 }
 
-func serviceAccount(q *models.Queries, project, member int64) (models.MemberView, error) {
-	m, err := q.MemberView(models.AllProjects, project, member)
+func serviceAccount(q *store.Queries, project, member int64) (models.MemberView, error) {
+	m, err := q.MemberView(store.AllProjects, project, member)
 	if err == nil && !models.IsServiceAccount(m.UserEmail) {
 		err = models.NotFound("service account")
 	}
@@ -45,7 +46,7 @@ func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project,
 	if slices.Contains(in.Scopes, models.ScopeAdmin) {
 		return t, "", models.Invalid("scopes", "must not contain admin for a service account")
 	}
-	err = a.changeServiceTokens(ctx, actor, project, member, func(q *models.Queries, m models.MemberView) error {
+	err = a.changeServiceTokens(ctx, actor, project, member, func(q *store.Queries, m models.MemberView) error {
 		t, secret, err = newToken(q, actor, m.UserID, project, in)
 		return err
 	})
@@ -54,15 +55,15 @@ func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project,
 
 // DeleteServiceToken revokes a token of a service account.
 func (a *Accounts) DeleteServiceToken(ctx context.Context, actor Actor, project, member, id int64) error {
-	return a.changeServiceTokens(ctx, actor, project, member, func(q *models.Queries, m models.MemberView) error {
+	return a.changeServiceTokens(ctx, actor, project, member, func(q *store.Queries, m models.MemberView) error {
 		return deleteToken(q, actor, m.UserID, project, id)
 	})
 }
 
 // changeServiceTokens runs fn in a transaction of an actor who manages the members and
 // has all permissions of the service account.
-func (a *Accounts) changeServiceTokens(ctx context.Context, actor Actor, project, member int64, fn func(*models.Queries, models.MemberView) error) error {
-	return a.access.Write(ctx, a.store, actor, project, MemberWrite, func(q *models.Queries) error {
+func (a *Accounts) changeServiceTokens(ctx context.Context, actor Actor, project, member int64, fn func(*store.Queries, models.MemberView) error) error {
+	return a.access.Write(ctx, a.store, actor, project, MemberWrite, func(q *store.Queries) error {
 		m, err := serviceAccount(q, project, member)
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // Lifetimes of personal access tokens.
@@ -54,7 +55,7 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 	if err := in.check(); err != nil {
 		return t, "", err
 	}
-	err = a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
+	err = a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
 		t, secret, err = newToken(q, actor, userID, Platform, in)
 		return err
 	})
@@ -80,7 +81,7 @@ func (in *NewToken) check() error {
 
 // newToken stores a token of a user; project is that of a service account. A token that is
 // created with a token expires with it at the latest.
-func newToken(q *models.Queries, actor Actor, userID, project int64, in NewToken) (t models.AccessToken, secret string, err error) {
+func newToken(q *store.Queries, actor Actor, userID, project int64, in NewToken) (t models.AccessToken, secret string, err error) {
 	for _, s := range in.Scopes {
 		if actor.Scopes != nil && !models.Covers(actor.Scopes, s) {
 			return t, "", models.InsufficientScope(s)
@@ -114,13 +115,13 @@ func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToke
 
 // DeleteToken revokes one of the actor's tokens.
 func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error {
-	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
+	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
 		return deleteToken(q, actor, actor.User.ID, Platform, id)
 	})
 }
 
 // deleteToken removes a token of a user; project is that of a service account.
-func deleteToken(q *models.Queries, actor Actor, userID, project, id int64) error {
+func deleteToken(q *store.Queries, actor Actor, userID, project, id int64) error {
 	tokens, err := q.AccessTokens(userID)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // Write runs fn in a transaction in which the actor has a right. The right is
@@ -13,16 +14,16 @@ import (
 // change itself revokes rights, they are gone on every server when Write returns.
 //
 // Check the input in fn: an actor without the right must not learn about it.
-func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, project int64, right Right, fn func(*models.Queries) error) error {
+func (a *Access) Write(ctx context.Context, store *store.Store, actor Actor, project int64, right Right, fn func(*store.Queries) error) error {
 	return a.WriteOwned(ctx, store, actor, 0, project, right, fn)
 }
 
 // WriteOwned is Write for an object that belongs to the user with id owner.
-func (a *Access) WriteOwned(ctx context.Context, store *models.Store, actor Actor, owner, project int64, right Right, fn func(*models.Queries) error) error {
+func (a *Access) WriteOwned(ctx context.Context, db *store.Store, actor Actor, owner, project int64, right Right, fn func(*store.Queries) error) error {
 	if err := a.CheckOwned(actor, owner, project, right); err != nil {
 		return err
 	}
-	return store.InRevokingTx(ctx, func(q *models.Queries) error {
+	return db.InRevokingTx(ctx, func(q *store.Queries) error {
 		if err := a.recheck(q, actor, owner, project, right); err != nil {
 			return err
 		}
@@ -32,8 +33,8 @@ func (a *Access) WriteOwned(ctx context.Context, store *models.Store, actor Acto
 
 // WriteSelf is Write for the actor's own account: it requires only that the actor
 // is still authenticated, and a token with [AccountWrite].
-func (a *Access) WriteSelf(ctx context.Context, store *models.Store, actor Actor, fn func(*models.Queries) error) error {
-	return store.InRevokingTx(ctx, func(q *models.Queries) error {
+func (a *Access) WriteSelf(ctx context.Context, db *store.Store, actor Actor, fn func(*store.Queries) error) error {
+	return db.InRevokingTx(ctx, func(q *store.Queries) error {
 		if actor.System == "" {
 			if err := a.CheckSelf(q, actor); err != nil {
 				return err
@@ -44,7 +45,7 @@ func (a *Access) WriteSelf(ctx context.Context, store *models.Store, actor Actor
 }
 
 // recheck reads the actor's rights again under lock, and checks them.
-func (a *Access) recheck(q *models.Queries, actor Actor, owner, project int64, right Right) error {
+func (a *Access) recheck(q *store.Queries, actor Actor, owner, project int64, right Right) error {
 	if actor.System != "" {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (a *Access) recheck(q *models.Queries, actor Actor, owner, project int64, r
 
 // lockRights takes the locks under which rights change: of the project for its
 // roles, of the administrators for accounts.
-func lockRights(q *models.Queries, project int64, right Right) error {
+func lockRights(q *store.Queries, project int64, right Right) error {
 	if project != Platform {
 		return q.LockProjectRow(project)
 	}
@@ -71,7 +72,7 @@ func lockRights(q *models.Queries, project int64, right Right) error {
 }
 
 // reload reads the actor's account and grants again.
-func reload(q *models.Queries, actor Actor) (Actor, error) {
+func reload(q *store.Queries, actor Actor) (Actor, error) {
 	u, err := q.LockUser(actor.User.ID)
 	if err != nil || u.Disabled || u.SessionGeneration != actor.User.SessionGeneration {
 		return Actor{}, unauthenticated(err)
@@ -87,7 +88,7 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 
 // Granter reads the account of someone on whose behalf a transaction grants something,
 // and checks under the locks of Write that they still have the right for it.
-func (a *Access) Granter(q *models.Queries, user, project int64, right Right) (Actor, error) {
+func (a *Access) Granter(q *store.Queries, user, project int64, right Right) (Actor, error) {
 	if err := lockRights(q, project, right); err != nil {
 		return Actor{}, err
 	}
@@ -109,7 +110,7 @@ func CannotGive(u models.User) *models.Error {
 }
 
 // CheckSelf is the check of WriteSelf, for other transactions.
-func (a *Access) CheckSelf(q *models.Queries, actor Actor) error {
+func (a *Access) CheckSelf(q *store.Queries, actor Actor) error {
 	if _, err := reload(q, actor); err != nil {
 		return err
 	}

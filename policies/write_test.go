@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -15,7 +16,7 @@ func TestWriteChecksTwice(t *testing.T) {
 		a := access(t)
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		owned := func(actor policies.Actor, owner int64) (ran bool, err error) {
-			err = a.WriteOwned(d.ctx, d.store, actor, owner, policies.Platform, policies.ProviderWrite, func(*models.Queries) error { ran = true; return nil })
+			err = a.WriteOwned(d.ctx, d.store, actor, owner, policies.Platform, policies.ProviderWrite, func(*store.Queries) error { ran = true; return nil })
 			return ran, err
 		}
 		demoted := d.root
@@ -39,7 +40,7 @@ func TestWriteChecksTwice(t *testing.T) {
 		}
 		// The check before the transaction costs no statement.
 		statements := 0
-		if err := d.store.Watch(func(models.Statement) { statements++ }); err != nil {
+		if err := d.store.Watch(func(store.Statement) { statements++ }); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := owned(ada, 0); err == nil || statements > 0 {
@@ -54,7 +55,7 @@ func TestWriteSelfNeedsAnAccount(t *testing.T) {
 		ada := d.add(t, "ada@example.org", false)
 		actor := d.load(t, ada)
 		write := func() error {
-			return a.WriteSelf(d.ctx, d.store, actor, func(*models.Queries) error { return nil })
+			return a.WriteSelf(d.ctx, d.store, actor, func(*store.Queries) error { return nil })
 		}
 		if err := write(); err != nil {
 			t.Error(err)
@@ -82,13 +83,13 @@ func TestRightsAreCheckedBeforeTheInput(t *testing.T) {
 // What takes the actor's right away while a change is under way ends after the
 // change; then the right is gone. SQLite has one writer, and needs no locks.
 func TestRevocationsWaitForTheChange(t *testing.T) {
-	d := newFixture(t, modelstest.Open(t, "postgres"))
-	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+	d := newFixture(t, storetest.Open(t, "postgres"))
+	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
 	a := access(t)
 	p := newProjectFixture(t, d, "vision")
 	manager := p.load(t, p.people[models.PermissionManager])
 	deputy := d.load(t, d.add(t, "deputy@example.org", true))
-	modelstest.InTx(t, d.store, func(q *models.Queries) error {
+	storetest.InTx(t, d.store, func(q *store.Queries) error {
 		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 	})
 	token, secret, err := d.CreateTokenFor(d.ctx, policies.System("test"), deputy.User.Email, policies.NewToken{Name: "ci"})
@@ -106,24 +107,24 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 		gone    models.Kind // of another change by the actor; empty: permitted
 	}{
 		{"membership", manager, p.project.ID, policies.MemberWrite, func() error {
-			return a.Write(d.ctx, d.store, d.root, p.project.ID, policies.MemberWrite, func(q *models.Queries) error {
+			return a.Write(d.ctx, d.store, d.root, p.project.ID, policies.MemberWrite, func(q *store.Queries) error {
 				m, now := p.places[models.PermissionManager], q.Now()
 				m.RemovedAt = &now
 				return q.UpdateMember(&m)
 			})
 		}, models.KindNotFound},
 		{"session", bySession, policies.Platform, policies.EnvironmentWrite, func() error {
-			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error { return q.DeleteSession("session") })
+			return d.store.InRevokingTx(d.ctx, func(q *store.Queries) error { return q.DeleteSession("session") })
 		}, models.KindUnauthenticated},
 		{"token", byToken, policies.Platform, policies.EnvironmentWrite, func() error {
-			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error { return q.DeleteAccessToken(deputy.User.ID, token.ID) })
+			return d.store.InRevokingTx(d.ctx, func(q *store.Queries) error { return q.DeleteAccessToken(deputy.User.ID, token.ID) })
 		}, models.KindUnauthenticated},
 		// Each could see the other as the administrator who remains.
 		{"changes of two administrators", deputy, policies.Platform, policies.UserWrite, func() error {
-			return a.Write(d.ctx, d.store, d.root, policies.Platform, policies.UserWrite, func(*models.Queries) error { return nil })
+			return a.Write(d.ctx, d.store, d.root, policies.Platform, policies.UserWrite, func(*store.Queries) error { return nil })
 		}, ""},
 		{"account", deputy, policies.Platform, policies.EnvironmentWrite, func() error {
-			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error {
+			return d.store.InRevokingTx(d.ctx, func(q *store.Queries) error {
 				u := deputy.User
 				u.Admin = false
 				return q.UpdateUser(&u)
@@ -131,9 +132,9 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 		}, models.KindForbidden},
 	} {
 		ended := make(chan error, 1)
-		err := a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(q *models.Queries) error {
+		err := a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(q *store.Queries) error {
 			go func() { ended <- c.revoke() }()
-			if !modelstest.Waits(t, d.store, q, ended) {
+			if !storetest.Waits(t, d.store, q, ended) {
 				t.Errorf("%s: the revocation ended while the change was under way", c.name)
 			}
 			return nil
@@ -144,7 +145,7 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		err = a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(*models.Queries) error { return nil })
+		err = a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(*store.Queries) error { return nil })
 		if err != nil && models.KindOf(err) != c.gone || (err == nil) != (c.gone == "") {
 			t.Errorf("%s: the next change gets %v, want %q", c.name, err, c.gone)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 )
 
@@ -13,18 +14,18 @@ import (
 // queue. It is not changed.
 type state struct {
 	snapshot
-	queued      []models.QueuedView
+	queued      []store.QueuedView
 	withinQuota map[int64]bool // queued workspaces that wait for the pool alone, if for long
 	involved    map[int64]bool // in display: the owners of machines and the users of shares
 }
 
 // read reads the state.
-func (s *Scheduler) read(q *models.Queries) (st state, err error) {
+func (s *Scheduler) read(q *store.Queries) (st state, err error) {
 	if st.snapshot, err = s.load(q); err != nil {
 		return st, err
 	}
 	if st.queued, err = q.Queued(); err == nil {
-		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
+		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v store.QueuedView) bool { return !st.reserves(v.Workspace) }))
 	}
 	return st, err
 }
@@ -35,17 +36,17 @@ const displayAge = time.Second
 // display returns the state for views. It is read once for all readers until it changes.
 // Decisions read their own.
 func (s *Scheduler) display(ctx context.Context) (state, error) {
-	st, err := s.displayed.Get(ctx, struct{}{}, func(ctx context.Context) (state, models.Validity, error) {
+	st, err := s.displayed.Get(ctx, struct{}{}, func(ctx context.Context) (state, store.Validity, error) {
 		st, err := s.read(s.store.Read(ctx))
 		st.involved = st.owners()
-		return st, models.Validity{Topics: []string{"pool", "projects"}, MaxAge: displayAge}, err
+		return st, store.Validity{Topics: []string{"pool", "projects"}, MaxAge: displayAge}, err
 	})
 	st.snapshot = st.at(s.store.Now())
 	return st, err
 }
 
 // Availability reads the state of the pool, for decisions about new workspaces.
-func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
+func (s *Scheduler) Availability(q *store.Queries) (models.Availability, error) {
 	st, err := s.read(q)
 	return s.availabilityIn(st), err
 }
@@ -74,14 +75,14 @@ func (s *Scheduler) decideIn(st state, waiting waitQueue, id, project int64, d m
 const hypotheticalID = int64(1) << 62
 
 // hypothetical is a new request of a project: the newest of all.
-func (s state) hypothetical(p models.Project, d models.Demand) models.QueuedView {
-	v := models.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
+func (s state) hypothetical(p models.Project, d models.Demand) store.QueuedView {
+	v := store.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
 	v.ID, v.ProjectID, v.Demand, v.RequestedAt = hypotheticalID, p.ID, d, s.now
 	return v
 }
 
 // queueWith is the queue with some other requests in it.
-func (s state) queueWith(views ...models.QueuedView) waitQueue {
+func (s state) queueWith(views ...store.QueuedView) waitQueue {
 	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
 }
 

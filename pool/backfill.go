@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 	"weir/pool/queue"
 	"weir/pool/quota"
@@ -16,7 +17,7 @@ func (s state) reserves(w models.Workspace) bool {
 
 // withinQuota reports, by id, of which queued workspaces the demand is within limit and
 // quota now.
-func withinQuota(q *models.Queries, queued []models.QueuedView) (map[int64]bool, error) {
+func withinQuota(q *store.Queries, queued []store.QueuedView) (map[int64]bool, error) {
 	if len(queued) == 0 {
 		return nil, nil
 	}

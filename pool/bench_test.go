@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/providers"
@@ -24,14 +25,14 @@ func BenchmarkDecision(b *testing.B) {
 }
 
 func benchmarkDecision(b *testing.B, machines int) {
-	store := modelstest.Open(b, cmp.Or(os.Getenv("WEIR_BENCH_DATABASE"), "sqlite"))
+	db := storetest.Open(b, cmp.Or(os.Getenv("WEIR_BENCH_DATABASE"), "sqlite"))
 	access, err := policies.NewAccess()
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := bigPool(b, store, machines)
-	fresh := func() *pool.Scheduler { return pool.New(store, access, providers.New(store, access, nil)) }
-	warm, q := fresh(), store.Read(context.Background())
+	w := bigPool(b, db, machines)
+	fresh := func() *pool.Scheduler { return pool.New(db, access, providers.New(db, access, nil)) }
+	warm, q := fresh(), db.Read(context.Background())
 	run := func(name string, scheduler func() *pool.Scheduler, before func(i int)) {
 		b.Run(name, func(b *testing.B) {
 			for i := 0; b.Loop(); i++ {
@@ -51,7 +52,7 @@ func benchmarkDecision(b *testing.B, machines int) {
 	}
 	run("cached", func() *pool.Scheduler { return warm }, func(int) {})
 	run("changed", func() *pool.Scheduler { return warm }, func(i int) {
-		modelstest.InTx(b, store, func(q *models.Queries) error {
+		storetest.InTx(b, db, func(q *store.Queries) error {
 			p, err := q.Provider(int64(1 + i%machines))
 			if err != nil {
 				return err
@@ -64,10 +65,10 @@ func benchmarkDecision(b *testing.B, machines int) {
 
 // bigPool makes machines of 8 GPUs with a share of half of each GPU, and
 // returns a request that is not made yet.
-func bigPool(b *testing.B, store *models.Store, machines int) (w models.Workspace) {
+func bigPool(b *testing.B, db *store.Store, machines int) (w models.Workspace) {
 	b.Helper()
-	user := modelstest.User(b, store, "a@example.org", false)
-	modelstest.InTx(b, store, func(q *models.Queries) error {
+	user := storetest.User(b, db, "a@example.org", false)
+	storetest.InTx(b, db, func(q *store.Queries) error {
 		now := q.Now()
 		project := models.Project{Name: "p", StartsAt: now, Version: 1, CreatedAt: now, Priority: 50, Quota: models.Resources{GPUCores: 1e6, GPUMemoryMiB: 1e9, CPUMilli: 1e9, MemoryMiB: 1e9}}
 		if err := q.CreateProject(&project); err != nil {

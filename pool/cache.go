@@ -1,6 +1,6 @@
 package pool
 
-import "weir/models"
+import "weir/models/store"
 
 // cached is a snapshot with the version of the pool at which it was read.
 type cached struct {
@@ -12,7 +12,7 @@ type cached struct {
 // it is the cached one; otherwise the machines that have changed since are
 // read again. A transaction that has changed the pool itself reads all, and
 // what it reads is not cached.
-func (s *Scheduler) load(q *models.Queries) (snap snapshot, err error) {
+func (s *Scheduler) load(q *store.Queries) (snap snapshot, err error) {
 	if q.PoolChanges() > 0 {
 		return readSnapshot(q, s.providers.Reachable)
 	}
@@ -29,7 +29,7 @@ func (s *Scheduler) load(q *models.Queries) (snap snapshot, err error) {
 	}
 	// What changes while it is read has a later version, and is read again
 	// when that is seen.
-	which := models.AllMachines
+	which := store.AllMachines
 	snap = snapshot{reachable: s.providers.Reachable}
 	if c != nil {
 		if which, err = q.MachinesChanged(c.version, version); err != nil {

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/pooltest"
@@ -37,13 +38,13 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 			case 2:
 				if len(inUse) > 0 {
 					i := random.IntN(len(inUse))
-					modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+					storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
 					inUse = slices.Delete(inUse, i, i+1)
 				}
 			case 3:
 				o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(3 + random.IntN(2)))})
 			case 4:
-				err := o.Store.InTx(o.Ctx, func(q *models.Queries) error { // a claim that is rolled back
+				err := o.Store.InTx(o.Ctx, func(q *store.Queries) error { // a claim that is rolled back
 					w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: env,
 						Name: "undone", State: models.StateStarting, Demand: pooltest.Half, Version: 1, RequestedAt: q.Now()}
 					if err := q.CreateWorkspace(&w, models.Say("Requested.")); err != nil {

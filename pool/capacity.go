@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 )
 
 // Capacity is that of the providers that are online, at any hour and whether
 // in use or not, and the part of it that is simulated.
-func (s *Scheduler) Capacity(q *models.Queries) (all, simulated models.Resources, err error) {
+func (s *Scheduler) Capacity(q *store.Queries) (all, simulated models.Resources, err error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return all, simulated, err

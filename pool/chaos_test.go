@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/placement"
@@ -142,7 +143,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	teams := []models.Member{o.NewTeam(t, fmt.Sprint("a", random.Int64())), o.NewTeam(t, fmt.Sprint("b", random.Int64()))}
 	var inUse []models.Workspace
 	release := func(i int) {
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
 		inUse = slices.Delete(inUse, i, i+1)
 	}
 	steps := map[string]func(){

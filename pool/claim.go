@@ -1,10 +1,13 @@
 package pool
 
-import "weir/models"
+import (
+	"weir/models"
+	"weir/models/store"
+)
 
 // Claim takes the shares that w demands, within the transaction q. Nothing is
 // taken unless the outcome is granted.
-func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Decision, error) {
+func (s *Scheduler) Claim(q *store.Queries, w models.Workspace) (models.Decision, error) {
 	if err := q.LockPool(); err != nil {
 		return models.Decision{}, err
 	}
@@ -21,7 +24,7 @@ func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Decisio
 
 // Take takes the shares that a decision grants to w. The transaction has locked the
 // pool since before the decision.
-func (s *Scheduler) Take(q *models.Queries, w models.Workspace, a models.Decision) error {
+func (s *Scheduler) Take(q *store.Queries, w models.Workspace, a models.Decision) error {
 	now := q.Now()
 	for _, g := range a.Grants {
 		share := models.Share{DeviceID: g.Device.ID, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID,
@@ -34,12 +37,12 @@ func (s *Scheduler) Take(q *models.Queries, w models.Workspace, a models.Decisio
 }
 
 // Release ends the shares of a workspace.
-func (s *Scheduler) Release(q *models.Queries, workspace int64) error {
+func (s *Scheduler) Release(q *store.Queries, workspace int64) error {
 	return q.EndShares(workspace, q.Now())
 }
 
 // Record keeps a decision and its explanation for people to read.
-func (s *Scheduler) Record(q *models.Queries, w models.Workspace, a models.Decision) error {
+func (s *Scheduler) Record(q *store.Queries, w models.Workspace, a models.Decision) error {
 	if w.Demand.GPUs == 0 {
 		return nil
 	}

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 )
 
 // QueueEntries lists the queued workspaces in their order, each with the
 // decision as things are before any of them is started.
-func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error) {
+func (s *Scheduler) QueueEntries(q *store.Queries) ([]store.QueueEntry, error) {
 	st, err := s.read(q)
 	if err != nil {
 		return nil, err
 	}
 	waiting := st.queueWith()
-	entries := make([]models.QueueEntry, len(waiting.ranked))
+	entries := make([]store.QueueEntry, len(waiting.ranked))
 	var reserved []int64
 	for i, r := range waiting.ranked {
 		w := waiting.byID[r.ID].Workspace
-		entries[i] = models.QueueEntry{Workspace: w, Decision: s.decide(st.snapshot, r.Demand, w.Demand, reserved)}
+		entries[i] = store.QueueEntry{Workspace: w, Decision: s.decide(st.snapshot, r.Demand, w.Demand, reserved)}
 		reserved = st.reserve(r, reserved)
 	}
 	return entries, nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -26,7 +27,7 @@ func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
 		if _, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
 			t.Errorf("%+v", a)
 		}
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, w.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
 		if v, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(v.Providers[0].Devices) != 0 {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -65,7 +66,7 @@ func TestAnswers(t *testing.T) {
 			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
 				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
 			}
-			if shares, _ := o.Store.Read(o.Ctx).OpenSharesAmong(models.AllMachines); len(shares) != 2 {
+			if shares, _ := o.Store.Read(o.Ctx).OpenSharesAmong(store.AllMachines); len(shares) != 2 {
 				t.Errorf("%s: an answer has taken shares", c.name)
 			}
 		}
@@ -96,7 +97,7 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(2))
 		o.Environment(t)
 		answers := make([]string, 50)
-		modelstest.Concurrently(len(answers), func(i int) {
+		storetest.Concurrently(len(answers), func(i int) {
 			_, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
 			answers[i] = a.Outcome
 			o.CheckDevices(t)

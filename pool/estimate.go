@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/estimates"
 	"weir/pool/placement"
 )
@@ -18,13 +19,13 @@ type Estimate struct {
 
 // estimateNew estimates when the demand of a new workspace could be met if it were
 // queued now.
-func (s *Scheduler) estimateNew(q *models.Queries, st state, p models.Project, d models.Demand) (Estimate, error) {
+func (s *Scheduler) estimateNew(q *store.Queries, st state, p models.Project, d models.Demand) (Estimate, error) {
 	all, err := s.estimate(q, st.snapshot, st.queueWith(st.hypothetical(p, d)))
 	return all[hypotheticalID], err
 }
 
 // estimate estimates when each queued request can be met.
-func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue) (map[int64]Estimate, error) {
+func (s *Scheduler) estimate(q *store.Queries, snap snapshot, waiting waitQueue) (map[int64]Estimate, error) {
 	if len(waiting.ranked) == 0 {
 		return nil, nil
 	}
@@ -79,7 +80,7 @@ func describeWait(f Estimate, now time.Time) models.Text {
 
 // ends are the expected ends of the shares in use: the announced end, the end
 // of the membership or the project, or the usual duration in the project.
-func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]estimates.End, error) {
+func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, error) {
 	periods, err := q.PeriodEnds()
 	if err != nil {
 		return nil, err

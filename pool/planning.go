@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -25,7 +26,7 @@ type Past struct {
 const maxPast = 1_000_000
 
 // ReadPast reads the requests since a moment; the zero time is all there are.
-func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
+func ReadPast(q *store.Queries, since time.Time) (p Past, err error) {
 	demands, err := q.PastDemands(maxPast)
 	if err != nil {
 		return p, err

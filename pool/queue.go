@@ -3,7 +3,7 @@ package pool
 import (
 	"time"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/pool/queue"
 )
 
@@ -14,14 +14,14 @@ const reserveAfter = 10 * time.Minute
 
 // waitQueue is the queue in its order.
 type waitQueue struct {
-	views  []models.QueuedView
+	views  []store.QueuedView
 	ranked []queue.Ranked
-	byID   map[int64]models.QueuedView
+	byID   map[int64]store.QueuedView
 }
 
 // orderQueue orders the queue.
-func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {
-	w := waitQueue{views: views, byID: make(map[int64]models.QueuedView, len(views))}
+func orderQueue(views []store.QueuedView, snap snapshot) waitQueue {
+	w := waitQueue{views: views, byID: make(map[int64]store.QueuedView, len(views))}
 	inUse := map[int64]int64{} // GPU cores of each project
 	if len(views) > 1 {
 		for _, share := range snap.shares {

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/estimates"
 	"weir/pool/pooltest"
@@ -23,7 +24,7 @@ func (o *world) waits(t *testing.T, m models.Member, d models.Demand) models.Wor
 	t.Helper()
 	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.Environment(t), Name: policies.NewSecret(),
 		State: models.StateQueued, Demand: d, Version: 1, RequestedAt: o.Store.Now()}
-	modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
+	storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
 	return w
 }
 
@@ -43,8 +44,8 @@ func TestQueueIsByPriorityThenFairness(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		vision, speech, urgent := o.NewTeam(t, "vision"), o.NewTeam(t, "speech"), o.NewTeam(t, "urgent")
 		o.Enlist(t, pooltest.Machine(3))
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
-			p, err := q.Project(models.AllProjects, urgent.ProjectID)
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
+			p, err := q.Project(store.AllProjects, urgent.ProjectID)
 			if err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func TestForecast(t *testing.T) {
 		for range 9 { // what was held before lasted for 40 minutes
 			past := o.WantClaim(t, m, whole, models.OutcomeGranted)
 			o.Clock.Advance(40 * time.Minute)
-			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
+			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.ID) })
 		}
 		o.WantClaim(t, m, whole, models.OutcomeGranted)
 		o.Clock.Advance(10 * time.Minute)
@@ -135,13 +136,13 @@ func TestEstimateIsByFairness(t *testing.T) {
 		for range 9 { // shares lasted for 40 minutes
 			past := o.WantClaim(t, vision, whole, models.OutcomeGranted)
 			o.Clock.Advance(40 * time.Minute)
-			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
+			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.ID) })
 		}
 		o.WantClaim(t, vision, whole, models.OutcomeGranted)
 		o.Clock.Advance(10 * time.Minute)
 		o.waits(t, vision, whole)
 		for m, want := range map[*models.Member]time.Duration{&speech: 30 * time.Minute, &vision: 70 * time.Minute} {
-			p, err1 := o.Store.Read(o.Ctx).Project(models.AllProjects, m.ProjectID)
+			p, err1 := o.Store.Read(o.Ctx).Project(store.AllProjects, m.ProjectID)
 			v, err2 := o.Pool.LaunchView(o.Ctx, o.Root, p, whole, models.Decision{})
 			e, err := v.Estimate, errors.Join(err1, err2)
 			if err != nil || e.Outcome != estimates.Placed || e.At.Sub(o.Store.Now()) != want {
@@ -158,7 +159,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 		refused := models.Decision{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
 		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
 		for range 2 {
-			modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+			storetest.InTx(t, o.Store, func(q *store.Queries) error {
 				return o.Pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
 			})
 		}
@@ -181,7 +182,7 @@ func TestOnlyNodesThatCanServeAreReserved(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(1))
 		single := o.Provider(t)
 		single.Agent = true // it goes on beside the next
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.UpdateProvider(&single) })
 		pair := pooltest.Machine(3)[1:]
 		if err := o.Providers.Enlist(o.Ctx, providers.Host{Name: "pair", Digest: providers.MachineDigest("pair")}, pair); err != nil {
 			t.Fatal(err)

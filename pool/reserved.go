@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 	"weir/pool/timeline"
 )
@@ -51,7 +52,7 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 
 // covered reports whether a share is in a reservation that has not ended. One that stays
 // longer is as any other.
-func (m *machine) covered(s models.ShareView, now time.Time) bool {
+func (m *machine) covered(s store.ShareView, now time.Time) bool {
 	return s.GrantID != nil && slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool { return g.ID == *s.GrantID && g.EndsAt.After(now) })
 }
 
@@ -81,7 +82,7 @@ const MaxAhead = 90 * 24 * time.Hour
 // workspace takes its shares until their announced end, else forever; hours in which an
 // owner does not lend take all. So does every use of a device with one holder, and the
 // use of another project of a device that is not mixed.
-func (s *Scheduler) Reservable(q *models.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error) {
+func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return d, nil, nil, err
@@ -165,7 +166,7 @@ func (m *machine) closed(now time.Time) (spans []timeline.Span) {
 // Reserved returns how demands of workspaces in a reservation are decided on: they are
 // granted from what is not used of the grants that have begun. It reads nothing else and
 // changes nothing.
-func (s *Scheduler) Reserved(q *models.Queries, reservation int64) (func(models.Demand) models.Decision, error) {
+func (s *Scheduler) Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error) {
 	snap, err := s.load(q)
 	return func(d models.Demand) models.Decision { return snap.decideReserved(reservation, d) }, err
 }

@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/placement"
 )
 
 // Scheduler allocates shares of the providers' devices.
 type Scheduler struct {
-	store     *models.Store
+	store     *store.Store
 	access    *policies.Access
 	providers Providers
 	cached    atomic.Pointer[cached]
-	displayed *models.Cache[struct{}, state] // see display
-	name      string                         // of the policy
+	displayed *store.Cache[struct{}, state] // see display
+	name      string                        // of the policy
 
 	mu     sync.Mutex
 	policy placement.Policy
@@ -41,12 +42,12 @@ type Providers interface {
 }
 
 // New schedules over what is in store. It places by Weir's own policy.
-func New(store *models.Store, access *policies.Access, providers Providers) *Scheduler {
-	s := &Scheduler{store: store, access: access, providers: providers, name: placement.Default,
-		displayed: models.NewCache[struct{}, state](store, 1)}
+func New(db *store.Store, access *policies.Access, providers Providers) *Scheduler {
+	s := &Scheduler{store: db, access: access, providers: providers, name: placement.Default,
+		displayed: store.NewCache[struct{}, state](db, 1)}
 	s.setPolicy(placement.Policy{})
-	store.OnChange(func(topics []string) {
-		if slices.Contains(topics, models.AllTopics) { // perhaps to another database, with the same version
+	db.OnChange(func(topics []string) {
+		if slices.Contains(topics, store.AllTopics) { // perhaps to another database, with the same version
 			s.cached.Store(nil)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/placement"
 )
 
@@ -26,7 +27,7 @@ type snapshot struct {
 type machine struct {
 	models.Provider
 	devices   []models.Device
-	shares    []models.ShareView
+	shares    []store.ShareView
 	reserved  []models.ReservedView // that has not ended when it was read
 	nodes     [horizonCount]*placement.Node
 	until     *time.Time // when its hours begin or end, or a reservation ends; nil: never
@@ -34,12 +35,12 @@ type machine struct {
 }
 
 // readSnapshot reads all machines.
-func readSnapshot(q *models.Queries, reachable func(*models.Provider, bool) bool) (snapshot, error) {
-	return snapshot{reachable: reachable}.reread(q, models.AllMachines)
+func readSnapshot(q *store.Queries, reachable func(*models.Provider, bool) bool) (snapshot, error) {
+	return snapshot{reachable: reachable}.reread(q, store.AllMachines)
 }
 
 // reread is the snapshot with some machines as they are in the database now.
-func (s snapshot) reread(q *models.Queries, which models.Machines) (snapshot, error) {
+func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, error) {
 	providers, err1 := q.ProvidersOf(which)
 	devices, err2 := q.DevicesAt(which)
 	shares, err3 := q.OpenSharesAmong(which)
@@ -145,7 +146,7 @@ func (s snapshot) device(id int64) (d models.Device, m *machine) {
 }
 
 // shares are all open shares, with the machines that they are of.
-func (s snapshot) shares(yield func(*machine, models.ShareView) bool) {
+func (s snapshot) shares(yield func(*machine, store.ShareView) bool) {
 	for _, m := range s.machines {
 		for _, share := range m.shares {
 			if !yield(m, share) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // UnmetView is demand that the pool does not meet, by model and size.
@@ -22,7 +23,7 @@ type UnmetView struct {
 const unmetPeriod = 24 * time.Hour
 
 // unmet adds up what waits and what was refused lately, the largest first.
-func unmet(q *models.Queries, now time.Time) ([]UnmetView, error) {
+func unmet(q *store.Queries, now time.Time) ([]UnmetView, error) {
 	waiting, err := q.Queued()
 	if err != nil {
 		return nil, err

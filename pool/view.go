@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/placement"
 )
@@ -23,7 +24,7 @@ type View struct {
 }
 
 // DecisionRecordView is a decision that the actor may see.
-type DecisionRecordView = models.DecisionRecordView
+type DecisionRecordView = store.DecisionRecordView
 
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {
@@ -170,7 +171,7 @@ func (s *Scheduler) AgentForm(ctx context.Context, actor policies.Actor, id int6
 
 // enrolledAt is when the agent that speaks for a provider was enrolled; nil when
 // none does.
-func enrolledAt(q *models.Queries, provider int64) (*time.Time, error) {
+func enrolledAt(q *store.Queries, provider int64) (*time.Time, error) {
 	agent, err := q.AgentOf(provider)
 	if err != nil {
 		return nil, models.IgnoreNotFound(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/placement"
 	"weir/pool/queue"
@@ -49,13 +50,13 @@ type DeviceView struct {
 
 // ShareView is a share; of a project that the actor may not see, only its size.
 type ShareView struct {
-	models.ShareView
+	store.ShareView
 	Anonymous bool
 }
 
 // WaitingView is a queued workspace.
 type WaitingView struct {
-	models.QueuedView
+	store.QueuedView
 	Position  int
 	Behind    queue.Criterion // why it is not before its predecessor
 	Estimate  Estimate
@@ -66,7 +67,7 @@ type WaitingView struct {
 // actor's rights in each project.
 type viewBuilder struct {
 	state
-	q            *models.Queries
+	q            *store.Queries
 	scheduler    *Scheduler
 	actor        policies.Actor
 	visible      map[int64]bool // by project: its names may be shown
@@ -160,7 +161,7 @@ func (w waitQueue) view(r queue.Ranked) WaitingView {
 
 func (v WaitingView) anonymous() WaitingView {
 	v.Anonymous = true
-	v.QueuedView = models.QueuedView{WorkspaceView: models.WorkspaceView{
+	v.QueuedView = store.QueuedView{WorkspaceView: models.WorkspaceView{
 		Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}
 	return v
 }
@@ -175,7 +176,7 @@ func (m *machine) userCount() int {
 }
 
 // sharesOf are the open shares of a device.
-func (m *machine) sharesOf(device int64) (shares []models.ShareView) {
+func (m *machine) sharesOf(device int64) (shares []store.ShareView) {
 	for _, share := range m.shares {
 		if share.DeviceID == device {
 			shares = append(shares, share)
@@ -186,7 +187,7 @@ func (m *machine) sharesOf(device int64) (shares []models.ShareView) {
 
 // relatedShares are the open shares of a device, of its MIG instances, and of the GPU
 // that it is an instance of: their processes can run on the device.
-func (m *machine) relatedShares(d models.Device) (shares []models.ShareView) {
+func (m *machine) relatedShares(d models.Device) (shares []store.ShareView) {
 	for _, other := range m.devices {
 		if other.ID == d.ID || other.PhysicalID() == d.ID || other.ID == d.PhysicalID() {
 			shares = append(shares, m.sharesOf(other.ID)...)
@@ -252,7 +253,7 @@ func (v viewBuilder) redact(p *ProviderView) {
 
 // canSeeProcesses reports whether the processes measured at a time can only
 // belong to shares that the actor may see.
-func (v viewBuilder) canSeeProcesses(shares []models.ShareView, at time.Time) bool {
+func (v viewBuilder) canSeeProcesses(shares []store.ShareView, at time.Time) bool {
 	for _, share := range shares {
 		if !v.canSee(share.ProjectID) || !at.After(share.From) {
 			return false
@@ -267,7 +268,7 @@ func (v viewBuilder) providersUsedBy(workspaces []int64) (views []ProviderView) 
 	for _, m := range v.machines {
 		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
 		for _, d := range m.devices {
-			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s models.ShareView) bool { return !slices.Contains(workspaces, s.WorkspaceID) })
+			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s store.ShareView) bool { return !slices.Contains(workspaces, s.WorkspaceID) })
 			if len(shares) > 0 {
 				view.Devices = append(view.Devices, v.deviceView(m, d, shares))
 			}
@@ -279,7 +280,7 @@ func (v viewBuilder) providersUsedBy(workspaces []int64) (views []ProviderView) 
 	return views
 }
 
-func (v viewBuilder) deviceView(m *machine, d models.Device, shares []models.ShareView) DeviceView {
+func (v viewBuilder) deviceView(m *machine, d models.Device, shares []store.ShareView) DeviceView {
 	view := DeviceView{Device: d, ProviderName: m.Name, ProviderState: m.State, Lent: m.lends(d)}
 	for _, share := range shares {
 		view.Shares = append(view.Shares, v.shareView(share, d))
@@ -289,14 +290,14 @@ func (v viewBuilder) deviceView(m *machine, d models.Device, shares []models.Sha
 
 // shareView is the view of a share, with its present enforcement; it is anonymous
 // if the actor may not see the project.
-func (v viewBuilder) shareView(shareView models.ShareView, d models.Device) ShareView {
+func (v viewBuilder) shareView(shareView store.ShareView, d models.Device) ShareView {
 	if shareView.Until == nil && shareView.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
 		shareView.Enforcement = models.EnforcementLapsed
 	}
 	if v.canSee(shareView.ProjectID) {
 		return ShareView{ShareView: shareView}
 	}
-	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
+	return ShareView{Anonymous: true, ShareView: store.ShareView{Share: models.Share{
 		ID: shareView.ID, DeviceID: shareView.DeviceID, Cores: shareView.Cores, MemoryMiB: shareView.MemoryMiB,
 		Enforcement: shareView.Enforcement, From: shareView.From, Until: shareView.Until, EndsAt: shareView.EndsAt, EndReason: shareView.EndReason}}}
 }

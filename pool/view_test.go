@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/pooltest"
@@ -82,7 +83,7 @@ func TestWhoReadsProcesses(t *testing.T) {
 		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
 			t.Fatal(err)
 		}
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { // beside it, whatever placement would choose
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { // beside it, whatever placement would choose
 			return q.CreateShare(&models.Share{DeviceID: gpu.ID, WorkspaceID: first.ID, ProjectID: speech.ProjectID, UserID: speech.UserID, Cores: 10, MemoryMiB: 10,
 				Enforcement: models.EnforcedAdvisory, From: q.Now()})
 		})
@@ -139,7 +140,7 @@ func TestProviderIsGuarded(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(1))
 		p := o.Provider(t)
 		keeper := o.NewPerson(t)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			p.Address, p.GPUCode, p.ReportedCode, p.OwnerID = "192.0.2.7", "AAAA", "BBBB", &keeper.ID
 			p.Terms.Projects = []int64{vision.ProjectID, speech.ProjectID}
 			return q.UpdateProvider(&p)
@@ -192,7 +193,7 @@ func TestLapsedEnforcement(t *testing.T) {
 			}
 		}
 		o.measured(t, pooltest.Machine(1))
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, w.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
 		_, history, err := o.Pool.Device(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID)
 		if err != nil || len(history) != 1 || history[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("what has ended was under MPS: %+v, %v", history, err)
@@ -205,9 +206,9 @@ func TestTheViewHidesForeignNames(t *testing.T) {
 		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		o.Enlist(t, pooltest.Machine(2))
 		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Record(q, w, a) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Record(q, w, a) })
 		w.State = models.StateQueued
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
 		for _, c := range []struct {
 			member    models.Member
 			anonymous bool

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"weir/migrations"
-	"weir/models"
+	"weir/models/store"
 	"weir/storage/rules"
 )
 
@@ -20,7 +20,7 @@ func TestTakeoverChild(t *testing.T) {
 	if root == "" {
 		t.Skip("runs in a process of its own")
 	}
-	s, err1 := models.Open(t.Context(), "", database)
+	s, err1 := store.Open(t.Context(), "", database)
 	verdicts, err2 := NewVerdicts(s)
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestTakeoverKilled(t *testing.T) {
 		t.Skip("compiles the package again")
 	}
 	database := filepath.Join(t.TempDir(), "weir.db")
-	s, err := models.Open(t.Context(), "", database)
+	s, err := store.Open(t.Context(), "", database)
 	if err != nil {
 		t.Fatal(err)
 	}

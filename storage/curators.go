@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/rules"
 )
@@ -17,7 +18,7 @@ type CuratorInput struct {
 	ProjectName string `json:"project_name,omitempty" maxLength:"100" doc:"exact name of a project, whose members curate in it; instead of email"`
 }
 
-func (in CuratorInput) curator(q *models.Queries) (c models.Curator, err error) {
+func (in CuratorInput) curator(q *store.Queries) (c models.Curator, err error) {
 	c = models.Curator{Directory: in.Directory, CreatedAt: q.Now()}
 	if !slices.Contains(rules.PublicDirs(), in.Directory) {
 		return c, models.Invalid("directory", "must be one of %s", strings.Join(rules.PublicDirs(), ", "))
@@ -30,13 +31,13 @@ func (in CuratorInput) curator(q *models.Queries) (c models.Curator, err error) 
 		c.UserID = &u.ID
 		return c, err
 	}
-	p, err := q.ProjectByName(models.AllProjects, strings.TrimSpace(in.ProjectName))
+	p, err := q.ProjectByName(store.AllProjects, strings.TrimSpace(in.ProjectName))
 	c.ProjectID = &p.ID
 	return c, models.NotFoundAs(err, models.Invalid("project_name", "is not the name of a project"))
 }
 
 // Curators lists the curators of the public directories.
-func (s *Service) Curators(ctx context.Context, actor policies.Actor, page models.Page) ([]models.CuratorView, error) {
+func (s *Service) Curators(ctx context.Context, actor policies.Actor, page store.Page) ([]models.CuratorView, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.CuratorRead); err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (s *Service) Curator(ctx context.Context, actor policies.Actor, id int64) (
 // AddCurator lets a user or a project write in a public directory: at once through the
 // service, and in workspaces from their next start.
 func (s *Service) AddCurator(ctx context.Context, actor policies.Actor, in CuratorInput) (c models.CuratorView, err error) {
-	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.CuratorWrite, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.CuratorWrite, func(q *store.Queries) error {
 		made, err := in.curator(q)
 		if err != nil {
 			return err
@@ -76,7 +77,7 @@ func auditCurator(c models.Curator) map[string]any {
 
 // RemoveCurator ends it.
 func (s *Service) RemoveCurator(ctx context.Context, actor policies.Actor, id int64) error {
-	return s.access.Write(ctx, s.store, actor, policies.Platform, policies.CuratorWrite, func(q *models.Queries) error {
+	return s.access.Write(ctx, s.store, actor, policies.Platform, policies.CuratorWrite, func(q *store.Queries) error {
 		c, err := q.Curator(id)
 		if err != nil {
 			return err

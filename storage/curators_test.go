@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
 // Curators of a public directory can write in it, by the one verdict, at once.
 func TestCurators(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
-		ctx, root := t.Context(), policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
+		ctx, root := t.Context(), policies.Actor{User: storetest.User(t, s, "root@example.org", true)}
 		verdict := func() models.FileAccess {
 			t.Helper()
 			user, err := w.verdicts.Of(ctx, w.user(t, w.member))
@@ -26,12 +27,12 @@ func TestCurators(t *testing.T) {
 			}
 			return user.Verdict("/public_model/a").Access
 		}
-		row, err := s.Read(ctx).Member(models.AllProjects, w.project, w.member)
+		row, err := s.Read(ctx).Member(store.AllProjects, w.project, w.member)
 		if err != nil || verdict() != models.AccessRead {
 			t.Fatalf("%v, %s", err, verdict())
 		}
 		user, err1 := s.Read(ctx).User(row.UserID)
-		project, err2 := s.Read(ctx).Project(models.AllProjects, w.project)
+		project, err2 := s.Read(ctx).Project(store.AllProjects, w.project)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestCurators(t *testing.T) {
 			if _, err := w.AddCurator(ctx, root, in); models.KindOf(err) != models.KindConflict {
 				t.Errorf("twice: %v", err)
 			}
-			if list, err := w.Curators(ctx, root, models.Page{}); err != nil || len(list) != 1 || list[0].ID != c.ID {
+			if list, err := w.Curators(ctx, root, store.Page{}); err != nil || len(list) != 1 || list[0].ID != c.ID {
 				t.Errorf("%+v, %v", list, err)
 			}
 			if err := w.RemoveCurator(ctx, root, c.ID); err != nil || verdict() != models.AccessRead {

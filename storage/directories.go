@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/beneath"
 	"weir/storage/rules"
 )
@@ -91,7 +92,7 @@ func (d *Directories) OpenRoot() (*beneath.Root, error) {
 // others'.
 func (d *Directories) UseIDs(ctx context.Context, r rules.IDRange) error {
 	d.ids = r
-	return d.verdicts.store.InTx(ctx, func(q *models.Queries) error {
+	return d.verdicts.store.InTx(ctx, func(q *store.Queries) error {
 		first, err := q.FirstFileID()
 		if err != nil || first == r.First {
 			return err

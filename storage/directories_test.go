@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
 // A project whose files were there and are not any more is not served with an empty
 // directory.
 func TestMissingFilesAreNotReplaced(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		dir := filepath.Join(w.dirs.Root(), rules.ProjectDir(w.project))
 		user := models.DirectoryUser{ProjectID: w.project, MemberID: w.member}
@@ -33,7 +34,7 @@ func TestMissingFilesAreNotReplaced(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "project_model/weights"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		modelstest.InTx(t, s, func(q *models.Queries) error { return q.FinishScan(w.project) })
+		storetest.InTx(t, s, func(q *store.Queries) error { return q.FinishScan(w.project) })
 		if err := os.Rename(dir, dir+".moved"); err != nil {
 			t.Fatal(err)
 		}

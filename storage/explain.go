@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/rules"
 )
@@ -71,7 +72,7 @@ type RuleChange struct {
 }
 
 // Preview tells what a change would mean for each member, without making it.
-func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int64, in RuleChange, page models.Page) ([]Effect, error) {
+func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int64, in RuleChange, page store.Page) ([]Effect, error) {
 	if err := s.access.Check(actor, project, policies.StorageWrite); err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ type MemberVerdict struct {
 }
 
 // MemberVerdicts tells what each member may do with a path.
-func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page models.Page) ([]MemberVerdict, error) {
+func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page store.Page) ([]MemberVerdict, error) {
 	if err := s.checkRead(actor, project); err != nil {
 		return nil, err
 	}
@@ -139,7 +140,7 @@ func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, proj
 	return list, err
 }
 
-func (s *Service) effects(q *models.Queries, project int64, members []models.MemberView, verdicts func(models.DirectoryUser) (before, after rules.Verdict)) ([]Effect, error) {
+func (s *Service) effects(q *store.Queries, project int64, members []models.MemberView, verdicts func(models.DirectoryUser) (before, after rules.Verdict)) ([]Effect, error) {
 	ids, views := []int64{}, map[int64]models.MemberView{}
 	for _, m := range members {
 		ids, views[m.ID] = append(ids, m.ID), m

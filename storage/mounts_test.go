@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -179,7 +180,7 @@ func nearest(dirs []string, set uint, access func(string) models.FileAccess, pat
 
 // The mounts of directories on disk, with the home.
 func TestMountPlan(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		mounts, err := w.dirs.EnsureMounts(t.Context(), w.user(t, w.member))
 		if err != nil || len(mounts) != 9 {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -86,7 +87,7 @@ func (w *world) owners(t *testing.T) *Owners {
 // Existing files get the IDs of their members and the project, also through a hostile
 // tree, and nothing outside is touched.
 func TestFilesAreTakenOver(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		top := w.oldFiles(t)
 		o := w.owners(t)
@@ -122,7 +123,7 @@ func TestFilesAreTakenOver(t *testing.T) {
 
 // A takeover waits for the workspaces that run as the one owner of before.
 func TestTakeoverWaitsForWorkspaces(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		w.oldFiles(t)
 		o := w.owners(t)
@@ -133,7 +134,7 @@ func TestTakeoverWaitsForWorkspaces(t *testing.T) {
 		if got := attributesOf(t, w.own()); got.UID != before {
 			t.Errorf("taken from a running workspace: %+v", got)
 		}
-		modelstest.InTx(t, s, func(q *models.Queries) error {
+		storetest.InTx(t, s, func(q *store.Queries) error {
 			row.State = models.StateStopped
 			return q.Transition(&row, models.StateRunning, models.Text{})
 		})
@@ -164,7 +165,7 @@ func manyFiles(t *testing.T, top string) {
 
 // A takeover that was interrupted continues where it was.
 func TestTakeoverIsResumed(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"))
+	w := newWorld(t, storetest.Open(t, "sqlite"))
 	top := w.oldFiles(t)
 	manyFiles(t, top)
 	o := w.owners(t)
@@ -198,7 +199,7 @@ func TestTakeoverIsResumed(t *testing.T) {
 
 // New projects have IDs from the beginning, and a range that is used stays where it is.
 func TestNewProjectsHaveIDs(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		if os.Geteuid() != 0 {
 			t.Skip("only root can change owners")
 		}
@@ -234,7 +235,7 @@ func (w *world) workspace(t *testing.T) models.Workspace {
 	t.Helper()
 	row := models.Workspace{ProjectID: w.project, MemberID: w.member, UserID: w.acting.User.ID, Name: "work", State: models.StateRunning,
 		Target: []models.Parameter{}, Limits: []models.Limit{}, Version: 1, RequestedAt: w.store.Now()}
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		env := models.Environment{Name: "Python", Language: "python", LanguageVersion: "3.12", Version: 1}
 		if err := q.CreateEnvironment(&env); err != nil {
 			return err

@@ -5,19 +5,20 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/rules"
 )
 
 // Service changes the rules of projects, and explains them.
 type Service struct {
-	store    *models.Store
+	store    *store.Store
 	access   *policies.Access
 	verdicts *Verdicts
 }
 
 // NewService returns the service of the rules that verdicts are made by.
-func NewService(store *models.Store, access *policies.Access, verdicts *Verdicts) *Service {
+func NewService(store *store.Store, access *policies.Access, verdicts *Verdicts) *Service {
 	return &Service{store, access, verdicts}
 }
 
@@ -31,7 +32,7 @@ type RuleInput struct {
 }
 
 // Check validates and normalizes the input for a project.
-func (in *RuleInput) Check(q *models.Queries, project int64) error {
+func (in *RuleInput) Check(q *store.Queries, project int64) error {
 	var p models.Problems
 	root := rules.ProjectDir(project)
 	if path, ok := rules.Clean(string(in.Path)); !ok || !rules.Within(path, root) {
@@ -58,12 +59,12 @@ func (in *RuleInput) Check(q *models.Queries, project int64) error {
 	return p.Err()
 }
 
-func (in *RuleInput) checkSubject(q *models.Queries, project int64, p *models.Problems) (err error) {
+func (in *RuleInput) checkSubject(q *store.Queries, project int64, p *models.Problems) (err error) {
 	switch in.Subject {
 	case models.SubjectMember:
-		_, err = q.Member(models.AllProjects, project, in.SubjectID)
+		_, err = q.Member(store.AllProjects, project, in.SubjectID)
 	case models.SubjectRole:
-		_, err = q.Role(models.AllProjects, project, in.SubjectID)
+		_, err = q.Role(store.AllProjects, project, in.SubjectID)
 	case models.SubjectProject, models.SubjectEveryone:
 		in.SubjectID = 0
 	default:
@@ -105,7 +106,7 @@ func (r RuleQuery) paths() []models.FilePath {
 }
 
 // List lists rules of a project.
-func (s *Service) List(ctx context.Context, actor policies.Actor, project int64, in RuleQuery, page models.Page) ([]NamedRule, error) {
+func (s *Service) List(ctx context.Context, actor policies.Actor, project int64, in RuleQuery, page store.Page) ([]NamedRule, error) {
 	if err := s.checkRead(actor, project); err != nil {
 		return nil, err
 	}
@@ -121,7 +122,7 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, project int64,
 }
 
 // named adds the names of subjects.
-func named(q *models.Queries, project int64, rows []models.FileRule) ([]NamedRule, error) {
+func named(q *store.Queries, project int64, rows []models.FileRule) ([]NamedRule, error) {
 	ids := map[models.FileSubject][]int64{}
 	for _, r := range rows {
 		ids[r.Subject] = append(ids[r.Subject], r.SubjectID)
@@ -153,7 +154,7 @@ func (s *Service) checkRead(actor policies.Actor, project int64) error {
 // Put creates a rule, or replaces that about the same path for the same subject. It is
 // effective on all servers when Put returns; for mounts, at the next start.
 func (s *Service) Put(ctx context.Context, actor policies.Actor, project int64, in RuleInput) (r models.FileRule, err error) {
-	err = s.access.Write(ctx, s.store, actor, project, policies.StorageWrite, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, project, policies.StorageWrite, func(q *store.Queries) error {
 		if _, err := q.LockProject(actor.Scope(), project); err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func tooManyRules(err error) error {
 
 // Delete removes a rule.
 func (s *Service) Delete(ctx context.Context, actor policies.Actor, project, id int64) error {
-	return s.access.Write(ctx, s.store, actor, project, policies.StorageWrite, func(q *models.Queries) error {
+	return s.access.Write(ctx, s.store, actor, project, policies.StorageWrite, func(q *store.Queries) error {
 		before, err := q.FileRule(actor.Scope(), project, id)
 		if err != nil {
 			return err

@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/storage/rules"
 )
@@ -17,13 +18,13 @@ import (
 type world struct {
 	*Service
 	dirs             *Directories
-	store            *models.Store
+	store            *store.Store
 	project, role    int64
 	manager, member  int64
 	managing, acting policies.Actor
 }
 
-func newWorld(t *testing.T, s *models.Store) *world {
+func newWorld(t *testing.T, s *store.Store) *world {
 	t.Helper()
 	access, err := policies.NewAccess()
 	if err != nil {
@@ -37,7 +38,7 @@ func newWorld(t *testing.T, s *models.Store) *world {
 	if w.dirs, err = New(t.TempDir(), 0, 0, verdicts); err != nil {
 		t.Fatal(err)
 	}
-	modelstest.InTx(t, s, func(q *models.Queries) error {
+	storetest.InTx(t, s, func(q *store.Queries) error {
 		p := models.Project{Name: "vision", StartsAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateProject(&p); err != nil {
 			return err
@@ -53,8 +54,8 @@ func newWorld(t *testing.T, s *models.Store) *world {
 // join adds a member with a role of its own.
 func (w *world) join(t *testing.T, permission string) (role, member int64, actor policies.Actor) {
 	t.Helper()
-	u := modelstest.User(t, w.store, fmt.Sprintf("%s@example.org", permission), false)
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	u := storetest.User(t, w.store, fmt.Sprintf("%s@example.org", permission), false)
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		r := models.Role{ProjectID: w.project, Name: permission, Permission: permission, Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateRole(&r); err != nil {
 			return err
@@ -94,7 +95,7 @@ func (w *world) model() models.FilePath {
 }
 
 func TestRulesAreEffectiveAtOnce(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		access := func() models.FileAccess {
 			t.Helper()
@@ -116,7 +117,7 @@ func TestRulesAreEffectiveAtOnce(t *testing.T) {
 		if again := w.put(t, in); again.ID != first.ID || access() != models.AccessNone {
 			t.Errorf("%+v does not replace %+v", again, first)
 		}
-		list, err := w.List(t.Context(), w.managing, w.project, RuleQuery{Path: in.Path}, models.Page{})
+		list, err := w.List(t.Context(), w.managing, w.project, RuleQuery{Path: in.Path}, store.Page{})
 		if err != nil || len(list) != 1 || list[0].Access != models.AccessNone || list[0].Path != in.Path {
 			t.Errorf("%+v, %v", list, err)
 		}
@@ -126,7 +127,7 @@ func TestRulesAreEffectiveAtOnce(t *testing.T) {
 		if err := w.Delete(t.Context(), w.managing, w.project, first.ID); models.KindOf(err) != models.KindNotFound {
 			t.Error("deleted twice")
 		}
-		entries, err := s.Read(t.Context()).Audit(models.AuditFilter{ProjectID: w.project}, models.Page{})
+		entries, err := s.Read(t.Context()).Audit(store.AuditFilter{ProjectID: w.project}, store.Page{})
 		if err != nil || len(entries) != 3 || entries[0].Action != "delete" || entries[1].Action != "update" || !strings.Contains(entries[1].Before, "a%FF") {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -134,9 +135,9 @@ func TestRulesAreEffectiveAtOnce(t *testing.T) {
 }
 
 func TestRulesEndWithTheirRole(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
-		modelstest.InTx(t, s, func(q *models.Queries) error {
+		storetest.InTx(t, s, func(q *store.Queries) error {
 			r := models.Role{ProjectID: w.project, Name: "empty", Permission: "viewer", Version: 1, CreatedAt: q.Now()}
 			if err := q.CreateRole(&r); err != nil {
 				return err
@@ -145,7 +146,7 @@ func TestRulesEndWithTheirRole(t *testing.T) {
 			if err := q.PutFileRule(&rule); err != nil {
 				return err
 			}
-			return q.DeleteRole(models.AllProjects, w.project, r.ID)
+			return q.DeleteRole(store.AllProjects, w.project, r.ID)
 		})
 		if list, err := s.Read(t.Context()).FileRules(w.project); err != nil || len(list) != 0 {
 			t.Errorf("%+v, %v", list, err)
@@ -154,17 +155,17 @@ func TestRulesEndWithTheirRole(t *testing.T) {
 }
 
 func TestWhoMayChangeRules(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		good := RuleInput{Path: w.model(), Subject: models.SubjectProject, Access: models.AccessRead}
-		stranger := policies.Actor{User: modelstest.User(t, s, "stranger@example.org", false)}
+		stranger := policies.Actor{User: storetest.User(t, s, "stranger@example.org", false)}
 		for _, c := range []struct {
 			actor policies.Actor
 			want  models.Kind
 		}{{w.acting, models.KindForbidden}, {stranger, models.KindNotFound}, {policies.Actor{}, models.KindUnauthenticated}} {
 			_, err1 := w.Put(t.Context(), c.actor, w.project, good)
-			_, err2 := w.List(t.Context(), c.actor, w.project, RuleQuery{}, models.Page{})
-			_, err3 := w.Preview(t.Context(), c.actor, w.project, RuleChange{RuleInput: good}, models.Page{})
+			_, err2 := w.List(t.Context(), c.actor, w.project, RuleQuery{}, store.Page{})
+			_, err3 := w.Preview(t.Context(), c.actor, w.project, RuleChange{RuleInput: good}, store.Page{})
 			_, err4 := w.Explain(t.Context(), c.actor, w.project, w.model(), w.manager)
 			for i, err := range []error{err1, err2, err3, err4, w.Delete(t.Context(), c.actor, w.project, 1)} {
 				if models.KindOf(err) != c.want {
@@ -180,7 +181,7 @@ func TestWhoMayChangeRules(t *testing.T) {
 }
 
 func TestInvalidRules(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		root := models.FilePath(rules.ProjectDir(w.project))
 		for name, in := range map[string]RuleInput{
@@ -204,12 +205,12 @@ func TestInvalidRules(t *testing.T) {
 }
 
 func TestPreviewShowsTheEffect(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
 		in := RuleInput{Path: w.model(), Subject: models.SubjectRole, SubjectID: w.role, Access: models.AccessRead, Download: models.DownloadDeny}
 		preview := func(remove bool) []Effect {
 			t.Helper()
-			list, err := w.Preview(t.Context(), w.managing, w.project, RuleChange{in, remove}, models.Page{})
+			list, err := w.Preview(t.Context(), w.managing, w.project, RuleChange{in, remove}, store.Page{})
 			if err != nil || len(list) != 2 {
 				t.Fatalf("%+v, %v", list, err)
 			}

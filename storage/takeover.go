@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -22,14 +23,14 @@ const (
 // [Directories.Owners].
 type Owners struct {
 	*Directories
-	fence func(*models.Queries) error
+	fence func(*store.Queries) error
 	log   *slog.Logger
 	due   map[int64]time.Time // by project, when its files are corrected again
 }
 
 // Owners returns what keeps the owners and permissions right. fence rejects the writes
 // of a server that is no longer the leader; nil: none.
-func (d *Directories) Owners(fence func(*models.Queries) error, log *slog.Logger) *Owners {
+func (d *Directories) Owners(fence func(*store.Queries) error, log *slog.Logger) *Owners {
 	return &Owners{d, fence, log, map[int64]time.Time{}}
 }
 
@@ -96,7 +97,7 @@ func (o *Owners) now() time.Time { return o.verdicts.store.Now() }
 // takeOver gives the files of a project the IDs of its members. Workspaces that run as
 // the one owner of before would lose access: it begins when there are none. What starts
 // from then on has IDs of its own, and can write what is done already.
-func (o *Owners) takeOver(ctx context.Context, t models.FileTakeover) error {
+func (o *Owners) takeOver(ctx context.Context, t store.FileTakeover) error {
 	if t.BegunAt == nil {
 		if begun, err := o.begin(ctx, &t); !begun {
 			return err
@@ -105,18 +106,18 @@ func (o *Owners) takeOver(ctx context.Context, t models.FileTakeover) error {
 	o.log.InfoContext(ctx, "taking over files", "project", t.ProjectID, "after", t.Cursor)
 	err := o.correct(ctx, t.ProjectID, string(t.Cursor), func(cursor string) error {
 		t.Cursor = models.FilePath(cursor)
-		return o.record(ctx, func(q *models.Queries) error { return q.SaveFileTakeover(t) })
+		return o.record(ctx, func(q *store.Queries) error { return q.SaveFileTakeover(t) })
 	})
 	if err != nil {
 		return err
 	}
-	return o.record(ctx, func(q *models.Queries) error { return q.DeleteFileTakeover(t.ProjectID) })
+	return o.record(ctx, func(q *store.Queries) error { return q.DeleteFileTakeover(t.ProjectID) })
 }
 
 // begin records that the takeover begins, unless workspaces of the project run.
-func (o *Owners) begin(ctx context.Context, t *models.FileTakeover) (begun bool, err error) {
-	err = o.record(ctx, func(q *models.Queries) error {
-		if _, err := q.LockProject(models.AllProjects, t.ProjectID); err != nil {
+func (o *Owners) begin(ctx context.Context, t *store.FileTakeover) (begun bool, err error) {
+	err = o.record(ctx, func(q *store.Queries) error {
+		if _, err := q.LockProject(store.AllProjects, t.ProjectID); err != nil {
 			return models.IgnoreNotFound(err) // deleted meanwhile
 		}
 		inUse, err := q.ProjectsInUse()
@@ -130,8 +131,8 @@ func (o *Owners) begin(ctx context.Context, t *models.FileTakeover) (begun bool,
 	return begun && err == nil, err
 }
 
-func (o *Owners) record(ctx context.Context, fn func(*models.Queries) error) error {
-	return o.verdicts.store.InTx(ctx, func(q *models.Queries) error {
+func (o *Owners) record(ctx context.Context, fn func(*store.Queries) error) error {
+	return o.verdicts.store.InTx(ctx, func(q *store.Queries) error {
 		if o.fence != nil {
 			if err := o.fence(q); err != nil {
 				return err

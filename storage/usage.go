@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -16,7 +17,7 @@ type Usage struct {
 
 // Usage returns the storage use of a project and of its members, for everyone who may
 // see the project.
-func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64, page models.Page) (u Usage, err error) {
+func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64, page store.Page) (u Usage, err error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return u, err
 	}

@@ -7,14 +7,15 @@ import (
 	"sync"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/rules"
 )
 
 // Verdicts decides what users may do with files. Nothing else does.
 type Verdicts struct {
-	store   *models.Store
+	store   *store.Store
 	decider *decider
-	sets    *models.Cache[int64, *ruleSet] // by project
+	sets    *store.Cache[int64, *ruleSet] // by project
 }
 
 // ruleSet is a project's rules, with the verdicts that were already made by them.
@@ -33,19 +34,19 @@ const (
 )
 
 // NewVerdicts returns the verdicts by the rules in a store.
-func NewVerdicts(store *models.Store) (*Verdicts, error) {
+func NewVerdicts(db *store.Store) (*Verdicts, error) {
 	d, err := newDecider()
 	if err != nil {
 		return nil, err
 	}
-	return &Verdicts{store, d, models.NewCache[int64, *ruleSet](store, maxRuleSets)}, nil
+	return &Verdicts{db, d, store.NewCache[int64, *ruleSet](db, maxRuleSets)}, nil
 }
 
 // Of returns the verdicts for a user of a project, by its present rules.
 func (v *Verdicts) Of(ctx context.Context, u models.DirectoryUser) (*User, error) {
-	s, err := v.sets.Get(ctx, u.ProjectID, func(ctx context.Context) (*ruleSet, models.Validity, error) {
+	s, err := v.sets.Get(ctx, u.ProjectID, func(ctx context.Context) (*ruleSet, store.Validity, error) {
 		rows, err := v.store.Read(ctx).FileRules(u.ProjectID)
-		return v.setOf(u.ProjectID, rows), models.Validity{Keys: []string{models.RevocationKey(models.FilesOf, u.ProjectID)}}, err
+		return v.setOf(u.ProjectID, rows), store.Validity{Keys: []string{store.RevocationKey(store.FilesOf, u.ProjectID)}}, err
 	})
 	if err != nil {
 		return nil, err

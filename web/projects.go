@@ -13,7 +13,7 @@ import (
 // Fields: q, state.
 type ProjectsView struct {
 	Form Form
-	Sort string // as in models.ProjectSorts; empty: by id
+	Sort string // as in store.ProjectSorts; empty: by id
 	Down bool   // the largest first
 	Rows []ProjectRow
 	Mine bool   // the reader has a role in some of them

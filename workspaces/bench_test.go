@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/pooltest"
@@ -27,8 +28,8 @@ type bench struct {
 	*workspaces.Service
 	*workspaces.Reconciler
 	ctx      context.Context
-	store    *models.Store
-	clock    *modelstest.Clock
+	store    *store.Store
+	clock    *storetest.Clock
 	ledger   *projects.Service
 	pool     *pool.Scheduler
 	machines *providers.Service
@@ -49,10 +50,10 @@ type bench struct {
 var plenty = models.Resources{GPUCores: 10_000, GPUMemoryMiB: 1e9, CPUMilli: 1e6, MemoryMiB: 1e7}
 
 func each(t *testing.T, test func(t *testing.T, b *bench)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newBench(t, s)) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newBench(t, s)) })
 }
 
-func newBench(t *testing.T, s *models.Store) *bench {
+func newBench(t *testing.T, s *store.Store) *bench {
 	t.Helper()
 	access, err1 := policies.NewAccess()
 	verdicts, err2 := storage.NewVerdicts(s)
@@ -60,16 +61,16 @@ func newBench(t *testing.T, s *models.Store) *bench {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
+	b := &bench{ctx: t.Context(), store: s, clock: storetest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
 		machines: providers.New(s, access, nil),
 		activity: func() (idleness.Observation, error) { return idleness.Observation{}, errors.New("no notebook") }}
 	b.pool = pool.New(s, access, b.machines)
 	b.ledger = projects.New(s, access, dirs, projects.NewCapacity(s, access, b.pool, projects.Defaults{PerGPU: pooltest.PerGPU}))
-	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
+	b.root = policies.Actor{User: storetest.User(t, s, "root@example.org", true)}
 	b.Service = workspaces.NewService(s, access, b.pool)
 	b.restart()
 	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
-	modelstest.InTx(t, s, func(q *models.Queries) error {
+	storetest.InTx(t, s, func(q *store.Queries) error {
 		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().AddDate(10, 0, 0)})
 	})
 	b.project = b.addProject(t, "vision", plenty)
@@ -82,7 +83,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 func (b *bench) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
-		Fence: func(*models.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Fence: func(*store.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 
 func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {
@@ -121,7 +122,7 @@ func (b *bench) addRole(t *testing.T, p models.Project, name string, limit model
 func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.Actor) {
 	t.Helper()
 	b.users++
-	u := modelstest.User(t, b.store, fmt.Sprintf("user%d@example.org", b.users), false)
+	u := storetest.User(t, b.store, fmt.Sprintf("user%d@example.org", b.users), false)
 	m, err := b.ledger.AddMember(b.ctx, b.root, r.ProjectID, projects.MemberInput{Email: u.Email, RoleID: r.ID})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func (b *bench) launch(t *testing.T, name string, request models.LaunchParameter
 
 func (b *bench) row(t *testing.T, id int64) models.Workspace {
 	t.Helper()
-	w, err := b.store.Read(b.ctx).Workspace(models.AllProjects, id)
+	w, err := b.store.Read(b.ctx).Workspace(store.AllProjects, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func (b *bench) poll(t *testing.T, what string, ok func() bool) {
 
 func (b *bench) shares(t *testing.T) (cores int64) {
 	t.Helper()
-	open, err := b.store.Read(b.ctx).OpenSharesAmong(models.AllMachines)
+	open, err := b.store.Read(b.ctx).OpenSharesAmong(store.AllMachines)
 	if err != nil {
 		t.Fatal(err)
 	}

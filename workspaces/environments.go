@@ -8,17 +8,18 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // Catalogue manages the environments.
 type Catalogue struct {
-	store  *models.Store
+	store  *store.Store
 	access *policies.Access
 }
 
 // NewCatalogue returns the catalog in store.
-func NewCatalogue(store *models.Store, access *policies.Access) *Catalogue {
+func NewCatalogue(store *store.Store, access *policies.Access) *Catalogue {
 	return &Catalogue{store: store, access: access}
 }
 
@@ -115,7 +116,7 @@ func (c *Catalogue) CheckDelete(ctx context.Context, actor policies.Actor, id in
 	return checkUnused(c.store.Read(ctx), id)
 }
 
-func checkUnused(q *models.Queries, id int64) error {
+func checkUnused(q *store.Queries, id int64) error {
 	if used, err := q.EnvironmentUsed(id); err != nil || used {
 		return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces and cannot be deleted."))
 	}
@@ -146,7 +147,7 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 // Create adds an environment. Only administrators have this permission, because
 // the command runs in every workspace that uses the environment.
 func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
-	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in Environ
 	return e, err
 }
 
-func createEnvironment(q *models.Queries, actor policies.Actor, e *models.Environment) error {
+func createEnvironment(q *store.Queries, actor policies.Actor, e *models.Environment) error {
 	e.Version, e.CreatedAt = 1, q.Now()
 	if err := q.CreateEnvironment(e); err != nil {
 		return err
@@ -167,7 +168,7 @@ func createEnvironment(q *models.Queries, actor policies.Actor, e *models.Enviro
 
 // Update replaces an environment.
 func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
-	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}
@@ -184,7 +185,7 @@ func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, 
 	return e, err
 }
 
-func updateEnvironment(q *models.Queries, actor policies.Actor, before models.Environment, e *models.Environment) error {
+func updateEnvironment(q *store.Queries, actor policies.Actor, before models.Environment, e *models.Environment) error {
 	if err := q.UpdateEnvironment(e); err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func updateEnvironment(q *models.Queries, actor policies.Actor, before models.En
 
 // Delete removes an environment that no workspace has used.
 func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) error {
-	return c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
+	return c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
 		e, err := q.Environment(id)
 		if err != nil {
 			return err
@@ -213,7 +214,7 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 // that are gone become unavailable. DiscoveredKey identifies an installation.
 func (c *Catalogue) Register(ctx context.Context, found []models.Environment) error {
 	actor := policies.System("discovery")
-	return c.store.InTx(ctx, func(q *models.Queries) error {
+	return c.store.InTx(ctx, func(q *store.Queries) error {
 		all, err := q.Environments()
 		if err != nil {
 			return err
@@ -242,7 +243,7 @@ func (c *Catalogue) Register(ctx context.Context, found []models.Environment) er
 	})
 }
 
-func register(q *models.Queries, actor policies.Actor, found models.Environment, known map[string]models.Environment, names map[string]bool) error {
+func register(q *store.Queries, actor policies.Actor, found models.Environment, known map[string]models.Environment, names map[string]bool) error {
 	if e, ok := known[*found.DiscoveredKey]; ok {
 		before := e
 		e.Language, e.LanguageVersion, e.Versions, e.Command = found.Language, found.LanguageVersion, found.Versions, found.Command
@@ -257,7 +258,7 @@ func register(q *models.Queries, actor policies.Actor, found models.Environment,
 }
 
 // updateInstallation updates an environment unless discovery found no change.
-func updateInstallation(q *models.Queries, actor policies.Actor, before, e models.Environment) error {
+func updateInstallation(q *store.Queries, actor policies.Actor, before, e models.Environment) error {
 	if before.Unavailable.String() == e.Unavailable.String() && before.LanguageVersion == e.LanguageVersion && before.DefaultPath == e.DefaultPath &&
 		maps.Equal(before.Versions, e.Versions) && slices.Equal(before.Command, e.Command) {
 		return nil

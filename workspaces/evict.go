@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -17,13 +18,13 @@ func (r *Reconciler) evict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return forEach(list, func(e models.Eviction) error { return r.evictOne(ctx, e.Workspace) })
+	return forEach(list, func(e store.Eviction) error { return r.evictOne(ctx, e.Workspace) })
 }
 
 // evictOne checks the eviction again under the lock that every change of a
 // period or a membership takes, because either may have been extended.
 func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
-	return r.tx(ctx, func(q *models.Queries) error {
+	return r.tx(ctx, func(q *store.Queries) error {
 		if err := q.LockProjectRow(w.ProjectID); err != nil {
 			return err
 		}
@@ -57,8 +58,8 @@ func (r *Reconciler) endReserved(ctx context.Context) error {
 // stopAll stops workspaces that are still as they were read.
 func (r *Reconciler) stopAll(ctx context.Context, list []models.Workspace, why models.Text) error {
 	return forEach(list, func(read models.Workspace) error {
-		return r.tx(ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.AllProjects, read.ID)
+		return r.tx(ctx, func(q *store.Queries) error {
+			w, err := q.Workspace(store.AllProjects, read.ID)
 			if err != nil || w.State != read.State {
 				return err
 			}
@@ -67,7 +68,7 @@ func (r *Reconciler) stopAll(ctx context.Context, list []models.Workspace, why m
 	})
 }
 
-func evictionReason(e models.Eviction, now time.Time) models.Text {
+func evictionReason(e store.Eviction, now time.Time) models.Text {
 	if e.State.UsesResources() {
 		return models.Say("Stopped: %s.", evictionCause(e, now))
 	}
@@ -75,7 +76,7 @@ func evictionReason(e models.Eviction, now time.Time) models.Text {
 }
 
 // evictionCause returns the cause of an eviction, of several the first in time.
-func evictionCause(e models.Eviction, now time.Time) models.Text {
+func evictionCause(e store.Eviction, now time.Time) models.Text {
 	if e.Disabled {
 		return models.Say("the account is disabled")
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/workspaces/idleness"
 )
@@ -105,8 +106,8 @@ func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, a
 			return nil
 		}
 	}
-	return r.tx(ctx, func(q *models.Queries) error {
-		w, err := q.LockWorkspace(models.AllProjects, read.ID)
+	return r.tx(ctx, func(q *store.Queries) error {
+		w, err := q.LockWorkspace(store.AllProjects, read.ID)
 		if err != nil || w.State != models.StateRunning || !idleStateOf(w).WorkedAt.Equal(idleStateOf(read).WorkedAt) {
 			return models.IgnoreNotFound(err)
 		}
@@ -122,7 +123,7 @@ func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, a
 }
 
 // saveIdleness stores the state of a workspace that is locked.
-func saveIdleness(q *models.Queries, w models.Workspace, s idleness.State) error {
+func saveIdleness(q *store.Queries, w models.Workspace, s idleness.State) error {
 	reminded := w.RemindedAt != nil
 	w.WorkedAt, w.WorkSignal, w.RemindedAt = &s.WorkedAt, string(s.Signal), s.RemindedAt
 	return q.SaveIdleness(w, reminded != (s.RemindedAt != nil))
@@ -186,8 +187,8 @@ func (s *Service) Keep(ctx context.Context, actor policies.Actor, id int64) (w m
 	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
 		return w, err
 	}
-	return w, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
-		if w, err = q.LockWorkspace(models.AllProjects, id); err != nil {
+	return w, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
 			return err
 		}
 		switch {
@@ -204,7 +205,7 @@ func (s *Service) Keep(ctx context.Context, actor policies.Actor, id int64) (w m
 }
 
 // notifyIdle tells the user of w that it will be stopped.
-func notifyIdle(q *models.Queries, w models.Workspace, stop time.Time) error {
+func notifyIdle(q *store.Queries, w models.Workspace, stop time.Time) error {
 	return q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/workspaces/%d", w.ID),
 		Text: models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Moment(stop)),
 		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/workspaces"
 	"weir/workspaces/idleness"
@@ -39,7 +40,7 @@ func (b *bench) pass(t *testing.T, minutes int) {
 
 func (b *bench) notified(t *testing.T, kind string) (n int) {
 	t.Helper()
-	list, err := b.store.Read(b.ctx).Notifications(b.actor.User.ID, models.Page{Limit: 100})
+	list, err := b.store.Read(b.ctx).Notifications(b.actor.User.ID, store.Page{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestIdleWorkspaceIsStopped(t *testing.T) {
 		if says := "idle for 60 minutes"; !strings.Contains(w.Reason.String(), says) || b.shares(t) != 0 {
 			t.Errorf("%q with %d cores", w.Reason, b.shares(t))
 		}
-		entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
+		entries, err := b.store.Read(b.ctx).Audit(store.AuditFilter{}, store.Page{Limit: 1})
 		if err != nil || entries[0].Action != "stop" || entries[0].Actor != "weir reconciler" {
 			t.Errorf("audit: %+v, %v", entries, err)
 		}
@@ -202,12 +203,12 @@ func TestGPUUtilisation(t *testing.T) {
 			}
 			return used
 		}
-		open, err := b.store.Read(b.ctx).OpenSharesAmong(models.AllMachines)
+		open, err := b.store.Read(b.ctx).OpenSharesAmong(store.AllMachines)
 		if err != nil || len(open) != 1 {
 			t.Fatalf("%v, %v", open, err)
 		}
 		state := models.DeviceState{DeviceID: open[0].DeviceID, At: now, Utilisation: 70, Processes: []models.GPUProcess{}}
-		modelstest.InTx(t, b.store, func(q *models.Queries) error { return q.SaveStates([]models.DeviceState{state}) })
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return q.SaveStates([]models.DeviceState{state}) })
 		if used := utilisation(); len(used) != 0 {
 			t.Errorf("of a simulated GPU: %v", used)
 		}

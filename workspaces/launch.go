@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -21,7 +22,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, launch Laun
 	if err := onlyInternal(modelErr); err != nil {
 		return p, err
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		list, err := launchable(q, actor)
 		if err != nil || launch.ProjectID == 0 && len(list) == 0 {
 			return err
@@ -49,7 +50,7 @@ func (s *Service) Launchable(ctx context.Context, actor policies.Actor) ([]model
 }
 
 // launchable lists the projects in which the actor can launch now.
-func launchable(q *models.Queries, actor policies.Actor) ([]models.Project, error) {
+func launchable(q *store.Queries, actor policies.Actor) ([]models.Project, error) {
 	var ids []int64
 	for project := range actor.Grants {
 		if actor.CanLaunchIn(project) {
@@ -65,7 +66,7 @@ func launchable(q *models.Queries, actor policies.Actor) ([]models.Project, erro
 
 // projectOf is the project of a launch: one of a list, the first one by default, or
 // another one, for an actor who may launch in all.
-func projectOf(q *models.Queries, actor policies.Actor, in LaunchInput, list []models.Project) (models.Project, error) {
+func projectOf(q *store.Queries, actor policies.Actor, in LaunchInput, list []models.Project) (models.Project, error) {
 	for _, p := range list {
 		if in.ProjectID == 0 || p.ID == in.ProjectID {
 			return p, nil
@@ -86,7 +87,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 	if err := onlyInternal(modelErr); err != nil {
 		return w, err
 	}
-	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
 		project, err := q.LockProject(actor.Scope(), launch.ProjectID)
 		if err != nil {
 			return err
@@ -116,7 +117,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 }
 
 // workspace is the planned workspace as requested.
-func (p Plan) workspace(q *models.Queries, actor policies.Actor, m models.LaunchMember) models.Workspace {
+func (p Plan) workspace(q *store.Queries, actor policies.Actor, m store.LaunchMember) models.Workspace {
 	return models.Workspace{ProjectID: p.Project.ID, MemberID: m.ID, UserID: actor.User.ID, EnvironmentID: p.Environment.ID,
 		Name: p.name, State: models.StateRequested, Demand: p.Demand, Target: p.Target.Parameters,
 		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
@@ -124,7 +125,7 @@ func (p Plan) workspace(q *models.Queries, actor policies.Actor, m models.Launch
 
 // commit writes the planned workspace and takes its shares, queues it, or returns a
 // *Insufficient.
-func (s *Service) commit(q *models.Queries, actor policies.Actor, w *models.Workspace, p Plan) (err error) {
+func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Workspace, p Plan) (err error) {
 	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(p.Demand))); err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (s *Service) commit(q *models.Queries, actor policies.Actor, w *models.Work
 func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
 	w.ID = 0
 	a.Outcome = models.OutcomeRefused
-	return s.store.InTx(ctx, func(q *models.Queries) error { return s.pool.Record(q, w, a) })
+	return s.store.InTx(ctx, func(q *store.Queries) error { return s.pool.Record(q, w, a) })
 }
 
 func describe(d models.Demand) models.Text {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/quota"
 )
 
 // notifyTransition notifies of a workspace's new state. Its user is notified of what
 // happens without them; the rest is for webhooks.
-func notifyTransition(q *models.Queries, w *models.Workspace, from models.WorkspaceState) error {
+func notifyTransition(q *store.Queries, w *models.Workspace, from models.WorkspaceState) error {
 	var to []int64
 	n := models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID),
 		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}}
@@ -34,12 +35,12 @@ func notifyTransition(q *models.Queries, w *models.Workspace, from models.Worksp
 
 // notifyNearlyUsed notifies the managers of a project when w, which has just got its
 // resources, makes its quota nearly used.
-func notifyNearlyUsed(q *models.Queries, w *models.Workspace) error {
+func notifyNearlyUsed(q *store.Queries, w *models.Workspace) error {
 	after, err := q.InUseByProject(w.ProjectID)
 	if err != nil {
 		return err
 	}
-	project, err := q.Project(models.AllProjects, w.ProjectID)
+	project, err := q.Project(store.AllProjects, w.ProjectID)
 	if err != nil {
 		return err
 	}

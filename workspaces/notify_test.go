@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/workspaces"
 )
 
 // A member is notified of what happens without them; a webhook gets everything.
 func TestNotificationsOfAWorkspace(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			return q.CreateWebhook(&models.Webhook{Name: "all", URL: "https://example.org", Events: []string{}, Enabled: true, Secret: "s", Version: 1, CreatedAt: q.Now()})
 		})
 		b.gpus(t, 1)
@@ -33,7 +34,7 @@ func TestNotificationsOfAWorkspace(t *testing.T) {
 		if got, want := b.told(t, b.actor.User), []string{models.NotificationWorkspaceScheduled, models.NotificationWorkspaceFailed}; !slices.Equal(got, want) {
 			t.Errorf("the member is notified of %q, want %q", got, want)
 		}
-		list, err := b.store.Read(b.ctx).Deliveries(models.DeliveryFilter{}, models.Page{})
+		list, err := b.store.Read(b.ctx).Deliveries(store.DeliveryFilter{}, store.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +72,7 @@ func TestNotificationOfANearlyUsedQuota(t *testing.T) {
 		if got := b.told(t, b.root.User); !slices.Equal(got, []string{models.NotificationQuotaNearlyUsed}) {
 			t.Errorf("with 90 and 95 percent in use: %q", got)
 		}
-		list, err := b.store.Read(b.ctx).Notifications(b.root.User.ID, models.Page{})
+		list, err := b.store.Read(b.ctx).Notifications(b.root.User.ID, store.Page{})
 		if err != nil || list[0].Text.String() != "GPU cores: the project small uses 90 of its quota of 100." {
 			t.Errorf("%v, %v", list, err)
 		}

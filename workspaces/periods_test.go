@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/pool/requests"
@@ -39,7 +40,7 @@ func (b *bench) endsAt(t *testing.T, end time.Time) {
 // told are the kinds of notices that somebody got, oldest first.
 func (b *bench) told(t *testing.T, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := b.store.Read(b.ctx).Notifications(u.ID, models.Page{})
+	list, err := b.store.Read(b.ctx).Notifications(u.ID, store.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 // stopOrder are the workspaces that the reconciler told to stop, in order.
 func (b *bench) stopOrder(t *testing.T) (ids []int64) {
 	t.Helper()
-	entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+	entries, err := b.store.Read(b.ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,11 +180,11 @@ func TestTrueReasons(t *testing.T) {
 		{"disabled account", func(_ *testing.T, b *bench) error {
 			u := b.actor.User
 			u.Disabled = true
-			return b.store.InTx(b.ctx, func(q *models.Queries) error { return q.UpdateUser(&u) })
+			return b.store.InTx(b.ctx, func(q *store.Queries) error { return q.UpdateUser(&u) })
 		}, "the account is disabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, modelstest.Open(t, "sqlite"))
+			b := newBench(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
 			queued := b.queue(t, b.actor, "queued")
@@ -209,7 +210,7 @@ func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
 		first := b.until(t, b.launch(t, "first", gpu(1, 100)).ID, models.StateRunning)
 		waits := b.queue(t, b.actor, "waits")
 		b.clock.Advance(time.Hour)
-		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.ID) })
 		if err := b.ServeQueue(b.ctx); err != nil || b.row(t, waits.ID).State != models.StateQueued || b.shares(t) != 0 {
 			t.Errorf("%s with %d cores, %v", b.row(t, waits.ID).State, b.shares(t), err)
 		}

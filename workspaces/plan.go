@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
@@ -61,7 +62,7 @@ type planInput struct {
 	launch           LaunchInput
 	now              time.Time
 	project          models.Project
-	member           models.LaunchMember
+	member           store.LaunchMember
 	use              quota.Use
 	environments     []models.Environment
 	pool             models.Availability
@@ -72,7 +73,7 @@ type planInput struct {
 }
 
 // readPlanInput reads it for a launch by the actor.
-func (s *Service) readPlanInput(q *models.Queries, actor policies.Actor, project models.Project, launch LaunchInput, model Model, modelError error) (in planInput, err error) {
+func (s *Service) readPlanInput(q *store.Queries, actor policies.Actor, project models.Project, launch LaunchInput, model Model, modelError error) (in planInput, err error) {
 	in = planInput{launch: launch, now: q.Now(), project: project, model: model, modelError: modelError, defaults: s.Defaults}
 	if in.member, in.use, err = membership(q, actor, project); err != nil {
 		return in, err
@@ -88,8 +89,8 @@ func (s *Service) readPlanInput(q *models.Queries, actor policies.Actor, project
 
 // useReservation makes a launch take its GPUs from a reservation, whose amounts are the
 // default. The first error says why it cannot be used.
-func (s *Service) useReservation(q *models.Queries, in *planInput) (unusable, err error) {
-	r, err := q.Reservation(models.AllProjects, in.launch.ReservationID)
+func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err error) {
+	r, err := q.Reservation(store.AllProjects, in.launch.ReservationID)
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (s *Service) useReservation(q *models.Queries, in *planInput) (unusable, er
 
 // membership returns the actor's active membership in a project, and what it uses
 // and may use. Only a membership gives resources, also to administrators.
-func membership(q *models.Queries, actor policies.Actor, project models.Project) (m models.LaunchMember, use quota.Use, err error) {
+func membership(q *store.Queries, actor policies.Actor, project models.Project) (m store.LaunchMember, use quota.Use, err error) {
 	m, err = q.LaunchMember(project.ID, actor.User.ID)
 	if err != nil || !m.Active(q.Now()) {
 		return m, use, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project and have no resources in it."))
@@ -130,7 +131,7 @@ func membership(q *models.Queries, actor policies.Actor, project models.Project)
 // useOf reads the use in one statement, so that its two sums agree: a workspace can
 // end at any time. It cannot grow before the end of a transaction that has locked the
 // project.
-func useOf(q *models.Queries, p models.Project, m models.MemberView) (quota.Use, error) {
+func useOf(q *store.Queries, p models.Project, m models.MemberView) (quota.Use, error) {
 	inUse, err := q.InUseByMembers(p.ID)
 	return quota.UseOf(p, m.ID, m.Limit, inUse), err
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/workspaces"
@@ -78,7 +79,7 @@ func (p *planned) change(t *testing.T) {
 		i := p.random.IntN(len(p.live))
 		w := p.live[i]
 		p.live = append(p.live[:i], p.live[i+1:]...)
-		modelstest.InTx(t, p.store, func(q *models.Queries) error {
+		storetest.InTx(t, p.store, func(q *store.Queries) error {
 			from, now := w.State, q.Now()
 			w.State, w.EndedAt = models.StateStopped, &now
 			return errors.Join(q.Transition(&w, from, models.Text{}), p.pool.Release(q, w.ID))

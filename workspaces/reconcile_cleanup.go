@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -56,7 +57,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		return nil
 	}
 	r.sweptAt = now
-	return r.tx(ctx, func(q *models.Queries) error {
+	return r.tx(ctx, func(q *store.Queries) error {
 		_, err := q.DeleteExpired(now)
 		return err
 	})

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/workspaces"
 )
@@ -45,7 +46,7 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, modelstest.Open(t, "sqlite"))
+			b := newBench(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
 			asked := 0
@@ -69,11 +70,11 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 
 // A member who stops a workspace while the reconciler moves it on is not refused.
 func TestStopDuringATransition(t *testing.T) {
-	b := newBench(t, modelstest.Open(t, "postgres"))
+	b := newBench(t, storetest.Open(t, "postgres"))
 	w := b.launch(t, "a", models.LaunchParameters{})
 	ended := make(chan error, 1)
-	modelstest.InTx(t, b.store, func(q *models.Queries) error {
-		now, err := q.Workspace(models.AllProjects, w.ID)
+	storetest.InTx(t, b.store, func(q *store.Queries) error {
+		now, err := q.Workspace(store.AllProjects, w.ID)
 		if err != nil {
 			return err
 		}
@@ -84,7 +85,7 @@ func TestStopDuringATransition(t *testing.T) {
 			_, err := b.Stop(b.ctx, b.actor, w.ID)
 			ended <- err
 		}()
-		if !modelstest.Waits(t, b.store, q, ended) {
+		if !storetest.Waits(t, b.store, q, ended) {
 			t.Error("the stop does not wait for the transition")
 		}
 		return nil
@@ -103,14 +104,14 @@ func TestAFencedReconcilerWritesNothing(t *testing.T) {
 		_, other := b.addMember(t, b.role)
 		in := b.ask("fits", gpu(1, 50))
 		in.WhenInsufficient = workspaces.WhenInsufficientWait
-		modelstest.InTx(t, b.store, func(q *models.Queries) error { // the pool has room again
+		storetest.InTx(t, b.store, func(q *store.Queries) error { // the pool has room again
 			return b.pool.Release(q, running.ID)
 		})
 		starting, err := b.Launch(b.ctx, other, in)
 		if err != nil || starting.State != models.StateStarting {
 			t.Fatalf("%+v, %v", starting, err)
 		}
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			u := b.actor.User
 			u.Disabled = true
 			return errors.Join(q.UpdateUser(&u), q.PutVisit(models.Visit{Hash: "expired", WorkspaceID: running.ID, UserID: u.ID, ExpiresAt: q.Now()}))
@@ -123,14 +124,14 @@ func TestAFencedReconcilerWritesNothing(t *testing.T) {
 			}
 			return versions
 		}
-		b.fence = models.ErrFenced
+		b.fence = store.ErrFenced
 		b.clock.Advance(time.Hour) // everything periodic is due
 		before := rows()
 		b.Tick(b.ctx)
 		if after := rows(); !slices.Equal(after, before) {
 			t.Errorf("versions of the rows: %v, then %v", before, after)
 		}
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			n, err := q.DeleteExpired(q.Now())
 			if n != 1 {
 				t.Errorf("%d expired rows are left, want 1", n)
@@ -157,7 +158,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 		}
 		waits := b.queue(t, b.actor, "waits")
 		read := false
-		err = b.store.Watch(func(s models.Statement) {
+		err = b.store.Watch(func(s store.Statement) {
 			if read || !strings.Contains(s.SQL, "member_id AS id") {
 				return
 			}
@@ -170,7 +171,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.ID) })
 		if err := b.ServeQueue(b.ctx); err != nil {
 			t.Fatal(err)
 		}

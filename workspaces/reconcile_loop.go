@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -115,7 +116,7 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	if wait := t.retryDelay(r.config.Store.Now()); wait > 0 {
 		return wait
 	}
-	w, err := r.config.Store.Read(ctx).Workspace(models.AllProjects, id)
+	w, err := r.config.Store.Read(ctx).Workspace(store.AllProjects, id)
 	if err != nil {
 		r.logError(ctx, err)
 		return t.stepFailed(r.config.Store.Now())
@@ -126,7 +127,7 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	switch {
 	case ctx.Err() != nil:
 		return 0
-	case errors.Is(err, models.ErrChanged):
+	case errors.Is(err, store.ErrChanged):
 		return minDelay // another transaction was first
 	case err != nil:
 		r.logError(ctx, err)

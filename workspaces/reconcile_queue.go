@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // queuePeriod is the maximum time between two services of the queue.
@@ -28,12 +29,12 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		r.queueChanged.Store(true)
 		return err
 	}
-	return forEach(entries, func(e models.QueueEntry) error { return r.place(ctx, e) })
+	return forEach(entries, func(e store.QueueEntry) error { return r.place(ctx, e) })
 }
 
 // place places one queued workspace if possible. It checks without a lock first,
 // which costs no write when nothing has changed.
-func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
+func (r *Reconciler) place(ctx context.Context, entry store.QueueEntry) error {
 	w := entry.Workspace
 	blocked, err := r.blocked(r.config.Store.Read(ctx), w)
 	if err != nil {
@@ -49,11 +50,11 @@ func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
 		w.Reason = blocked
 		return r.transition(ctx, &w, models.StateQueued, models.Text{})
 	}
-	return r.tx(ctx, func(q *models.Queries) error {
-		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
+	return r.tx(ctx, func(q *store.Queries) error {
+		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
-		now, err := q.Workspace(models.AllProjects, w.ID)
+		now, err := q.Workspace(store.AllProjects, w.ID)
 		if err != nil || now.State != models.StateQueued {
 			return err
 		}
@@ -72,7 +73,7 @@ func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
 }
 
 // schedule records the decision that grants a workspace its shares.
-func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
+func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
 	from := w.State
 	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
 	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
@@ -89,15 +90,15 @@ func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decisi
 
 // blocked returns by which limit or quota a queued workspace cannot start now;
 // empty when there is none.
-func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
-	m, err := q.MemberView(models.AllProjects, w.ProjectID, w.MemberID)
+func (r *Reconciler) blocked(q *store.Queries, w models.Workspace) (models.Text, error) {
+	m, err := q.MemberView(store.AllProjects, w.ProjectID, w.MemberID)
 	if models.KindOf(err) == models.KindNotFound && err != nil {
 		return models.Say("the member has left the project"), nil
 	}
 	if err != nil {
 		return models.Text{}, err
 	}
-	project, err := q.Project(models.AllProjects, w.ProjectID)
+	project, err := q.Project(store.AllProjects, w.ProjectID)
 	if err != nil {
 		return models.Text{}, err
 	}

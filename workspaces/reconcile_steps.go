@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
@@ -226,7 +227,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)
 	}
-	err := r.transition(ctx, w, from, message, func(q *models.Queries) error { return r.config.Pool.Release(q, w.ID) })
+	err := r.transition(ctx, w, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, w.ID) })
 	if err == nil {
 		r.trackers.Delete(w.ID)
 	}

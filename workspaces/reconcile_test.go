@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/workspaces"
 )
@@ -43,7 +44,7 @@ func TestFromLaunchToStop(t *testing.T) {
 			t.Errorf("stopped: %d cores, %v, %+v", b.shares(t), b.runtime.alive(), w)
 		}
 		want(t, second(b.Stop(b.ctx, b.actor, w.ID)), models.KindConflict)
-		entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 2})
+		entries, err := b.store.Read(b.ctx).Audit(store.AuditFilter{}, store.Page{Limit: 2})
 		if err != nil || entries[0].Action != "stop" || entries[1].Action != "launch" || entries[1].Actor != b.actor.User.Email {
 			t.Errorf("audit: %+v, %v", entries, err)
 		}
@@ -314,11 +315,11 @@ func TestEviction(t *testing.T) {
 		{"disabled account", func(t *testing.T, b *bench) error {
 			u := b.actor.User
 			u.Disabled = true
-			return b.store.InTx(b.ctx, func(q *models.Queries) error { return q.UpdateUser(&u) })
+			return b.store.InTx(b.ctx, func(q *store.Queries) error { return q.UpdateUser(&u) })
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, modelstest.Open(t, "sqlite"))
+			b := newBench(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
 			in := b.ask("queued", gpu(1, 100))
@@ -339,7 +340,7 @@ func TestEviction(t *testing.T) {
 			if b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
 				t.Errorf("%d cores, %v", b.shares(t), b.runtime.alive())
 			}
-			entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{})
+			entries, err := b.store.Read(b.ctx).Audit(store.AuditFilter{}, store.Page{})
 			evicted := slices.DeleteFunc(entries, func(e models.AuditEntry) bool { return e.Action != "stop" || e.Actor != "weir reconciler" })
 			if err != nil || len(evicted) != 2 {
 				t.Errorf("%d entries of the audit say so, %v", len(evicted), err)

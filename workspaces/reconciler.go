@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/workspaces/idleness"
 )
 
@@ -33,7 +34,7 @@ type Reconciler struct {
 
 // ReconcilerConfig are the collaborators of a Reconciler. All are required.
 type ReconcilerConfig struct {
-	Store   *models.Store
+	Store   *store.Store
 	Pool    Pool
 	Storage Storage
 	Runtime Runtime
@@ -42,7 +43,7 @@ type ReconcilerConfig struct {
 	// Env returns the environment variables that every workspace gets.
 	Env func(models.Workspace) map[string]string
 	// Fence rejects the transactions of a server that is no longer the leader.
-	Fence  func(*models.Queries) error
+	Fence  func(*store.Queries) error
 	Logger *slog.Logger
 }
 
@@ -58,8 +59,8 @@ func NewReconciler(c ReconcilerConfig) *Reconciler {
 type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
 // tx runs a transaction of the leader.
-func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) error {
-	return r.config.Store.InTx(ctx, func(q *models.Queries) error {
+func (r *Reconciler) tx(ctx context.Context, fn func(*store.Queries) error) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := r.config.Fence(q); err != nil {
 			return err
 		}
@@ -69,9 +70,9 @@ func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) err
 
 // transition writes w, whose state was from, and then calls the functions in
 // the same transaction.
-func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text, then ...func(*models.Queries) error) error {
+func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text, then ...func(*store.Queries) error) error {
 	version := w.Version
-	return r.tx(ctx, func(q *models.Queries) error {
+	return r.tx(ctx, func(q *store.Queries) error {
 		w.Version = version // the transaction may be retried
 		err := q.Transition(w, from, message)
 		if err == nil {
@@ -131,7 +132,7 @@ func (r *Reconciler) Enqueue(workspace int64) {
 }
 
 func (r *Reconciler) logError(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
 		r.config.Logger.ErrorContext(ctx, "reconcile", "err", err)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -32,7 +33,7 @@ func TestRulesReachRunningWorkspaces(t *testing.T) {
 			t.Error("without a change, the workspace has changed")
 		}
 		dir := rules.ProjectDir(b.project.ID) + "/project_model"
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			return q.PutFileRule(&models.FileRule{ProjectID: b.project.ID, Path: models.FilePath(dir), Subject: models.SubjectProject, Access: models.AccessRead, Download: models.DownloadInherit, ChangedAt: q.Now()})
 		})
 		failed := errors.New("no namespace")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/providers"
@@ -32,7 +33,7 @@ func (b *bench) reserved(t *testing.T, cores int64) (*broker.Service, models.Res
 func (b *bench) begin(t *testing.T, s *broker.Service) {
 	t.Helper()
 	b.clock.Advance(time.Hour)
-	if err := s.Advance(b.ctx, func(*models.Queries) error { return nil }); err != nil {
+	if err := s.Advance(b.ctx, func(*store.Queries) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -93,7 +94,7 @@ func TestEnforcementInAReservation(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		s, r := b.reserved(t, 60)
 		b.begin(t, s)
-		list, err := b.store.Read(b.ctx).DevicesAt(models.AllMachines)
+		list, err := b.store.Read(b.ctx).DevicesAt(store.AllMachines)
 		if err == nil {
 			_, err = b.machines.SetSharing(b.ctx, b.root, list[0].ID, providers.DeviceInput{Sharing: models.SharingMPS})
 		}

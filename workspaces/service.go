@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -13,20 +14,20 @@ import (
 type Pool interface {
 	// Availability reads what decisions about new workspaces follow from. They hold
 	// until the end of a transaction that has locked the pool.
-	Availability(q *models.Queries) (models.Availability, error)
+	Availability(q *store.Queries) (models.Availability, error)
 	// DisplayedAvailability is Availability as pages show it.
 	DisplayedAvailability(ctx context.Context) (models.Availability, error)
 	// Take takes the shares that a decision grants.
-	Take(q *models.Queries, w models.Workspace, a models.Decision) error
+	Take(q *store.Queries, w models.Workspace, a models.Decision) error
 	// Claim decides on a workspace of the queue, and takes its shares if it is granted.
-	Claim(q *models.Queries, w models.Workspace) (models.Decision, error)
+	Claim(q *store.Queries, w models.Workspace) (models.Decision, error)
 	// Record saves a decision.
-	Record(q *models.Queries, w models.Workspace, a models.Decision) error
-	Release(q *models.Queries, workspace int64) error
+	Record(q *store.Queries, w models.Workspace, a models.Decision) error
+	Release(q *store.Queries, workspace int64) error
 	// Reserved returns how demands of workspaces in a reservation are decided on.
-	Reserved(q *models.Queries, reservation int64) (func(models.Demand) models.Decision, error)
+	Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error)
 	// QueueEntries returns the queue, with the current decision on each entry.
-	QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
+	QueueEntries(q *store.Queries) ([]store.QueueEntry, error)
 }
 
 // Storage is the shared directories.
@@ -41,7 +42,7 @@ type Storage interface {
 // Service launches and stops workspaces. It writes the desired state, which the
 // reconciler then establishes.
 type Service struct {
-	store  *models.Store
+	store  *store.Store
 	access *policies.Access
 	pool   Pool
 
@@ -51,12 +52,12 @@ type Service struct {
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters
 
-	admissions *models.Cache[admissionKey, models.Admission]
+	admissions *store.Cache[admissionKey, store.Admission]
 }
 
 // NewService returns a service.
-func NewService(store *models.Store, access *policies.Access, pool Pool) *Service {
-	return &Service{store: store, access: access, pool: pool, admissions: models.NewCache[admissionKey, models.Admission](store, models.MaxCached)}
+func NewService(db *store.Store, access *policies.Access, pool Pool) *Service {
+	return &Service{store: db, access: access, pool: pool, admissions: store.NewCache[admissionKey, store.Admission](db, store.MaxCached)}
 }
 
 // Stop stops a workspace. A queued one ends at once; a running one is stopped by
@@ -65,11 +66,11 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
 		return w, err
 	}
-	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
-		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
+	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
-		if w, err = q.LockWorkspace(models.AllProjects, id); err != nil {
+		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
 			return err
 		}
 		if w.State.Ended() || w.State == models.StateStopping {
@@ -81,7 +82,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 }
 
 // stopWorkspace moves w to stopping, or to stopped if it has no shares.
-func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
+func stopWorkspace(q *store.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
 	if !from.UsesResources() {
@@ -111,10 +112,10 @@ func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64,
 
 // Activity records that a workspace was used now, at most once a minute.
 func (s *Service) Activity(ctx context.Context, id int64) error {
-	w, err := s.store.Read(ctx).Workspace(models.AllProjects, id)
+	w, err := s.store.Read(ctx).Workspace(store.AllProjects, id)
 	now := s.store.Now()
 	if err != nil || (w.ActiveAt != nil && now.Sub(*w.ActiveAt) < time.Minute) {
 		return err
 	}
-	return s.store.InTx(ctx, func(q *models.Queries) error { return q.TouchActivity(id, now) })
+	return s.store.InTx(ctx, func(q *store.Queries) error { return q.TouchActivity(id, now) })
 }

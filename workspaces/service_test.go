@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/workspaces"
@@ -53,7 +54,7 @@ func TestBadLaunches(t *testing.T) {
 		}
 		want(t, second(b.Launch(b.ctx, policies.Actor{}, b.ask("a", models.LaunchParameters{}))), models.KindUnauthenticated)
 		want(t, second(b.Launch(b.ctx, b.root, b.ask("a", models.LaunchParameters{}))), models.KindForbidden, "not a member")
-		if list, err := b.List(b.ctx, b.root, models.WorkspaceFilter{}, models.Page{}); err != nil || len(list) != 0 {
+		if list, err := b.List(b.ctx, b.root, store.WorkspaceFilter{}, store.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("%d workspaces came of it, %v", len(list), err)
 		}
 	})
@@ -89,7 +90,7 @@ func TestWhenInsufficient(t *testing.T) {
 		if !errors.As(err, &insufficient) || insufficient.Decision.Outcome != models.OutcomePartial || insufficient.Decision.Fewer.Cores != 30 {
 			t.Errorf("%+v", err)
 		}
-		decisions, err := b.store.Read(b.ctx).DecisionsIn(models.AllProjects, 10)
+		decisions, err := b.store.Read(b.ctx).DecisionsIn(store.AllProjects, 10)
 		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].WorkspaceID != nil {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
@@ -117,8 +118,8 @@ func TestWhenInsufficient(t *testing.T) {
 
 func TestALaunchSentTwiceIsOne(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(20, func(int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(20, func(int) {
 			_, err := b.Launch(b.ctx, b.actor, b.ask("same", models.LaunchParameters{CPUMilli: new(int64(10)), MemoryMiB: new(int64(64))}))
 			kinds.Add(err)
 		})
@@ -147,8 +148,8 @@ func TestConcurrentLaunchesFillExactly(t *testing.T) {
 					_, a := b.addMember(t, r)
 					actors = append(actors, a)
 				}
-				var kinds modelstest.ErrorCounts
-				modelstest.Concurrently(50, func(i int) {
+				var kinds storetest.ErrorCounts
+				storetest.Concurrently(50, func(i int) {
 					_, err := b.Launch(b.ctx, actors[i%10], workspaces.LaunchInput{ProjectID: p.ID, Name: string(rune('a' + i/10)), Request: one})
 					kinds.Add(err)
 				})
@@ -194,7 +195,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		b.until(t, w.ID, models.StateRunning)
 		b.until(t, other.ID, models.StateRunning)
 		_, mate := b.addMember(t, b.role)
-		stranger := policies.Actor{User: modelstest.User(t, b.store, "stranger@example.org", false), At: b.store.Now()}
+		stranger := policies.Actor{User: storetest.User(t, b.store, "stranger@example.org", false), At: b.store.Now()}
 		want(t, second(b.Open(b.ctx, mate, w.ID)), models.KindForbidden)
 		want(t, second(b.Open(b.ctx, b.root, w.ID)), models.KindForbidden)
 		want(t, second(b.Open(b.ctx, stranger, w.ID)), models.KindNotFound)
@@ -208,7 +209,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		want(t, second(b.Open(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		want(t, second(b.AdmitActor(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		want(t, second(b.Stop(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 		})
 		open := func() string {
@@ -221,8 +222,8 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		}
 		token := open()
 		var visit workspaces.Visit
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(20, func(int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(20, func(int) {
 			v, err := b.Redeem(b.ctx, w.ID, token)
 			if kinds.Add(err); err == nil {
 				visit = v
@@ -251,28 +252,28 @@ func TestOpenRedeemAdmit(t *testing.T) {
 
 // Each of these ends a visit at once, before any reconciler looks.
 func TestVisitsEndWithTheRight(t *testing.T) {
-	for name, end := range map[string]func(b *bench, q *models.Queries) error{
-		"signed out": func(b *bench, q *models.Queries) error { return q.DeleteSession("session") },
-		"new password": func(b *bench, q *models.Queries) error {
+	for name, end := range map[string]func(b *bench, q *store.Queries) error{
+		"signed out": func(b *bench, q *store.Queries) error { return q.DeleteSession("session") },
+		"new password": func(b *bench, q *store.Queries) error {
 			u := b.actor.User
 			u.SessionGeneration++
 			return q.UpdateUser(&u)
 		},
-		"disabled": func(b *bench, q *models.Queries) error {
+		"disabled": func(b *bench, q *store.Queries) error {
 			u := b.actor.User
 			u.Disabled = true
 			return q.UpdateUser(&u)
 		},
-		"removed": func(b *bench, q *models.Queries) error {
+		"removed": func(b *bench, q *store.Queries) error {
 			m, now := b.member, q.Now()
 			m.RemovedAt = &now
 			return q.UpdateMember(&m)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, modelstest.Open(t, "sqlite"))
+			b := newBench(t, storetest.Open(t, "sqlite"))
 			w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
-			modelstest.InTx(t, b.store, func(q *models.Queries) error {
+			storetest.InTx(t, b.store, func(q *store.Queries) error {
 				return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 			})
 			token, err1 := b.Open(b.ctx, b.actor, w.ID)
@@ -281,7 +282,7 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 			if err := errors.Join(err1, err2, err3); err != nil {
 				t.Fatal(err)
 			}
-			modelstest.InTx(t, b.store, func(q *models.Queries) error { return end(b, q) })
+			storetest.InTx(t, b.store, func(q *store.Queries) error { return end(b, q) })
 			want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), models.KindUnauthenticated)
 		})
 	}
@@ -297,7 +298,7 @@ func TestAdmissionIsByPresentRights(t *testing.T) {
 		if a, err := b.AdmitActor(b.ctx, before, w.ID); err != nil || a.Session != "token" {
 			t.Fatalf("%+v, %v", a, err)
 		}
-		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			role := b.role
 			role.Permission = models.PermissionViewer
 			return q.UpdateRole(&role)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // spec returns everything that the runtime needs to launch w.
@@ -50,7 +51,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 
 // gpusOf returns the shares of a workspace, and the name of the provider of
 // their devices: the pool places all shares of a workspace on one provider.
-func gpusOf(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
+func gpusOf(q *store.Queries, workspace int64) (list []GPU, node string, err error) {
 	shares, err := q.SharesOf(workspace)
 	if err != nil || len(shares) == 0 {
 		return nil, "", err

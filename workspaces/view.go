@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -47,7 +48,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	q := s.store.Read(ctx)
-	view, err := q.WorkspaceView(models.AllProjects, id)
+	view, err := q.WorkspaceView(store.AllProjects, id)
 	if err != nil {
 		return v, err
 	}
@@ -72,7 +73,7 @@ func (v View) Outdated(mounts []models.Mount) bool {
 }
 
 // addScheduledStop adds the end of the workspace and the member.
-func (v *View) addScheduledStop(q *models.Queries, w models.Workspace) (err error) {
+func (v *View) addScheduledStop(q *store.Queries, w models.Workspace) (err error) {
 	if v.DirectoryUser, err = q.DirectoryUser(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
 	}
@@ -102,7 +103,7 @@ func (s *Service) canOpen(actor policies.Actor, w models.Workspace) bool {
 
 // List shows the actor's own workspaces, and those of others in projects
 // whose workspaces the actor may see, newest first.
-func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]Summary, error) {
+func (s *Service) List(ctx context.Context, actor policies.Actor, f store.WorkspaceFilter, page store.Page) ([]Summary, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}

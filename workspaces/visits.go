@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -32,7 +33,7 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 		return "", err
 	}
 	secret = policies.NewSecret()
-	return secret, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceOpen, func(q *models.Queries) error {
+	return secret, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceOpen, func(q *store.Queries) error {
 		return q.PutOneTimeToken(models.OneTimeToken{Hash: policies.HashSecret(secret), Purpose: "open", UserID: &w.UserID,
 			WorkspaceID: &w.ID, Session: actor.Session, ExpiresAt: q.Now().Add(openLifetime)})
 	})
@@ -61,7 +62,7 @@ type Visit struct {
 // Redeem exchanges a token of Open for a visit. It succeeds once.
 func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, err error) {
 	v.Secret = policies.NewSecret()
-	err = s.store.InTx(ctx, func(q *models.Queries) error {
+	err = s.store.InTx(ctx, func(q *store.Queries) error {
 		now := q.Now()
 		t, err := q.TakeOneTimeToken(policies.HashSecret(token), "open", now)
 		if err != nil {
@@ -70,7 +71,7 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 		if t.WorkspaceID == nil || t.UserID == nil || *t.WorkspaceID != id {
 			return models.NotFound("link")
 		}
-		w, err := q.Workspace(models.AllProjects, id)
+		w, err := q.Workspace(store.AllProjects, id)
 		if err != nil {
 			return err
 		}
@@ -93,9 +94,9 @@ type admissionKey struct {
 
 // AdmitVisit returns the endpoint of the notebook for a visit. For an invalid or
 // expired visit the error is of kind unauthenticated.
-func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (models.Admission, error) {
+func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (store.Admission, error) {
 	hash := policies.HashSecret(secret)
-	return s.admit(ctx, admissionKey{visit: hash, workspace: id}, func(ctx context.Context) (models.Admission, error) {
+	return s.admit(ctx, admissionKey{visit: hash, workspace: id}, func(ctx context.Context) (store.Admission, error) {
 		a, err := s.store.Read(ctx).AdmitVisit(hash, id, s.store.Now())
 		if err != nil && models.KindOf(err) == models.KindNotFound {
 			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
@@ -106,11 +107,11 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (mode
 
 // AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
 // another user the error is of kind not_found.
-func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (models.Admission, error) {
+func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (store.Admission, error) {
 	if err := cmp.Or(actor.CheckUser(), actor.CheckScope(policies.WorkspaceOpen)); err != nil {
-		return models.Admission{}, err
+		return store.Admission{}, err
 	}
-	a, err := s.admit(ctx, admissionKey{user: actor.User.ID, workspace: id}, func(ctx context.Context) (models.Admission, error) {
+	a, err := s.admit(ctx, admissionKey{user: actor.User.ID, workspace: id}, func(ctx context.Context) (store.Admission, error) {
 		return s.store.Read(ctx).AdmitOwner(actor.User.ID, id, s.store.Now())
 	})
 	for _, right := range []policies.Right{policies.WorkspaceRead, policies.WorkspaceOpen} {
@@ -123,8 +124,8 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 }
 
 // admit caches the admissions to running workspaces, which depend on the key alone.
-func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (models.Admission, error)) (models.Admission, error) {
-	return s.admissions.Get(ctx, key, func(ctx context.Context) (models.Admission, models.Validity, error) {
+func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (store.Admission, error)) (store.Admission, error) {
+	return s.admissions.Get(ctx, key, func(ctx context.Context) (store.Admission, store.Validity, error) {
 		a, err := read(ctx)
 		if err == nil {
 			err = checkRunning(a.State)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/rules"
 	"weir/workspaces"
@@ -21,7 +22,7 @@ type gate struct {
 }
 
 func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
-	var a models.Admission
+	var a store.Admission
 	if c.Bearer != "" {
 		actor, authErr := g.accounts.ActorByToken(ctx, c.Bearer)
 		if authErr != nil {

@@ -13,6 +13,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -24,7 +25,7 @@ func newAdminCommand() *cobra.Command {
 
 // withAccounts runs fn with the accounts of the configured database. Access to
 // the database replaces authentication.
-func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *policies.Accounts) error) error {
+func withAccounts(cmd *cobra.Command, fn func(context.Context, *store.Store, *policies.Accounts) error) error {
 	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func newCreateUserCommand() *cobra.Command {
 		if *name == "" {
 			*name, _, _ = strings.Cut(*email, "@")
 		}
-		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
+		return withAccounts(cmd, func(ctx context.Context, _ *store.Store, a *policies.Accounts) error {
 			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "Created %s (id %d)\n", u.Email, u.ID)
@@ -76,7 +77,7 @@ func newCreateTokenCommand() *cobra.Command {
 	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "lifetime of the token")
 	scopes := cmd.Flags().StringSlice("scopes", nil, "what the token can be used for: read, launch, project, admin (default all)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
+		return withAccounts(cmd, func(ctx context.Context, _ *store.Store, a *policies.Accounts) error {
 			in := policies.NewToken{Name: *name, Lifetime: *lifetime}
 			for _, s := range *scopes {
 				in.Scopes = append(in.Scopes, models.TokenScope(s))
@@ -107,7 +108,7 @@ func newResetPasswordCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return withAccounts(cmd, func(ctx context.Context, store *models.Store, a *policies.Accounts) error {
+		return withAccounts(cmd, func(ctx context.Context, store *store.Store, a *policies.Accounts) error {
 			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*email)))
 			if err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 	"weir/pool/providers"
@@ -47,7 +48,7 @@ func newAuthorizeCommand() *cobra.Command {
 		if _, err := os.Stat(cfg.AuthorityFile); err != nil {
 			return fmt.Errorf("authority file not found: %w; set --authority-file", err)
 		}
-		return withAccounts(cmd, func(ctx context.Context, store *models.Store, _ *policies.Accounts) error {
+		return withAccounts(cmd, func(ctx context.Context, store *store.Store, _ *policies.Accounts) error {
 			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*owner)))
 			if err != nil {
 				return fmt.Errorf("owner: %w", err)

@@ -9,7 +9,8 @@ import (
 	"weir/cmd/weir/cli"
 	"weir/migrations"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // verify runs weir admin verify-audit on a database.
@@ -24,14 +25,14 @@ func TestVerifyAudit(t *testing.T) {
 		t.Run(dialect, func(t *testing.T) {
 			dir, url := t.TempDir(), ""
 			if dialect == "postgres" {
-				url = modelstest.Postgres(t)
+				url = storetest.Postgres(t)
 			}
 			where := []string{"--data-dir", dir, "--database-url", url}
 			missing := map[string]string{"sqlite": "no database found", "postgres": "weir migrate"}[dialect]
 			if code, _, says := verify(where...); code != cli.ExitError || !strings.Contains(says, missing) {
 				t.Errorf("without a schema: %d %s", code, says)
 			}
-			store, err := models.Open(t.Context(), url, filepath.Join(dir, "weir.db"))
+			store, err := store.Open(t.Context(), url, filepath.Join(dir, "weir.db"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,9 +78,9 @@ func TestVerifyAudit(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, store *models.Store, n int) {
+func write(t *testing.T, db *store.Store, n int) {
 	t.Helper()
-	modelstest.InTx(t, store, func(q *models.Queries) error {
+	storetest.InTx(t, db, func(q *store.Queries) error {
 		for range n {
 			if err := q.PutAudit(models.AuditEntry{At: q.Now(), Actor: "a", Via: "session"}); err != nil {
 				return err

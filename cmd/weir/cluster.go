@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/providers"
 	"weir/workspaces/kube"
 )
 
 // projectQuota is the quota of a project's namespace in the cluster.
 func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
-	found, err := p.store.Read(ctx).Project(models.AllProjects, project)
+	found, err := p.store.Read(ctx).Project(store.AllProjects, project)
 	q := found.Quota
 	return kube.Quota{CPU: bounded(q.CPUMilli), Memory: bounded(q.MemoryMiB), GPUCores: q.GPUCores}, err
 }

@@ -8,12 +8,12 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/migrations"
-	"weir/models"
+	"weir/models/store"
 )
 
 // openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
-	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
+func openStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
+	store, err := store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
 	if err != nil {
 		return nil, err
 	}
@@ -25,13 +25,13 @@ func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
 
 // openToRead opens an existing database without migrating it: a server may use
 // it.
-func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
+func openToRead(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	if cfg.DatabaseURL == "" {
 		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
 			return nil, fmt.Errorf("no database found; set --data-dir or --database-url to those of the server: %w", err)
 		}
 	}
-	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
+	store, err := store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 
 // schemaVersions returns the version of the database's schema and the newest
 // version of this program.
-func schemaVersions(ctx context.Context, store *models.Store) (current, newest int64, err error) {
+func schemaVersions(ctx context.Context, store *store.Store) (current, newest int64, err error) {
 	db, err := store.SQL()
 	if err != nil {
 		return 0, 0, err
@@ -55,7 +55,7 @@ func schemaVersions(ctx context.Context, store *models.Store) (current, newest i
 	return migrations.Versions(ctx, db, store.Dialect())
 }
 
-func migrateUp(ctx context.Context, store *models.Store) error {
+func migrateUp(ctx context.Context, store *store.Store) error {
 	db, err := store.SQL()
 	if err == nil {
 		err = migrations.Up(ctx, db, store.Dialect())
@@ -69,7 +69,7 @@ func migrateUp(ctx context.Context, store *models.Store) error {
 	return err
 }
 
-func migrateDown(ctx context.Context, store *models.Store, version int64) error {
+func migrateDown(ctx context.Context, store *store.Store, version int64) error {
 	db, err := store.SQL()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"weir/cmd/weir/config"
-	"weir/models"
+	"weir/models/store"
 )
 
 // lockDataDir locks dir for this process until it ends.
@@ -29,7 +29,7 @@ func lockDataDir(dir string) (*os.File, error) {
 }
 
 // claimExclusively prevents servers from using the data until release.
-func claimExclusively(ctx context.Context, cfg config.Config, store *models.Store) (release func(), err error) {
+func claimExclusively(ctx context.Context, cfg config.Config, store *store.Store) (release func(), err error) {
 	claim, err := store.ClaimDatabase(ctx)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -23,7 +23,7 @@ const (
 // for a single server.
 type fence struct{ epoch atomic.Int64 }
 
-func (f *fence) check(q *models.Queries) error {
+func (f *fence) check(q *store.Queries) error {
 	if epoch := f.epoch.Load(); epoch != 0 {
 		return q.Fence(leaderLease, epoch)
 	}

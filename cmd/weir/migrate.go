@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/cmd/weir/config"
-	"weir/models"
+	"weir/models/store"
 )
 
 func newMigrateCommand() *cobra.Command {
@@ -23,7 +23,7 @@ func newMigrateCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		store, err := models.Open(cmd.Context(), cfg.DatabaseURL, cfg.SQLiteFile())
+		store, err := store.Open(cmd.Context(), cfg.DatabaseURL, cfg.SQLiteFile())
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/cmd/weir/config"
-	"weir/models"
+	"weir/models/store"
 )
 
 const sqliteScheme = "sqlite:"
@@ -68,7 +68,7 @@ func copyDatabase(ctx context.Context, from, to config.Config) (rows int64, err 
 
 // claimToCopy opens an existing database with the schema of this program and keeps
 // servers from using it until release.
-func claimToCopy(ctx context.Context, cfg config.Config) (store *models.Store, release func(), err error) {
+func claimToCopy(ctx context.Context, cfg config.Config) (store *store.Store, release func(), err error) {
 	store, err = openToRead(ctx, cfg)
 	if err != nil {
 		return nil, nil, err

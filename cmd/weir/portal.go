@@ -8,7 +8,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/handlers"
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
@@ -26,7 +26,7 @@ import (
 type portal struct {
 	cfg           config.Config
 	log           *slog.Logger
-	store         *models.Store
+	store         *store.Store
 	accounts      *policies.Accounts
 	providers     *providers.Service
 	pool          *pool.Scheduler
@@ -44,10 +44,10 @@ type portal struct {
 	noNamespace   error // why there are no subordinate IDs
 	proxy         *proxy.Proxy
 	app           *handlers.App
-	dataLock      *os.File            // on the data directory
-	claim         *models.Claim       // exclusive use of the database; nil when several servers can use it
-	lease         *models.ServerLease // of this server, from before the first request
-	origin        string              // URL of the portal
+	dataLock      *os.File           // on the data directory
+	claim         *store.Claim       // exclusive use of the database; nil when several servers can use it
+	lease         *store.ServerLease // of this server, from before the first request
+	origin        string             // URL of the portal
 
 	host      providers.Host // this machine
 	gpus      providers.Machine

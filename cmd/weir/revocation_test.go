@@ -21,7 +21,8 @@ import (
 	"weir/handlers"
 	"weir/migrations"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/projects"
@@ -47,7 +48,7 @@ type replica struct {
 
 func newReplica(t *testing.T, url string) *replica {
 	t.Helper()
-	store, err := models.Open(t.Context(), url, "")
+	store, err := store.Open(t.Context(), url, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (r *replica) open(t *testing.T) {
 	work.Go(func() { r.renewLease(ctx) })
 	listening := make(chan struct{}, 1)
 	r.store.OnChange(func(topics []string) {
-		if slices.Contains(topics, models.AllTopics) { // sent once it listens
+		if slices.Contains(topics, store.AllTopics) { // sent once it listens
 			select {
 			case listening <- struct{}{}:
 			default:
@@ -156,7 +157,7 @@ var root = policies.System("test")
 
 func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backend string) *tenant {
 	t.Helper()
-	v := &tenant{t: t, at: at, uses: uses, notebook: n, user: modelstest.User(t, at.store, name+"@example.org", false)}
+	v := &tenant{t: t, at: at, uses: uses, notebook: n, user: storetest.User(t, at.store, name+"@example.org", false)}
 	uses.store.OnChange(func(topics []string) { // after the streams
 		for _, topic := range topics {
 			n, _ := v.heard.LoadOrStore(topic, new(atomic.Int64))
@@ -174,7 +175,7 @@ func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backen
 	if err != nil {
 		t.Fatal(err)
 	}
-	modelstest.InTx(t, at.store, func(q *models.Queries) error {
+	storetest.InTx(t, at.store, func(q *store.Queries) error {
 		e := models.Environment{Name: name, Language: "none", LanguageVersion: "1", Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateEnvironment(&e); err != nil {
 			return err
@@ -199,7 +200,7 @@ func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backen
 // touch changes the workspace, and returns when every stream that follows it
 // has been told: none is told late, of something that is long over.
 func (v *tenant) touch(ctx context.Context) error {
-	if err := v.at.store.InTx(ctx, func(q *models.Queries) error { q.Touch("workspace", v.workspace.ID); return nil }); err != nil {
+	if err := v.at.store.InTx(ctx, func(q *store.Queries) error { q.Touch("workspace", v.workspace.ID); return nil }); err != nil {
 		return err
 	}
 	return v.awaitTold(ctx)
@@ -211,7 +212,7 @@ func (v *tenant) awaitTold(ctx context.Context) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		if n, ok := v.heard.Load(models.RevocationKey("workspace", v.workspace.ID)); ok && n.(*atomic.Int64).Load() >= int64(v.touched) {
+		if n, ok := v.heard.Load(store.RevocationKey("workspace", v.workspace.ID)); ok && n.(*atomic.Int64).Load() >= int64(v.touched) {
 			return nil
 		}
 		select {
@@ -400,7 +401,7 @@ func (v *tenant) after(ctx context.Context, open []*websocket.Conn, stream *http
 // an open event stream and open WebSockets, a thousand times. After the
 // revoking call has returned it is never used.
 func TestRevokedOnOneServerUsedOnAnother(t *testing.T) {
-	url := modelstest.Postgres(t)
+	url := storetest.Postgres(t)
 	one, other := newReplica(t, url), newReplica(t, url)
 	n := &notebook{}
 	backend := httptest.NewServer(n)
@@ -414,7 +415,7 @@ func TestRevokedOnOneServerUsedOnAnother(t *testing.T) {
 		}
 		all = append(all, newTenant(t, fmt.Sprintf("tenant%d", i), at, uses, n, backend.Listener.Addr().String()))
 	}
-	modelstest.Concurrently(tenants, func(i int) {
+	storetest.Concurrently(tenants, func(i int) {
 		kinds := all[i].kinds()
 		for k := range revocations / tenants {
 			if err := all[i].round(kinds[k%len(kinds)]); err != nil {

@@ -14,7 +14,8 @@ import (
 	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // fillHistory gives a database one machine with two GPUs, and a morning on
@@ -22,15 +23,15 @@ import (
 // gave up, one wanted three GPUs and was refused.
 func fillHistory(t *testing.T, cfg config.Config) {
 	t.Helper()
-	store, err := openStore(t.Context(), cfg)
+	db, err := openStore(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
-	user := modelstest.User(t, store, "ada@example.org", false)
+	defer db.Close()
+	user := storetest.User(t, db, "ada@example.org", false)
 	start := time.Date(2026, 5, 4, 8, 0, 0, 0, time.UTC)
 	at := func(hour int) *time.Time { when := start.Add(time.Duration(hour) * time.Hour); return &when }
-	modelstest.InTx(t, store, func(q *models.Queries) error {
+	storetest.InTx(t, db, func(q *store.Queries) error {
 		provider := models.Provider{Name: "one", State: models.ProviderOnline, SeenAt: start, Version: 1, CreatedAt: start}
 		gone := models.Provider{Name: "gone", State: models.ProviderOffline, Machine: "gone", SeenAt: start, Version: 1, CreatedAt: start}
 		project := models.Project{Name: "vision", StartsAt: start, Version: 1, CreatedAt: start, Priority: 50}
@@ -89,7 +90,7 @@ func TestSimulateHistory(t *testing.T) {
 			cfg := config.Config{DataDir: t.TempDir()}
 			where := []string{"--data-dir", cfg.DataDir}
 			if dialect == "postgres" {
-				cfg.DatabaseURL = modelstest.Postgres(t)
+				cfg.DatabaseURL = storetest.Postgres(t)
 				where = []string{"--database-url", cfg.DatabaseURL}
 			}
 			fillHistory(t, cfg)

@@ -13,7 +13,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/handlers"
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/policies/openid"
 	"weir/pool"
@@ -41,7 +41,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.dataLock, err = lockDataDir(cfg.DataDir); err != nil {
 		return p, err
 	}
-	if p.store, err = models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
+	if p.store, err = store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
 	p.store.Log = log

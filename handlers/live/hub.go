@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -86,7 +86,7 @@ func (h *Hub) Cursor() string {
 func (h *Hub) Publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Contains(topics, models.AllTopics) {
+	if slices.Contains(topics, store.AllTopics) {
 		h.marks.invalidate()
 		topics = slices.Collect(maps.Keys(h.topics))
 	}

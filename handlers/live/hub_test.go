@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -395,7 +396,7 @@ func TestRevocationEndsStreams(t *testing.T) {
 		ends []int // of the streams below
 	}{
 		{"user:1", []int{0, 1}},
-		{models.SessionKey("s"), []int{0, 1, 2}},
+		{store.SessionKey("s"), []int{0, 1, 2}},
 		{"project:5", []int{0, 2}},
 		{"user:9", nil},
 		{"workspace:5", nil},

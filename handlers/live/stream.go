@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -115,7 +116,7 @@ type followerKey struct {
 // [models.RevocationListener].
 func (f *follower) dependsOn(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
-		return key == models.RevocationKey("user", f.user) || key == models.SessionKey(f.session) || slices.Contains(f.topics, key)
+		return key == store.RevocationKey("user", f.user) || key == store.SessionKey(f.session) || slices.Contains(f.topics, key)
 	})
 }
 

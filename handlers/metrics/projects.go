@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // maxProjects bounds the series of projects: those that use most of their quota.
@@ -48,7 +49,7 @@ type usedQuota struct {
 
 // usedQuotas lists the projects with something in use, those first that use most of a
 // resource. Storage is not measured; what is unlimited or none has no ratio.
-func usedQuotas(q *models.Queries) (list []usedQuota, err error) {
+func usedQuotas(q *store.Queries) (list []usedQuota, err error) {
 	inUse, err := q.InUseInProjects()
 	if err != nil {
 		return nil, err

@@ -5,14 +5,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/pool"
 	"weir/workspaces"
 )
 
 // Sources are the inputs of the metrics.
 type Sources struct {
-	Store      *models.Store
+	Store      *store.Store
 	Pool       *pool.Scheduler
 	Workspaces *workspaces.Service
 	Streams    func() (open int, encoded int64) // of events

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 func TestMayReach(t *testing.T) {
@@ -41,7 +41,7 @@ func TestPrivateAddressesAreNotDialled(t *testing.T) {
 }
 
 func TestWebhookInput(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"))
+	w := newWorld(t, storetest.Open(t, "sqlite"))
 	w.service.AllowPrivate = false
 	for _, c := range []struct {
 		url, events, field string

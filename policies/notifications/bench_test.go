@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // Messages to one receiver, which go one after the other: each is claimed,
@@ -15,16 +16,16 @@ import (
 func BenchmarkSend(b *testing.B) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		b.Run(dialect, func(b *testing.B) {
-			store := modelstest.Open(b, dialect)
+			db := storetest.Open(b, dialect)
 			key, err := NewKey([]byte("shared"))
 			if err != nil {
 				b.Fatal(err)
 			}
 			r := newReceiver(b)
 			r.answer = func(http.ResponseWriter, *http.Request) {}
-			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.encrypt(newSecret()), Version: 1, CreatedAt: store.Now()}
-			modelstest.InTx(b, store, func(q *models.Queries) error { return q.CreateWebhook(&hook) })
-			modelstest.InTx(b, store, func(q *models.Queries) error {
+			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.encrypt(newSecret()), Version: 1, CreatedAt: db.Now()}
+			storetest.InTx(b, db, func(q *store.Queries) error { return q.CreateWebhook(&hook) })
+			storetest.InTx(b, db, func(q *store.Queries) error {
 				for range b.N {
 					if err := q.Notify(nil, models.Notification{Kind: "bench", Text: models.Say("One of many.")}); err != nil {
 						return err
@@ -32,7 +33,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				return nil
 			})
-			s := NewSender(SenderConfig{Store: store, Key: key, Fence: func(*models.Queries) error { return nil }, AllowPrivate: true})
+			s := NewSender(SenderConfig{Store: db, Key: key, Fence: func(*store.Queries) error { return nil }, AllowPrivate: true})
 			ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 			defer stop()
 			b.ResetTimer()

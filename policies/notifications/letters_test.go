@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -66,7 +67,7 @@ func TestInvitationLetter(t *testing.T) {
 		w.mails(p, "")
 		invite := func(email string) models.Invitation {
 			i := models.Invitation{Email: email, InviterID: w.root.User.ID, CreatedAt: w.store.Now(), ExpiresAt: w.store.Now().Add(time.Hour)}
-			modelstest.InTx(w, w.store, func(q *models.Queries) error {
+			storetest.InTx(w, w.store, func(q *store.Queries) error {
 				if err := q.CreateInvitation(&i); err != nil {
 					return err
 				}
@@ -75,7 +76,7 @@ func TestInvitationLetter(t *testing.T) {
 			return i
 		}
 		i, revoked := invite("new@example.org"), invite("other@example.org")
-		modelstest.InTx(w, w.store, func(q *models.Queries) error {
+		storetest.InTx(w, w.store, func(q *store.Queries) error {
 			_, err := q.RevokeInvitation(revoked)
 			return err
 		})

@@ -17,6 +17,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -73,7 +74,7 @@ func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
 		return outcome{final: true, problem: models.Say("The message could not be generated: %s", "letter")}
 	}
 	var m policies.Message
-	err := s.Store.InTx(ctx, func(q *models.Queries) (err error) {
+	err := s.Store.InTx(ctx, func(q *store.Queries) (err error) {
 		if err = s.Fence(q); err == nil {
 			m, err = s.Accounts.WriteLetter(q, l)
 		}

@@ -19,7 +19,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -238,7 +239,7 @@ func TestMailThatNobodyWantsAnyMore(t *testing.T) {
 		if err := w.service.SetPreference(w.Context(), policies.Actor{User: w.ada}, false, "en"); err != nil {
 			w.Fatal(err)
 		}
-		modelstest.InTx(w, w.store, func(q *models.Queries) error { w.ben.Disabled = true; return q.UpdateUser(&w.ben) })
+		storetest.InTx(w, w.store, func(q *store.Queries) error { w.ben.Disabled = true; return q.UpdateUser(&w.ben) })
 		w.settle(w.sender)
 		for _, d := range w.deliveries() {
 			if d.State != models.DeliveryGivenUp {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -36,12 +37,12 @@ const (
 
 // SenderConfig configures a Sender.
 type SenderConfig struct {
-	Store        *models.Store
+	Store        *store.Store
 	Key          Key
-	Fence        func(*models.Queries) error // refuses the transactions of a former leader
-	Origin       string                      // of the portal, for links
-	Version      string                      // of the program
-	AllowPrivate bool                        // webhooks may go to private addresses
+	Fence        func(*store.Queries) error // refuses the transactions of a former leader
+	Origin       string                     // of the portal, for links
+	Version      string                     // of the program
+	AllowPrivate bool                       // webhooks may go to private addresses
 	Mailer       *Mailer
 	Accounts     *policies.Accounts // makes the links of letters
 	Logger       *slog.Logger
@@ -63,7 +64,7 @@ type Sender struct {
 func NewSender(c SenderConfig) *Sender {
 	s := &Sender{SenderConfig: c, client: newClient(c.AllowPrivate), wake: make(chan struct{}, 1), jitter: rand.Float64}
 	c.Store.OnChange(func(topics []string) {
-		if slices.Contains(topics, models.DeliveriesTopic) || slices.Contains(topics, models.AllTopics) {
+		if slices.Contains(topics, store.DeliveriesTopic) || slices.Contains(topics, store.AllTopics) {
 			s.Wake()
 		}
 	})
@@ -86,7 +87,7 @@ func (s *Sender) Run(ctx context.Context) {
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
-		if err := s.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
+		if err := s.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
 			s.Logger.Warn("notifications are not sent", "err", err)
 		}
 		select {
@@ -112,7 +113,7 @@ func (s *Sender) round(ctx context.Context) error {
 		return err
 	}
 	var claimed []models.Delivery
-	err = s.Store.InTx(ctx, func(q *models.Queries) error {
+	err = s.Store.InTx(ctx, func(q *store.Queries) error {
 		claimed = nil
 		if err := s.Fence(q); err != nil {
 			return err
@@ -175,7 +176,7 @@ func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
 }
 
 func (s *Sender) record(ctx context.Context, d models.Delivery, o outcome) error {
-	return s.Store.InTx(ctx, func(q *models.Queries) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := s.Fence(q); err != nil {
 			return err
 		}
@@ -210,7 +211,7 @@ func backoff(n int64, r float64) time.Duration {
 }
 
 // notifyGivenUp notifies the administrators, once a day for each webhook.
-func notifyGivenUp(q *models.Queries, d models.Delivery) error {
+func notifyGivenUp(q *store.Queries, d models.Delivery) error {
 	notified, err := q.GivenUpSince(*d.WebhookID, d.ID, q.Now().Add(-GiveUpAfter))
 	if err != nil || notified {
 		return err
@@ -234,7 +235,7 @@ func (s *Sender) prune(ctx context.Context) error {
 		return nil
 	}
 	s.pruned = now
-	return s.Store.InTx(ctx, func(q *models.Queries) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := s.Fence(q); err != nil {
 			return err
 		}

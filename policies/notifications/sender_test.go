@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -23,7 +24,7 @@ func TestOutbox(t *testing.T) {
 		w.webhook("http://127.0.0.1:1", "request.*")
 		w.webhook("http://127.0.0.1:1", "handover.given")
 		n := models.Notification{Kind: "request.created", Text: models.Say("Somebody asks.")}
-		err := w.store.InTx(w.Context(), func(q *models.Queries) error {
+		err := w.store.InTx(w.Context(), func(q *store.Queries) error {
 			if err := q.Notify([]int64{w.ada.ID}, n); err != nil {
 				return err
 			}
@@ -46,7 +47,7 @@ func TestOutbox(t *testing.T) {
 			w.Errorf("%d e-mails and %d messages: %+v", mails, messages, w.deliveries())
 		}
 		for _, bad := range []models.Notification{{Kind: "Bad kind", Text: n.Text}, {Kind: "a", Text: models.Text{}}, {Kind: "a", Text: n.Text, Link: "//evil"}} {
-			if err := w.store.InTx(w.Context(), func(q *models.Queries) error { return q.Notify([]int64{1}, bad) }); err == nil {
+			if err := w.store.InTx(w.Context(), func(q *store.Queries) error { return q.Notify([]int64{1}, bad) }); err == nil {
 				w.Errorf("%+v was told", bad)
 			}
 		}
@@ -141,7 +142,7 @@ func TestRedirectsAreNotFollowedAndSlowOnesNotWaitedFor(t *testing.T) {
 
 // Of an answer without end only the beginning is taken.
 func TestEndlessAnswer(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"))
+	w := newWorld(t, storetest.Open(t, "sqlite"))
 	r := newReceiver(t)
 	const much = 64 << 20
 	sent := make(chan int, 1)
@@ -234,7 +235,7 @@ func TestGivenUpAndSentAgain(t *testing.T) {
 				w.Fatalf("after a day: %+v", d.Delivery)
 			}
 		}
-		inbox, err := w.service.Inbox(w.Context(), w.root, models.Page{})
+		inbox, err := w.service.Inbox(w.Context(), w.root, store.Page{})
 		if err != nil || len(inbox) != 1 || inbox[0].Kind != models.NotificationGivenUp || inbox[0].Link != "/webhooks/1" {
 			w.Errorf("the administrator was told %+v, %v", inbox, err)
 		}
@@ -301,9 +302,9 @@ func TestDisabledWaits(t *testing.T) {
 // A server whose lead has gone sends nothing; what it had begun is sent again
 // by the next leader, and what it writes down afterwards does not count.
 func TestTwoServers(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "postgres"))
-	led := func(epoch int64) func(*models.Queries) error {
-		return func(q *models.Queries) error { return q.Fence("controller", epoch) }
+	w := newWorld(t, storetest.Open(t, "postgres"))
+	led := func(epoch int64) func(*store.Queries) error {
+		return func(q *store.Queries) error { return q.Fence("controller", epoch) }
 	}
 	lead := func(holder string) int64 {
 		epoch, err := w.store.Lead(w.Context(), "controller", holder, 10*time.Second)
@@ -326,7 +327,7 @@ func TestTwoServers(t *testing.T) {
 	w.clock.Advance(11 * time.Second)
 	next := w.newSender(led(lead("b")))
 	w.tell("two")
-	if err := old.round(t.Context()); err != nil && !errors.Is(err, models.ErrFenced) {
+	if err := old.round(t.Context()); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fatal(err)
 	}
 	w.settle(next)
@@ -341,7 +342,7 @@ func TestTwoServers(t *testing.T) {
 	r.answers(200, "")
 	w.clock.Advance(attemptLease)
 	for range 2 {
-		if err := old.round(t.Context()); err != nil && !errors.Is(err, models.ErrFenced) {
+		if err := old.round(t.Context()); err != nil && !errors.Is(err, store.ErrFenced) {
 			t.Fatal(err)
 		}
 	}
@@ -372,7 +373,7 @@ func TestALateOutcomeDoesNotCount(t *testing.T) {
 		<-entered
 		r.answers(500, "out of order")
 		w.clock.Advance(attemptLease)
-		w.settle(w.newSender(func(*models.Queries) error { return nil }))
+		w.settle(w.newSender(func(*store.Queries) error { return nil }))
 		close(let)
 		w.sender.work.Wait()
 		if d := w.only(); d.State != models.DeliveryFailed || d.Attempts != 2 || d.Status != 500 {
@@ -448,7 +449,7 @@ func TestRotation(t *testing.T) {
 		if err != nil || strings.Contains(all[0].Secret+all[0].OldSecret, old) || strings.Contains(all[0].Secret, fresh) {
 			w.Errorf("a secret lies in the database: %+v, %v", all, err)
 		}
-		entries, err := w.store.Read(w.Context()).Audit(models.AuditFilter{Object: "webhook"}, models.Page{})
+		entries, err := w.store.Read(w.Context()).Audit(store.AuditFilter{Object: "webhook"}, store.Page{})
 		raw, _ := json.Marshal(entries)
 		if err != nil || len(entries) != 2 || strings.Contains(string(raw), secretPrefix) {
 			w.Errorf("the audit: %s, %v", raw, err)
@@ -461,7 +462,7 @@ func TestRotation(t *testing.T) {
 }
 
 func TestOnlyAdministratorsManage(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"))
+	w := newWorld(t, storetest.Open(t, "sqlite"))
 	hook, _ := w.webhook("http://127.0.0.1:1")
 	ada := policies.Actor{User: w.ada}
 	ctx := t.Context()
@@ -470,7 +471,7 @@ func TestOnlyAdministratorsManage(t *testing.T) {
 	_, list := w.service.Webhooks(ctx, ada)
 	_, get := w.service.Webhook(ctx, ada, hook.ID)
 	_, _, rotate := w.service.RotateSecret(ctx, ada, hook.ID, 0)
-	_, deliveries := w.service.Deliveries(ctx, ada, models.DeliveryFilter{}, models.Page{})
+	_, deliveries := w.service.Deliveries(ctx, ada, store.DeliveryFilter{}, store.Page{})
 	_, delivery := w.service.Delivery(ctx, ada, 1)
 	_, again := w.service.Redeliver(ctx, ada, 1)
 	_, all := w.service.RedeliverAll(ctx, ada, hook.ID)

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // Service manages notifications, webhooks and their deliveries.
 type Service struct {
-	Store        *models.Store
+	Store        *store.Store
 	Access       *policies.Access
 	Key          Key
 	AllowPrivate bool // webhooks may go to private addresses
@@ -19,7 +20,7 @@ type Service struct {
 func (s *Service) ByMail() bool { return s.Store.Mail }
 
 // Inbox lists the actor's notifications, newest first.
-func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page models.Page) ([]models.Notification, error) {
+func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page store.Page) ([]models.Notification, error) {
 	if err := actor.CheckUser(); err != nil {
 		return nil, err
 	}
@@ -36,7 +37,7 @@ func (s *Service) Unread(ctx context.Context, actor policies.Actor) (int64, erro
 
 // Read marks one of the actor's notifications as read and returns it.
 func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n models.Notification, err error) {
-	err = s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
+	err = s.Access.WriteSelf(ctx, s.Store, actor, func(q *store.Queries) error {
 		if n, err = q.Notification(actor.User.ID, id); err != nil || n.ReadAt != nil {
 			return err
 		}
@@ -50,7 +51,7 @@ func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n m
 // ReadAll marks the actor's notifications as read up to the one with the id upTo;
 // 0 marks all.
 func (s *Service) ReadAll(ctx context.Context, actor policies.Actor, upTo int64) error {
-	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
+	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *store.Queries) error {
 		return q.ReadNotifications(actor.User.ID, 0, upTo)
 	})
 }
@@ -77,7 +78,7 @@ func (s *Service) SetLanguage(ctx context.Context, actor policies.Actor, languag
 }
 
 func (s *Service) updatePreference(ctx context.Context, actor policies.Actor, change func(*models.NotificationPreference)) error {
-	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
+	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *store.Queries) error {
 		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {
 			return err
@@ -93,7 +94,7 @@ func (s *Service) updatePreference(ctx context.Context, actor policies.Actor, ch
 
 // TestMail sends the actor a test notification by email.
 func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
-	return s.write(ctx, actor, func(q *models.Queries) error {
+	return s.write(ctx, actor, func(q *store.Queries) error {
 		if err := actor.CheckUser(); err != nil {
 			return err
 		}
@@ -112,6 +113,6 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 }
 
 // write runs fn in a transaction of an actor with the right to manage webhooks.
-func (s *Service) write(ctx context.Context, actor policies.Actor, fn func(*models.Queries) error) error {
+func (s *Service) write(ctx context.Context, actor policies.Actor, fn func(*store.Queries) error) error {
 	return s.Access.Write(ctx, s.Store, actor, policies.Platform, policies.WebhookWrite, fn)
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -29,11 +30,11 @@ func TestInbox(t *testing.T) {
 		}
 		unread(ada, 3)
 		unread(ben, 0)
-		list, err := w.service.Inbox(ctx, ada, models.Page{Limit: 2})
+		list, err := w.service.Inbox(ctx, ada, store.Page{Limit: 2})
 		if err != nil || len(list) != 2 || list[0].Kind != "three" || list[0].Text.String() != "three happened" || list[0].Link != "/projects/5" {
 			w.Fatalf("%+v, %v", list, err)
 		}
-		if more, err := w.service.Inbox(ctx, ada, models.Page{After: list[1].ID}); err != nil || len(more) != 1 || more[0].Kind != "one" {
+		if more, err := w.service.Inbox(ctx, ada, store.Page{After: list[1].ID}); err != nil || len(more) != 1 || more[0].Kind != "one" {
 			w.Errorf("%+v, %v", more, err)
 		}
 		if _, err := w.service.Read(ctx, ben, list[0].ID); models.KindOf(err) != models.KindNotFound {
@@ -53,7 +54,7 @@ func TestInbox(t *testing.T) {
 			w.Fatal(err)
 		}
 		unread(ada, 0)
-		if _, err := w.service.Inbox(ctx, policies.Actor{}, models.Page{}); models.KindOf(err) != models.KindUnauthenticated {
+		if _, err := w.service.Inbox(ctx, policies.Actor{}, store.Page{}); models.KindOf(err) != models.KindUnauthenticated {
 			w.Errorf("nobody has an inbox: %v", err)
 		}
 	})
@@ -86,7 +87,7 @@ func TestPreference(t *testing.T) {
 }
 
 func TestTestMail(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"))
+	w := newWorld(t, storetest.Open(t, "sqlite"))
 	if err := w.service.TestMail(t.Context(), w.root); models.KindOf(err) != models.KindConflict {
 		t.Errorf("without a mail server: %v", err)
 	}
@@ -121,7 +122,7 @@ func TestPrune(t *testing.T) {
 			w.Errorf("%d deliveries are left", len(left))
 		}
 		w.store.Mail = false
-		modelstest.InTx(w, w.store, func(q *models.Queries) error {
+		storetest.InTx(w, w.store, func(q *store.Queries) error {
 			for _, d := range left {
 				if d.NotificationID != nil {
 					d.Delivery.State, d.Delivery.FinishedAt = models.DeliveryGivenUp, &d.CreatedAt
@@ -134,11 +135,11 @@ func TestPrune(t *testing.T) {
 		})
 		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
-		notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ada}, models.Page{})
+		notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ada}, store.Page{})
 		if err != nil || len(notifications) != 0 || len(w.deliveries()) != 1 {
 			w.Errorf("%d notifications and %d deliveries are left, %v", len(notifications), len(w.deliveries()), err)
 		}
-		if notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ben}, models.Page{}); err != nil || len(notifications) != 1 {
+		if notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ben}, store.Page{}); err != nil || len(notifications) != 1 {
 			w.Errorf("%d unread ones are left, %v", len(notifications), err)
 		}
 	})

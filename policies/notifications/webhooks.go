@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -106,7 +107,7 @@ func (s *Service) WebhookForm(ctx context.Context, actor policies.Actor, id int6
 // CreateWebhook adds a webhook. Its secret is returned this once.
 func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in WebhookInput) (w models.Webhook, secret string, err error) {
 	secret = newSecret()
-	err = s.write(ctx, actor, func(q *models.Queries) error {
+	err = s.write(ctx, actor, func(q *store.Queries) error {
 		if err := s.check(&in); err != nil {
 			return err
 		}
@@ -156,7 +157,7 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 
 // change edits a webhook and records the change in the audit.
 func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string, edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
-	err = s.write(ctx, actor, func(q *models.Queries) error {
+	err = s.write(ctx, actor, func(q *store.Queries) error {
 		if w, err = q.Webhook(id); err != nil {
 			return err
 		}
@@ -175,7 +176,7 @@ func (s *Service) change(ctx context.Context, actor policies.Actor, id, version 
 
 // DeleteWebhook removes a webhook with its deliveries.
 func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, version int64) error {
-	return s.write(ctx, actor, func(q *models.Queries) error {
+	return s.write(ctx, actor, func(q *store.Queries) error {
 		w, err := q.Webhook(id)
 		if err != nil {
 			return err
@@ -192,7 +193,7 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, v
 
 // TestWebhook sends a test message to a webhook.
 func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int64) error {
-	return s.write(ctx, actor, func(q *models.Queries) error {
+	return s.write(ctx, actor, func(q *store.Queries) error {
 		w, err := q.Webhook(id)
 		if err != nil {
 			return err
@@ -209,7 +210,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 }
 
 // Deliveries lists deliveries, newest first.
-func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f models.DeliveryFilter, page models.Page) ([]models.DeliveryView, error) {
+func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f store.DeliveryFilter, page store.Page) ([]models.DeliveryView, error) {
 	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
 	}
@@ -227,7 +228,7 @@ func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) 
 // Redeliver queues a delivery again, with the same key, or makes its next attempt
 // due now. A delivery in progress is not changed.
 func (s *Service) Redeliver(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
-	err = s.write(ctx, actor, func(q *models.Queries) error {
+	err = s.write(ctx, actor, func(q *store.Queries) error {
 		if v, err = q.Delivery(id); err != nil {
 			return err
 		}
@@ -243,7 +244,7 @@ func (s *Service) Redeliver(ctx context.Context, actor policies.Actor, id int64)
 // RedeliverAll queues all deliveries of a webhook again that were given up, and
 // returns their number.
 func (s *Service) RedeliverAll(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
-	err = s.write(ctx, actor, func(q *models.Queries) error {
+	err = s.write(ctx, actor, func(q *store.Queries) error {
 		if _, err := q.Webhook(webhook); err != nil {
 			return err
 		}

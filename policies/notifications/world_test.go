@@ -17,7 +17,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -27,8 +28,8 @@ const origin = "https://weir.example.org"
 // clock stands still.
 type world struct {
 	*testing.T
-	store    *models.Store
-	clock    *modelstest.Clock
+	store    *store.Store
+	clock    *storetest.Clock
 	service  *Service
 	sender   *Sender
 	root     policies.Actor
@@ -37,10 +38,10 @@ type world struct {
 }
 
 func each(t *testing.T, test func(w *world)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(newWorld(t, s)) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(newWorld(t, s)) })
 }
 
-func newWorld(t *testing.T, store *models.Store) *world {
+func newWorld(t *testing.T, db *store.Store) *world {
 	t.Helper()
 	key, err := NewKey([]byte("what all servers share"))
 	if err != nil {
@@ -50,15 +51,15 @@ func newWorld(t *testing.T, store *models.Store) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, store: store, clock: modelstest.NewClock(store), accounts: policies.NewAccounts(store, access)}
-	w.root = policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}
-	w.ada, w.ben = modelstest.User(t, store, "ada@example.org", false), modelstest.User(t, store, "ben@example.org", false)
-	w.service = &Service{Store: store, Access: access, Key: key, AllowPrivate: true}
-	w.sender = w.newSender(func(*models.Queries) error { return nil })
+	w := &world{T: t, store: db, clock: storetest.NewClock(db), accounts: policies.NewAccounts(db, access)}
+	w.root = policies.Actor{User: storetest.User(t, db, "root@example.org", true)}
+	w.ada, w.ben = storetest.User(t, db, "ada@example.org", false), storetest.User(t, db, "ben@example.org", false)
+	w.service = &Service{Store: db, Access: access, Key: key, AllowPrivate: true}
+	w.sender = w.newSender(func(*store.Queries) error { return nil })
 	return w
 }
 
-func (w *world) newSender(fence func(*models.Queries) error) *Sender {
+func (w *world) newSender(fence func(*store.Queries) error) *Sender {
 	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Fence: fence, Origin: origin, Version: "test", AllowPrivate: true,
 		Accounts: w.accounts, Logger: slog.New(slog.DiscardHandler)})
 	s.jitter = func() float64 { return 0 }
@@ -86,7 +87,7 @@ func (w *world) settle(s *Sender) {
 
 func (w *world) deliveries() []models.DeliveryView {
 	w.Helper()
-	list, err := w.store.Read(w.Context()).Deliveries(models.DeliveryFilter{}, models.Page{Limit: 200})
+	list, err := w.store.Read(w.Context()).Deliveries(store.DeliveryFilter{}, store.Page{Limit: 200})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func (w *world) tell(kind string, to ...int64) {
 
 func (w *world) tellText(kind string, text models.Text, to ...int64) {
 	w.Helper()
-	modelstest.InTx(w, w.store, func(q *models.Queries) error {
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		return q.Notify(to, models.Notification{Kind: kind, Text: text, Link: "/projects/5", Data: map[string]int{"project": 5}})
 	})
 }

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/pooltest"
@@ -47,7 +48,7 @@ func TestDecisions(t *testing.T) {
 		_, err = o.Reserve(o.Ctx, o.actor, in)
 		pooltest.WantError(t, err, models.KindNoCapacity, "at any time that is known")
 		o.checkFuture(t)
-		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
+		entries, err := o.Store.Read(o.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 1})
 		if err != nil || entries[0].Action != "create" || entries[0].Object != "reservation" || entries[0].ObjectID != later.ID {
 			t.Errorf("audit: %+v, %v", entries, err)
 		}
@@ -111,7 +112,7 @@ func TestUnusedReservations(t *testing.T) {
 		if got := o.look(t, r.ID); got.State != models.ReservationExpired || got.CanCancel {
 			t.Errorf("it is %s", got.State)
 		}
-		list, err := o.Store.Read(o.Ctx).Notifications(o.actor.User.ID, models.Page{Limit: 10})
+		list, err := o.Store.Read(o.Ctx).Notifications(o.actor.User.ID, store.Page{Limit: 10})
 		if err != nil || len(list) != 2 || list[0].Kind != "reservation.expired" || list[1].Kind != "reservation.active" {
 			t.Errorf("%+v, %v", list, err)
 		}
@@ -125,7 +126,7 @@ func TestUnusedReservations(t *testing.T) {
 		}
 		pooltest.WantError(t, o.Cancel(o.Ctx, o.actorAt(o.actor), r.ID), models.KindConflict, "already canceled")
 		o.WantClaim(t, o.member, models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}, models.OutcomeGranted)
-		fenced := o.Advance(o.Ctx, func(*models.Queries) error { return models.ErrFenced })
+		fenced := o.Advance(o.Ctx, func(*store.Queries) error { return store.ErrFenced })
 		if fenced != nil {
 			t.Errorf("nothing is due: %v", fenced)
 		}
@@ -189,7 +190,7 @@ func TestBounds(t *testing.T) {
 // either ends early.
 func TestReservationsEndWithTheMembership(t *testing.T) {
 	each(t, 1, func(t *testing.T, o *world) {
-		project, err := o.Store.Read(o.Ctx).Project(models.AllProjects, o.member.ProjectID)
+		project, err := o.Store.Read(o.Ctx).Project(store.AllProjects, o.member.ProjectID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +230,7 @@ func TestReservationsEndWithTheMembership(t *testing.T) {
 			}
 			end(new(o.Store.Now().Add(time.Second)))
 			o.pass(t, time.Second)
-			got, err := o.Store.Read(o.Ctx).Reservation(models.AllProjects, ahead.ID)
+			got, err := o.Store.Read(o.Ctx).Reservation(store.AllProjects, ahead.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,7 +249,7 @@ func TestReservationsEndWithTheMembership(t *testing.T) {
 // instant to come, and what a preview says is what is reserved.
 func TestRulesHoldAtEveryInstant(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		o := newWorld(t, pooltest.New(t, modelstest.Open(t, "sqlite")), 2)
+		o := newWorld(t, pooltest.New(t, storetest.Open(t, "sqlite")), 2)
 		members := []models.Member{o.member}
 		actors := []policies.Actor{o.actor}
 		m, a := o.team(t, "speech")
@@ -294,7 +295,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				}
 			case "release":
 				if id, ok := pooltest.Pick(rt, running); ok {
-					modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, id) })
+					storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, id) })
 				}
 			case "time":
 				o.pass(t, time.Duration(rapid.IntRange(1, 300).Draw(rt, "pass"))*time.Minute)
@@ -304,7 +305,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for _, w := range past { // the reconciler stops them
-				modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, w.ID) })
+				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
 			}
 			o.checkFuture(rt)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/timeline"
 )
@@ -102,7 +103,7 @@ func (s *Service) Calendar(ctx context.Context, actor policies.Actor, in Calenda
 		return c, err
 	}
 	c.Slots = slots(in.View, at)
-	return c, s.store.Snapshot(ctx, func(q *models.Queries) error {
+	return c, s.store.Snapshot(ctx, func(q *store.Queries) error {
 		_, devices, taken, err := s.pool.Reservable(q, in.ProjectID, models.Demand{GPUs: 1, Cores: 1, GPUModel: in.GPUModel})
 		if err != nil {
 			return err
@@ -112,7 +113,7 @@ func (s *Service) Calendar(ctx context.Context, actor policies.Actor, in Calenda
 }
 
 // fill adds a page of devices to a calendar.
-func (s *Service) fill(q *models.Queries, c *Calendar, in CalendarInput, devices []timeline.Device, taken []timeline.Grant) error {
+func (s *Service) fill(q *store.Queries, c *Calendar, in CalendarInput, devices []timeline.Device, taken []timeline.Grant) error {
 	slices.SortFunc(devices, func(a, b timeline.Device) int { return cmp.Compare(a.ID, b.ID) })
 	devices = slices.DeleteFunc(devices, func(d timeline.Device) bool { return d.ID <= in.After })
 	if c.More = len(devices) > in.Limit; c.More {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -16,11 +17,11 @@ const lifePeriod = time.Second
 
 // Run begins and ends reservations when it is time, until ctx ends. Only the leader may run
 // it; fence refuses the transactions of a former one.
-func (s *Service) Run(ctx context.Context, fence func(*models.Queries) error, logger *slog.Logger) {
+func (s *Service) Run(ctx context.Context, fence func(*store.Queries) error, logger *slog.Logger) {
 	tick := time.NewTicker(lifePeriod)
 	defer tick.Stop()
 	for {
-		if err := s.Advance(ctx, fence); err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
+		if err := s.Advance(ctx, fence); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
 			logger.ErrorContext(ctx, "reservations", "err", err)
 		}
 		select {
@@ -33,20 +34,20 @@ func (s *Service) Run(ctx context.Context, fence func(*models.Queries) error, lo
 
 // Advance begins and ends the reservations that are due now, and cancels those of members
 // who may no longer use them.
-func (s *Service) Advance(ctx context.Context, fence func(*models.Queries) error) error {
+func (s *Service) Advance(ctx context.Context, fence func(*store.Queries) error) error {
 	return errors.Join(s.advanceDue(ctx, fence), s.cancelAbandoned(ctx, fence))
 }
 
 // cancelAbandoned checks each again under the lock that every change of a period or a
 // membership takes, because either may have been extended.
-func (s *Service) cancelAbandoned(ctx context.Context, fence func(*models.Queries) error) error {
+func (s *Service) cancelAbandoned(ctx context.Context, fence func(*store.Queries) error) error {
 	list, err := s.store.Read(ctx).AbandonedReservations()
 	if err != nil {
 		return err
 	}
 	var failed []error
 	for _, a := range list {
-		failed = append(failed, s.store.InTx(ctx, func(q *models.Queries) error {
+		failed = append(failed, s.store.InTx(ctx, func(q *store.Queries) error {
 			if err := errors.Join(fence(q), q.LockProjectRow(a.ProjectID)); err != nil {
 				return err
 			}
@@ -63,7 +64,7 @@ func (s *Service) cancelAbandoned(ctx context.Context, fence func(*models.Querie
 	return errors.Join(failed...)
 }
 
-func (s *Service) advanceDue(ctx context.Context, fence func(*models.Queries) error) error {
+func (s *Service) advanceDue(ctx context.Context, fence func(*store.Queries) error) error {
 	now := s.store.Now()
 	due, err := s.store.Read(ctx).DueReservations(now, now.Add(-s.rules.UseWithin))
 	if err != nil {
@@ -71,14 +72,14 @@ func (s *Service) advanceDue(ctx context.Context, fence func(*models.Queries) er
 	}
 	var failed []error
 	for _, d := range due {
-		err := s.store.InTx(ctx, func(q *models.Queries) error {
+		err := s.store.InTx(ctx, func(q *store.Queries) error {
 			if err := fence(q); err != nil {
 				return err
 			}
 			if err := q.LockPool(); err != nil {
 				return err
 			}
-			r, err := q.LockReservation(models.AllProjects, d.ID)
+			r, err := q.LockReservation(store.AllProjects, d.ID)
 			if err != nil || r.State.Ended() {
 				return models.IgnoreNotFound(err)
 			}
@@ -92,7 +93,7 @@ func (s *Service) advanceDue(ctx context.Context, fence func(*models.Queries) er
 }
 
 // advance moves a reservation to the state that its times and its use give it now.
-func (s *Service) advance(q *models.Queries, r *models.Reservation) error {
+func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 	now, system := q.Now(), policies.System("broker")
 	switch {
 	case r.UsedAt == nil && !now.Before(s.expiry(*r)):
@@ -125,7 +126,7 @@ func describe(r models.Reservation) models.Text {
 	return models.Say("%d × %d GPU cores", r.GPUs, r.Cores)
 }
 
-func notify(q *models.Queries, r models.Reservation, kind string, text models.Text) error {
+func notify(q *store.Queries, r models.Reservation, kind string, text models.Text) error {
 	return q.Notify([]int64{r.UserID}, models.Notification{Kind: kind, Link: fmt.Sprintf("/reservations/%d", r.ID), Text: text,
 		Data: models.ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State), StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 	"weir/pool/timeline"
@@ -103,7 +104,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return d, err
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), in.ProjectID)
 		if err == nil {
 			d, _, err = s.decide(q, actor, p, in)
@@ -119,7 +120,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
-	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
 		p, err := q.LockProject(actor.Scope(), in.ProjectID)
 		if err != nil {
 			return err
@@ -164,7 +165,7 @@ func (d Decision) refusal() error {
 
 // membership is the actor's in a project that can be used now. last is when a reservation
 // in it must end.
-func (s *Service) membership(q *models.Queries, actor policies.Actor, p models.Project) (m models.LaunchMember, last time.Time, err error) {
+func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Project) (m store.LaunchMember, last time.Time, err error) {
 	now := q.Now()
 	m, err = q.LaunchMember(p.ID, actor.User.ID)
 	switch {
@@ -183,7 +184,7 @@ func (s *Service) membership(q *models.Queries, actor policies.Actor, p models.P
 }
 
 // decide decides on a request of the actor in a project.
-func (s *Service) decide(q *models.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m models.LaunchMember, err error) {
+func (s *Service) decide(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m store.LaunchMember, err error) {
 	m, last, err := s.membership(q, actor, p)
 	if err != nil {
 		return d, m, err
@@ -223,7 +224,7 @@ func (s *Service) decide(q *models.Queries, actor policies.Actor, p models.Proje
 
 // checkBounds checks grants beside what the member and the project have reserved: the
 // limit of the role and the quota at every moment, and the core-hours ahead.
-func (s *Service) checkBounds(q *models.Queries, p models.Project, m models.LaunchMember, grants []models.ReservationGrant) error {
+func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant) error {
 	reserved, err := q.ReservedBy(p.ID)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/timeline"
 )
@@ -13,7 +14,7 @@ import (
 type Pool interface {
 	// Reservable returns what a project can reserve for a demand, whose GPU memory it
 	// completes: devices, and what is taken of them from now on.
-	Reservable(q *models.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	Reservable(q *store.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error)
 }
 
 // Rules bound what is reserved.
@@ -32,14 +33,14 @@ var DefaultRules = Rules{MaxAhead: 90 * 24 * time.Hour, MaxDuration: 7 * 24 * ti
 
 // Service decides on requests for reservations.
 type Service struct {
-	store  *models.Store
+	store  *store.Store
 	access *policies.Access
 	pool   Pool
 	rules  Rules
 }
 
 // New returns a service.
-func New(store *models.Store, access *policies.Access, pool Pool, rules Rules) *Service {
+func New(store *store.Store, access *policies.Access, pool Pool, rules Rules) *Service {
 	return &Service{store: store, access: access, pool: pool, rules: rules}
 }
 
@@ -84,7 +85,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 
 // List shows the actor's own reservations, and those of others in projects whose
 // workspaces the actor may see, newest first.
-func (s *Service) List(ctx context.Context, actor policies.Actor, f models.ReservationFilter, page models.Page) ([]View, error) {
+func (s *Service) List(ctx context.Context, actor policies.Actor, f store.ReservationFilter, page store.Page) ([]View, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
@@ -121,11 +122,11 @@ func (s *Service) Cancel(ctx context.Context, actor policies.Actor, id int64) er
 	if err != nil {
 		return err
 	}
-	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
+	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		r, err := q.LockReservation(models.AllProjects, id)
+		r, err := q.LockReservation(store.AllProjects, id)
 		if err != nil {
 			return err
 		}
@@ -137,7 +138,7 @@ func (s *Service) Cancel(ctx context.Context, actor policies.Actor, id int64) er
 }
 
 // end ends a reservation now, with an entry in the audit log.
-func end(q *models.Queries, actor policies.Actor, r *models.Reservation, state models.ReservationState, reason models.Text) error {
+func end(q *store.Queries, actor policies.Actor, r *models.Reservation, state models.ReservationState, reason models.Text) error {
 	from, now := r.State, q.Now()
 	r.State, r.Reason, r.EndedAt = state, reason, &now
 	if err := q.TransitionReservation(r, from); err != nil {

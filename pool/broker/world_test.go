@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/pooltest"
@@ -79,7 +80,7 @@ func (o *world) look(t *testing.T, id int64) broker.View {
 func (o *world) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	o.Clock.Advance(d)
-	if err := o.Advance(o.Ctx, func(*models.Queries) error { return nil }); err != nil {
+	if err := o.Advance(o.Ctx, func(*store.Queries) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +89,7 @@ func (o *world) pass(t *testing.T, d time.Duration) {
 func (o *world) use(t *testing.T, m models.Member, reservation int64, d models.Demand) (w models.Workspace, ok bool) {
 	t.Helper()
 	w = o.NewWorkspace(t, m, d)
-	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -115,9 +116,9 @@ func (o *world) checkFuture(t pooltest.Reporter) {
 	t.Helper()
 	o.CheckDevices(t)
 	q, now := o.Store.Read(o.Ctx), o.Store.Now()
-	shares, err1 := q.OpenSharesAmong(models.AllMachines)
-	grants, err2 := q.ReservedAmong(models.AllMachines)
-	devices, err3 := q.DevicesAt(models.AllMachines)
+	shares, err1 := q.OpenSharesAmong(store.AllMachines)
+	grants, err2 := q.ReservedAmong(store.AllMachines)
+	devices, err3 := q.DevicesAt(store.AllMachines)
 	if err1 != nil || err2 != nil || err3 != nil {
 		t.Fatalf("%v, %v, %v", err1, err2, err3)
 	}

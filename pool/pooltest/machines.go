@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/providers"
 )
@@ -73,7 +74,7 @@ func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Wo
 	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
 		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
 	var a models.Decision
-	err := w.Store.InTx(w.Ctx, func(q *models.Queries) (err error) {
+	err := w.Store.InTx(w.Ctx, func(q *store.Queries) (err error) {
 		row.ID = 0
 		if err := q.CreateWorkspace(&row, models.Text{}); err != nil {
 			return err

@@ -2,6 +2,7 @@ package pooltest
 
 import (
 	"weir/models"
+	"weir/models/store"
 )
 
 // Reporter is what rapid's and testing's T have in common.
@@ -16,8 +17,8 @@ type Reporter interface {
 func (w *World) CheckRules(t Reporter, project int64) {
 	t.Helper()
 	q := w.Store.Read(w.Ctx)
-	p, err1 := q.Project(models.AllProjects, project)
-	members, err2 := q.Members(models.AllProjects, project, models.Page{Limit: 200})
+	p, err1 := q.Project(store.AllProjects, project)
+	members, err2 := q.Members(store.AllProjects, project, store.Page{Limit: 200})
 	all, err3 := q.WorkspacesIn(models.InUseStates...)
 	if err1 != nil || err2 != nil || err3 != nil {
 		t.Fatalf("%v, %v, %v", err1, err2, err3)

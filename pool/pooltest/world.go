@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/projects"
@@ -24,19 +25,19 @@ type World struct {
 	Capacity  *projects.Capacity
 	Access    *policies.Access
 	Ctx       context.Context
-	Store     *models.Store
-	Clock     *modelstest.Clock
+	Store     *store.Store
+	Clock     *storetest.Clock
 	Root      policies.Actor
 	people    int
 }
 
 // Each runs a test in a fresh world on each database.
 func Each(t *testing.T, test func(t *testing.T, w *World)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, New(t, s)) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, New(t, s)) })
 }
 
 // New is a world over a store that nobody else uses.
-func New(t *testing.T, s *models.Store) *World {
+func New(t *testing.T, s *store.Store) *World {
 	t.Helper()
 	access, err1 := policies.NewAccess()
 	verdicts, err2 := storage.NewVerdicts(s)
@@ -46,10 +47,10 @@ func New(t *testing.T, s *models.Store) *World {
 	}
 	machines := providers.New(s, access, nil)
 	w := &World{Providers: machines, Pool: pool.New(s, access, machines), Access: access,
-		Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
+		Ctx: t.Context(), Store: s, Clock: storetest.NewClock(s)}
 	w.Capacity = projects.NewCapacity(s, access, w.Pool, projects.Defaults{PerGPU: PerGPU})
 	w.Service = projects.New(s, access, dirs, w.Capacity)
-	w.Root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
+	w.Root = policies.Actor{User: storetest.User(t, s, "root@example.org", true)}
 	return w
 }
 
@@ -57,7 +58,7 @@ func New(t *testing.T, s *models.Store) *World {
 func (w *World) NewPerson(t *testing.T) models.User {
 	t.Helper()
 	w.people++
-	return modelstest.User(t, w.Store, fmt.Sprintf("user%d@example.org", w.people), false)
+	return storetest.User(t, w.Store, fmt.Sprintf("user%d@example.org", w.people), false)
 }
 
 // NewProject adds a project.
@@ -117,7 +118,7 @@ func (w *World) NewWorkspace(t *testing.T, m models.Member, d models.Demand) mod
 	t.Helper()
 	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
 		State: models.StateRunning, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
-	modelstest.InTx(t, w.Store, func(q *models.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
+	storetest.InTx(t, w.Store, func(q *store.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
 	return row
 }
 
@@ -132,7 +133,7 @@ func (w *World) Environment(t *testing.T) int64 {
 		return all[0].ID
 	}
 	e := models.Environment{Name: "notebook", Language: "python", LanguageVersion: "3.11", Version: 1, CreatedAt: w.Store.Now()}
-	modelstest.InTx(t, w.Store, func(q *models.Queries) error { return q.CreateEnvironment(&e) })
+	storetest.InTx(t, w.Store, func(q *store.Queries) error { return q.CreateEnvironment(&e) })
 	return e.ID
 }
 
@@ -151,7 +152,7 @@ func (w *World) EndMembership(t *testing.T, m models.Member, until *time.Time) {
 // CapacityOf is one resource of the pool, beside what is allocated of it.
 func (w *World) CapacityOf(t *testing.T, resource string) projects.CapacityRow {
 	t.Helper()
-	v, err := w.Capacity.View(w.Ctx, w.Root, models.Page{})
+	v, err := w.Capacity.View(w.Ctx, w.Root, store.Page{})
 	NoError(t, err)
 	for _, r := range v.Rows {
 		if r.Name == resource {

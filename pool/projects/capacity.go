@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
 
 // Capacity compares the sum of the quotas with the capacity of the pool.
 type Capacity struct {
-	store    *models.Store
+	store    *store.Store
 	access   *policies.Access
 	machines Machines
 	defaults Defaults
@@ -25,16 +26,16 @@ type Defaults struct {
 // Machines returns the capacity of the lending machines, and the part of it that is
 // simulated.
 type Machines interface {
-	Capacity(q *models.Queries) (all, simulated models.Resources, err error)
+	Capacity(q *store.Queries) (all, simulated models.Resources, err error)
 }
 
 // NewCapacity returns the service.
-func NewCapacity(store *models.Store, access *policies.Access, machines Machines, defaults Defaults) *Capacity {
+func NewCapacity(store *store.Store, access *policies.Access, machines Machines, defaults Defaults) *Capacity {
 	return &Capacity{store, access, machines, defaults}
 }
 
 // quotaBase is what a quota is filled from now; own is the present one.
-func (c *Capacity) quotaBase(q *models.Queries, own models.Resources) (quota.Base, error) {
+func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base, error) {
 	s, err := c.state(q)
 	return quota.Pool{Capacity: s.capacity, Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine, PerGPU: c.defaults.PerGPU}.QuotaBase(), err
 }
@@ -68,7 +69,7 @@ type CapacityView struct {
 }
 
 // View shows the capacity with one page of projects.
-func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.Page) (v CapacityView, err error) {
+func (c *Capacity) View(ctx context.Context, actor policies.Actor, page store.Page) (v CapacityView, err error) {
 	if err := c.access.Check(actor, policies.Platform, policies.CapacityRead); err != nil {
 		return v, err
 	}
@@ -85,12 +86,12 @@ func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.P
 }
 
 // ByResource returns the current rows of all resources.
-func (c *Capacity) ByResource(q *models.Queries) ([]CapacityRow, error) {
+func (c *Capacity) ByResource(q *store.Queries) ([]CapacityRow, error) {
 	rows, _, err := c.rows(q)
 	return rows, err
 }
 
-func (c *Capacity) rows(q *models.Queries) ([]CapacityRow, models.Overcommit, error) {
+func (c *Capacity) rows(q *store.Queries) ([]CapacityRow, models.Overcommit, error) {
 	s, err := c.state(q)
 	return compare(s.allocated, s.capacity, s.simulated, s.setting.Ratio), s.setting, err
 }
@@ -101,7 +102,7 @@ type capacityState struct {
 	allocated, capacity, simulated models.Resources
 }
 
-func (c *Capacity) state(q *models.Queries) (s capacityState, err error) {
+func (c *Capacity) state(q *store.Queries) (s capacityState, err error) {
 	if s.setting, err = q.Overcommit(); err != nil {
 		return s, err
 	}
@@ -163,7 +164,7 @@ func (in OvercommitInput) check() error {
 
 // Set changes the overcommit setting. Allocations stay.
 func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitInput) (o models.Overcommit, err error) {
-	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.CapacityWrite, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.CapacityWrite, func(q *store.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}

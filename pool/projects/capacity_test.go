@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
 )
@@ -39,7 +40,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 		if got := h.CapacityOf(t, "gpu_cores"); got.Capacity != 0 || got.AboveAllocatable != 550 || got.AboveCapacity != 550 {
 			t.Errorf("without its machine the pool has %+v", got)
 		}
-		v, err := h.Capacity.View(h.Ctx, h.Root, models.Page{})
+		v, err := h.Capacity.View(h.Ctx, h.Root, store.Page{})
 		if err != nil || len(v.Projects) != 2 || v.Projects[0].Quota.GPUCores != 200 || v.Projects[0].Allocated.GPUCores != 70 || v.Projects[1].Quota.GPUCores != 350 {
 			t.Errorf("%+v, %v", v.Projects, err)
 		}
@@ -48,7 +49,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 
 func TestWhoSetsTheRatios(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		_, err := h.Capacity.View(h.Ctx, h.Actor(t, h.Boss), models.Page{})
+		_, err := h.Capacity.View(h.Ctx, h.Actor(t, h.Boss), store.Page{})
 		pooltest.WantError(t, err, models.KindForbidden)
 		_, err = h.Capacity.Set(h.Ctx, h.Actor(t, h.Boss), projects.OvercommitInput{})
 		pooltest.WantError(t, err, models.KindForbidden)

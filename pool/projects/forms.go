@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -25,12 +26,12 @@ func (s *Service) ProjectForm(ctx context.Context, actor policies.Actor, id int6
 	if id == 0 {
 		return Form{Permissions: s.Permissions(actor, id)}, s.access.Check(actor, policies.Platform, policies.ProjectWrite)
 	}
-	return s.form(ctx, actor, id, policies.ProjectDescribe, func(*models.Queries, *Form) error { return nil })
+	return s.form(ctx, actor, id, policies.ProjectDescribe, func(*store.Queries, *Form) error { return nil })
 }
 
 // RoleForm returns the form of a role; with id 0, of a new one.
 func (s *Service) RoleForm(ctx context.Context, actor policies.Actor, project, id int64) (Form, error) {
-	return s.form(ctx, actor, project, policies.RoleWrite, func(q *models.Queries, f *Form) error {
+	return s.form(ctx, actor, project, policies.RoleWrite, func(q *store.Queries, f *Form) error {
 		if id == 0 {
 			return nil
 		}
@@ -49,11 +50,11 @@ func (s *Service) RoleForm(ctx context.Context, actor policies.Actor, project, i
 
 // MemberForm returns the form of a member; with id 0, of a new one.
 func (s *Service) MemberForm(ctx context.Context, actor policies.Actor, project, id int64) (Form, error) {
-	return s.form(ctx, actor, project, policies.MemberWrite, func(q *models.Queries, f *Form) (err error) {
-		if f.Roles, err = q.Roles(models.AllProjects, project); err != nil || id == 0 {
+	return s.form(ctx, actor, project, policies.MemberWrite, func(q *store.Queries, f *Form) (err error) {
+		if f.Roles, err = q.Roles(store.AllProjects, project); err != nil || id == 0 {
 			return err
 		}
-		f.Member, err = q.MemberView(models.AllProjects, project, id)
+		f.Member, err = q.MemberView(store.AllProjects, project, id)
 		f.Remaining = f.Remaining.Add(f.Member.Limit)
 		return err
 	})
@@ -61,17 +62,17 @@ func (s *Service) MemberForm(ctx context.Context, actor policies.Actor, project,
 
 // ImportForm returns the form of an import of members.
 func (s *Service) ImportForm(ctx context.Context, actor policies.Actor, project int64) (Form, error) {
-	return s.form(ctx, actor, project, policies.MemberWrite, func(*models.Queries, *Form) error { return nil })
+	return s.form(ctx, actor, project, policies.MemberWrite, func(*store.Queries, *Form) error { return nil })
 }
 
 // form reads the project, and the rest with fill, in one snapshot.
 func (s *Service) form(ctx context.Context, actor policies.Actor, project int64, right policies.Right,
-	fill func(*models.Queries, *Form) error) (f Form, err error) {
+	fill func(*store.Queries, *Form) error) (f Form, err error) {
 	if err := s.access.Check(actor, project, right); err != nil {
 		return f, err
 	}
 	f.Permissions = s.Permissions(actor, project)
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), project)
 		if err != nil {
 			return err

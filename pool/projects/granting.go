@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -40,7 +41,7 @@ func (e Editor) grantsTo(email string, roles ...models.Role) error {
 // checkCanEnd refuses to end the membership of a member with more permissions than the
 // actor.
 func (e Editor) checkCanEnd(m models.Member) error {
-	r, err := e.q.Role(models.AllProjects, m.ProjectID, m.RoleID)
+	r, err := e.q.Role(store.AllProjects, m.ProjectID, m.RoleID)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -25,7 +26,7 @@ func (s *Service) SyncGroups(ctx context.Context, i models.Identity, wanted []po
 	var projects []int64
 	roles := map[int64][]string{}
 	for _, w := range wanted {
-		p, err := q.ProjectByName(models.AllProjects, w.Project)
+		p, err := q.ProjectByName(store.AllProjects, w.Project)
 		if models.KindOf(err) == models.KindNotFound {
 			f.Notes = append(f.Notes, models.Say("Your group gives you access to the project %s, which does not exist.", w.Project))
 			continue
@@ -67,7 +68,7 @@ func (s *Service) syncGroupsIn(ctx context.Context, i models.Identity, project i
 	var member int64 // new, or with another role
 	var notes []models.Text
 	changed := false
-	err := s.store.InRevokingTx(ctx, func(q *models.Queries) error {
+	err := s.store.InRevokingTx(ctx, func(q *store.Queries) error {
 		member, notes, changed = 0, nil, false
 		at, err := groupMembershipOf(s.Within(q, signIn), i, project)
 		if err != nil || at.present && !at.given {
@@ -97,7 +98,7 @@ func (s *Service) syncGroupsIn(ctx context.Context, i models.Identity, project i
 
 func groupMembershipOf(e Editor, i models.Identity, project int64) (at groupMembership, err error) {
 	at.Editor, at.identity = e, i
-	if at.project, err = e.q.LockProject(models.AllProjects, project); err != nil {
+	if at.project, err = e.q.LockProject(store.AllProjects, project); err != nil {
 		return at, err
 	}
 	at.member, err = e.q.Membership(project, i.UserID)

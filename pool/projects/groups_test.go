@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -18,7 +19,7 @@ func (o *world) identity(t *testing.T) models.Identity {
 	t.Helper()
 	u := o.NewPerson(t)
 	i := models.Identity{UserID: u.ID, Issuer: "https://id.example.org", Subject: u.Email, Email: u.Email, CreatedAt: o.Store.Now(), SeenAt: o.Store.Now()}
-	modelstest.InTx(t, o.Store, func(q *models.Queries) error { i.ID = 0; return q.CreateIdentity(&i) })
+	storetest.InTx(t, o.Store, func(q *store.Queries) error { i.ID = 0; return q.CreateIdentity(&i) })
 	return i
 }
 
@@ -155,7 +156,7 @@ func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
 			people[i] = o.identity(t)
 		}
 		refused := make([]int, len(people))
-		modelstest.Concurrently(len(people), func(i int) {
+		storetest.Concurrently(len(people), func(i int) {
 			f, err := o.SyncGroups(o.Ctx, people[i], []policies.ProjectRole{{Project: "vision", Role: "engineer"}})
 			if err != nil {
 				t.Error(err)

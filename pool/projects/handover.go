@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -15,7 +16,7 @@ type HandoverInput struct {
 
 // FormerMembers lists the former members of a project with the recipients of their
 // directories.
-func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.FormerMember, error) {
+func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, project int64, page store.Page) ([]models.FormerMember, error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, proj
 }
 
 // formerMember is FormerMember with an explanation for current members.
-func formerMember(q *models.Queries, actor policies.Actor, project, member int64) (models.FormerMember, error) {
+func formerMember(q *store.Queries, actor policies.Actor, project, member int64) (models.FormerMember, error) {
 	v, err := q.FormerMember(actor.Scope(), project, member)
 	if models.KindOf(err) != models.KindNotFound {
 		return v, err
@@ -165,12 +166,12 @@ func (e Editor) endHandover(h models.Handover) error {
 
 // notifyPreviousRecipient notifies an active member that a directory is no
 // longer handed over to them.
-func notifyPreviousRecipient(q *models.Queries, h models.Handover) error {
-	recipient, err := q.Member(models.AllProjects, h.ProjectID, h.ToMemberID)
+func notifyPreviousRecipient(q *store.Queries, h models.Handover) error {
+	recipient, err := q.Member(store.AllProjects, h.ProjectID, h.ToMemberID)
 	if err != nil || !recipient.Active(q.Now()) {
 		return models.IgnoreNotFound(err)
 	}
-	p, err := q.Project(models.AllProjects, h.ProjectID)
+	p, err := q.Project(store.AllProjects, h.ProjectID)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -34,7 +35,7 @@ func (h *example) wantHeir(t *testing.T, from models.Member, heir int64) {
 // actions are the audit's words for what was done to a member, oldest first.
 func (h *example) actions(t *testing.T, m models.Member) (list []string) {
 	t.Helper()
-	entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+	entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 	pooltest.NoError(t, err)
 	for _, e := range slices.Backward(entries) {
 		if e.Object == "member" && e.ObjectID == m.ID {
@@ -67,7 +68,7 @@ func TestHandover(t *testing.T) {
 			t.Errorf("the heir: %+v", got)
 		}
 		pooltest.WantError(t, give(to(h.BossMember)), models.KindConflict, "End that handover first")
-		list, err := h.Store.Read(h.Ctx).Notifications(bob.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(bob.ID, store.Page{})
 		pooltest.NoError(t, err)
 		if text := fmt.Sprintf("The directory of %s in vision was handed over to you: /notebook/%d/%d. Workspaces that you start from now on can write to it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
 			t.Errorf("the heir is told %s", list[0].Text)
@@ -117,7 +118,7 @@ func TestHandoverAcrossDeadlines(t *testing.T) {
 			t.Errorf("the second heir: %+v", got)
 		}
 		end := h.Store.Now().Add(day)
-		m, err := h.Store.Read(h.Ctx).Member(models.AllProjects, h.Vision.ID, h.AnnMember.ID)
+		m, err := h.Store.Read(h.Ctx).Member(store.AllProjects, h.Vision.ID, h.AnnMember.ID)
 		pooltest.NoError(t, err)
 		h.EndMembership(t, m, &end) // more time: back again
 		if got := h.holder(t, h.BossMember); len(got.Inherits) != 0 {
@@ -129,11 +130,11 @@ func TestHandoverAcrossDeadlines(t *testing.T) {
 			t.Errorf("after the project: %+v", got)
 		}
 		h.wantHeir(t, h.AnnMember, 0)
-		formerMembers, err := h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, models.Page{Limit: 1})
+		formerMembers, err := h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, store.Page{Limit: 1})
 		if err != nil || len(formerMembers) != 1 || formerMembers[0].ID != h.AnnMember.ID || !formerMembers[0].LeftAt().Equal(end) {
 			t.Errorf("%+v, %v", formerMembers, err)
 		}
-		if formerMembers, err = h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, models.Page{After: formerMembers[0].ID}); err != nil || len(formerMembers) != 1 || formerMembers[0].ID != heir.ID {
+		if formerMembers, err = h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, store.Page{After: formerMembers[0].ID}); err != nil || len(formerMembers) != 1 || formerMembers[0].ID != heir.ID {
 			t.Errorf("the next page: %+v, %v", formerMembers, err)
 		}
 	})
@@ -151,7 +152,7 @@ func (h *example) expires(t *testing.T, m models.Member) {
 // first.
 func (h *example) handoversTold(t *testing.T, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, models.Page{Limit: 200})
+	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, store.Page{Limit: 200})
 	pooltest.NoError(t, err)
 	for _, n := range slices.Backward(list) {
 		if strings.HasPrefix(n.Kind, "handover.") {
@@ -290,11 +291,11 @@ func TestWhoMayCreateHandovers(t *testing.T) {
 			}
 		}
 		h.wantHeir(t, h.AnnMember, 0)
-		if list, err := h.FormerMembers(h.Ctx, h.Actor(t, bob), h.Vision.ID, models.Page{}); err != nil || len(list) != 1 {
+		if list, err := h.FormerMembers(h.Ctx, h.Actor(t, bob), h.Vision.ID, store.Page{}); err != nil || len(list) != 1 {
 			t.Errorf("members see who left: %+v, %v", list, err)
 		}
 		pooltest.WantError(t, pooltest.Error(h.Recipients(h.Ctx, h.Actor(t, bob), h.Vision.ID)), models.KindForbidden)
-		pooltest.WantError(t, pooltest.Error(h.FormerMembers(h.Ctx, h.Actor(t, h.Eve), h.Vision.ID, models.Page{})), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(h.FormerMembers(h.Ctx, h.Actor(t, h.Eve), h.Vision.ID, store.Page{})), models.KindNotFound)
 		if heirs, err := h.Recipients(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID); err != nil || len(heirs) != 2 {
 			t.Errorf("heirs: %+v, %v", heirs, err)
 		}
@@ -307,8 +308,8 @@ func TestOneHeir(t *testing.T) {
 		heir, _ := h.NewMember(t, h.Engineer)
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID))
 		h.Clock.Advance(time.Second)
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(8, func(i int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(8, func(i int) {
 			in := projects.HandoverInput{ToMemberID: []int64{heir.ID, h.BossMember.ID}[i%2]}
 			_, err := h.CreateHandover(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, in)
 			kinds.Add(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -251,7 +252,7 @@ func (s *Invitations) Invite(ctx context.Context, actor policies.Actor, project 
 		})
 		return list, err
 	}
-	err = s.projects.access.Write(ctx, s.projects.store, actor, policies.Platform, policies.UserWrite, func(q *models.Queries) error {
+	err = s.projects.access.Write(ctx, s.projects.store, actor, policies.Platform, policies.UserWrite, func(q *store.Queries) error {
 		list, err = s.projects.Within(q, actor).inviteToPlatform(in)
 		return err
 	})
@@ -260,7 +261,7 @@ func (s *Invitations) Invite(ctx context.Context, actor policies.Actor, project 
 
 // List lists the invitations to a project, or with policies.Platform all invitations,
 // newest first.
-func (s *Invitations) List(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.InvitationView, error) {
+func (s *Invitations) List(ctx context.Context, actor policies.Actor, project int64, page store.Page) ([]models.InvitationView, error) {
 	if !s.readsAll(actor) {
 		if err := s.projects.access.Check(actor, project, rightToInvite(project)); err != nil {
 			return nil, err
@@ -308,7 +309,7 @@ func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64
 		return i, err
 	}
 	project := projectOf(i.Invitation)
-	err = s.projects.access.Write(ctx, s.projects.store, actor, project, rightToInvite(project), func(q *models.Queries) error {
+	err = s.projects.access.Write(ctx, s.projects.store, actor, project, rightToInvite(project), func(q *store.Queries) error {
 		if i, err = q.Invitation(id); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -94,7 +95,7 @@ func (a *acceptance) prepare(ctx context.Context, o Offer, in policies.NewUser) 
 }
 
 // commit accepts the invitation within a transaction.
-func (a *acceptance) commit(q *models.Queries) error {
+func (a *acceptance) commit(q *store.Queries) error {
 	a.refusal, a.member = nil, models.Member{}
 	project := projectOf(a.invitation.Invitation)
 	inviter, err := a.projects.access.Granter(q, a.invitation.InviterID, project, rightToInvite(project))
@@ -116,7 +117,7 @@ func (a *acceptance) commit(q *models.Queries) error {
 }
 
 // closed says why the invitation could not be accepted any more.
-func (a *acceptance) closed(q *models.Queries) error {
+func (a *acceptance) closed(q *store.Queries) error {
 	now, err := q.Invitation(a.invitation.ID)
 	if err != nil {
 		return err
@@ -126,7 +127,7 @@ func (a *acceptance) closed(q *models.Queries) error {
 
 // admit adds the account, or reads it again and gives it what the invitation to the
 // platform offers.
-func (a *acceptance) admit(q *models.Queries) error {
+func (a *acceptance) admit(q *store.Queries) error {
 	if a.isNew {
 		a.user.ID, a.invited.User.ID = 0, 0 // of an attempt that was rolled back
 		err := a.accounts.AddAccount(q, a.invited, &a.user)
@@ -140,18 +141,18 @@ func (a *acceptance) admit(q *models.Queries) error {
 }
 
 // join adds the member on behalf of the inviter.
-func (a *acceptance) join(q *models.Queries, inviter policies.Actor) error {
+func (a *acceptance) join(q *store.Queries, inviter policies.Actor) error {
 	if a.invitation.ProjectID == nil {
 		return nil
 	}
 	if a.invitation.RoleID == nil {
 		return a.refuse(models.Conflict("The role of this invitation was deleted."))
 	}
-	p, err := q.Project(models.AllProjects, *a.invitation.ProjectID)
+	p, err := q.Project(store.AllProjects, *a.invitation.ProjectID)
 	if err != nil {
 		return err
 	}
-	r, err := q.Role(models.AllProjects, p.ID, *a.invitation.RoleID)
+	r, err := q.Role(store.AllProjects, p.ID, *a.invitation.RoleID)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (s *Invitations) recordRefusal(ctx context.Context, i models.InvitationView
 	if len(e.Fields) > 0 {
 		reason = e.Fields[0].Reason
 	}
-	err := s.projects.store.InTx(ctx, func(q *models.Queries) error {
+	err := s.projects.store.InTx(ctx, func(q *store.Queries) error {
 		isNew, err := q.SetInvitationProblem(i.Invitation, reason)
 		if err != nil || !isNew {
 			return err

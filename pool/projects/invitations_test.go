@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -51,7 +52,7 @@ func (v *invitations) revoke(actor policies.Actor, id int64) error {
 
 func (v *invitations) listed(t *testing.T, id int64) models.InvitationView {
 	t.Helper()
-	list, err := v.List(v.Ctx, v.boss, v.Vision.ID, models.Page{})
+	list, err := v.List(v.Ctx, v.boss, v.Vision.ID, store.Page{})
 	pooltest.NoError(t, err)
 	for _, i := range list {
 		if i.ID == id {
@@ -76,7 +77,7 @@ func TestLinksAreSentToTheInvitedAlone(t *testing.T) {
 		if i := v.to(t, "new@example.org"); i.Link.Secret != "" || i.Link.URL("https://weir.example.org") != "" {
 			t.Errorf("the manager sees %+v", i.Link)
 		}
-		letters, err := v.Store.Read(v.Ctx).Deliveries(models.DeliveryFilter{Mail: true}, models.Page{})
+		letters, err := v.Store.Read(v.Ctx).Deliveries(store.DeliveryFilter{Mail: true}, store.Page{})
 		if err != nil || len(letters) != 1 || letters[0].Kind != models.LetterInvitation {
 			t.Errorf("%+v, %v", letters, err)
 		}
@@ -120,7 +121,7 @@ func TestInvitationMakesAccountAndMembership(t *testing.T) {
 			_, err := v.accept(secret)
 			pooltest.WantError(t, err, models.KindNotFound, "")
 		}
-		entries, err := v.Store.Read(v.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 4})
+		entries, err := v.Store.Read(v.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 4})
 		pooltest.NoError(t, err)
 		var lines []string
 		for _, e := range entries {
@@ -157,13 +158,13 @@ func TestInvitationIsAcceptedOnce(t *testing.T) {
 	eachInvitations(t, func(t *testing.T, v *invitations) {
 		i := v.to(t, "new@example.org")
 		secrets := []string{i.Link.Secret}
-		modelstest.InTx(t, v.Store, func(q *models.Queries) error {
+		storetest.InTx(t, v.Store, func(q *store.Queries) error {
 			mailed, err := policies.NewInvitationLink(q, i.Invitation)
 			secrets = append(secrets, mailed.Secret)
 			return err
 		})
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(6, func(n int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(6, func(n int) {
 			server := projects.NewInvitations(v.Service, policies.NewAccounts(v.Store, v.Access))
 			_, err := server.Accept(v.Ctx, policies.Actor{}, secrets[n%2], policies.NewUser{Name: fmt.Sprint("New ", n), Password: goodPassword})
 			if models.KindOf(err) == models.KindUnauthenticated && err != nil { // it came after the account
@@ -248,7 +249,7 @@ func TestInvitationNeedsItsInviter(t *testing.T) {
 				if err != nil || !strings.Contains(shown.Problem.String(), c.word) || shown.State(v.Store.Now()) != models.InvitationPending {
 					t.Errorf("shown as %+v, %v", shown, err)
 				}
-				told, err := v.Store.Read(v.Ctx).Notifications(v.Boss.ID, models.Page{})
+				told, err := v.Store.Read(v.Ctx).Notifications(v.Boss.ID, store.Page{})
 				if err != nil || len(told) != 1 || !strings.Contains(told[0].Text.String(), "new@example.org") {
 					t.Errorf("the inviter was told %+v, %v", told, err)
 				}
@@ -345,18 +346,18 @@ func TestInvitationsAreChecked(t *testing.T) {
 		pooltest.NoError(t, err)
 		_, err = v.Invite(v.Ctx, v.boss, v.Vision.ID, projects.InvitationInput{Emails: []string{"a@example.org", v.Eve.Email}, RoleID: v.Engineer.ID})
 		pooltest.WantError(t, err, models.KindInvalid, "emails[1]: belongs to a disabled account")
-		if list, err := v.List(v.Ctx, v.boss, v.Vision.ID, models.Page{}); err != nil || len(list) != 0 {
+		if list, err := v.List(v.Ctx, v.boss, v.Vision.ID, store.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("refused invitations left %+v, %v", list, err)
 		}
 		i := v.to(t, "a@example.org")
-		_, err = v.List(v.Ctx, v.Actor(t, v.Ann), v.Vision.ID, models.Page{})
+		_, err = v.List(v.Ctx, v.Actor(t, v.Ann), v.Vision.ID, store.Page{})
 		pooltest.WantError(t, err, models.KindForbidden, "")
 		stranger := v.Actor(t, v.NewPerson(t))
 		for _, project := range []int64{v.Vision.ID, 999} {
-			_, err = v.List(v.Ctx, stranger, project, models.Page{})
+			_, err = v.List(v.Ctx, stranger, project, store.Page{})
 			pooltest.WantError(t, err, models.KindNotFound)
 		}
-		_, err = v.List(v.Ctx, v.Root, 999, models.Page{})
+		_, err = v.List(v.Ctx, v.Root, 999, store.Page{})
 		pooltest.WantError(t, err, models.KindNotFound)
 		pooltest.WantError(t, v.revoke(stranger, i.ID), models.KindNotFound, "")
 		pooltest.WantError(t, v.revoke(policies.Actor{}, i.ID), models.KindUnauthenticated, "")
@@ -421,7 +422,7 @@ func TestPendingInvitationsAreBounded(t *testing.T) {
 
 func TestInvitationToThePlatform(t *testing.T) {
 	eachInvitations(t, func(t *testing.T, v *invitations) {
-		admin := v.Actor(t, modelstest.User(t, v.Store, "second@example.org", true))
+		admin := v.Actor(t, storetest.User(t, v.Store, "second@example.org", true))
 		in := projects.InvitationInput{Emails: []string{"new@example.org"}, Admin: true}
 		_, err := v.Invite(v.Ctx, admin, policies.Platform, projects.InvitationInput{Emails: []string{v.Eve.Email}})
 		pooltest.WantError(t, err, models.KindInvalid, "already has an account")

@@ -2,6 +2,7 @@ package projects
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/quota"
 )
 
@@ -24,7 +25,7 @@ func quotaError(problems models.Problems) error {
 }
 
 // checkQuota checks rules 1 and 2 for a new quota.
-func checkQuota(q *models.Queries, p models.Project) error {
+func checkQuota(q *store.Queries, p models.Project) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
@@ -49,7 +50,7 @@ func checkQuota(q *models.Queries, p models.Project) error {
 
 // checkAllocated checks rule 1 for an additional allocation to n members. field is
 // the input field of the limit or of the role.
-func checkAllocated(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
+func checkAllocated(q *store.Queries, p models.Project, more models.Resources, field string, n int64) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func checkMore(p models.Project, allocated, more models.Resources, field string,
 }
 
 // checkUse checks rule 2 for the new role of a member.
-func checkUse(q *models.Queries, m models.Member, limit models.Resources) error {
+func checkUse(q *store.Queries, m models.Member, limit models.Resources) error {
 	inUse, err := q.InUseByMember(m.ProjectID, m.ID)
 	if err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/workspaces"
@@ -50,7 +51,7 @@ func newBusyWorld(t *testing.T, o *world) *busyWorld {
 	m.env = e.ID
 	// Their names have no digits, for refusals show them beside numbers.
 	for i, name := range [people]string{"ann", "bob", "eve", "joe", "sue"} {
-		m.persons[i] = policies.Actor{User: modelstest.User(t, s, name+"@example.org", true)}
+		m.persons[i] = policies.Actor{User: storetest.User(t, s, name+"@example.org", true)}
 	}
 	return m
 }
@@ -160,8 +161,8 @@ func (m *busyWorld) doWorkspace(s *busyProject, v move) (outcome, error) {
 // project's lock, and again when somebody else was faster.
 func (m *busyWorld) end(id int64) error {
 	for {
-		err := m.Store.InTx(m.Ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.AllProjects, id)
+		err := m.Store.InTx(m.Ctx, func(q *store.Queries) error {
+			w, err := q.Workspace(store.AllProjects, id)
 			if err != nil {
 				return err
 			}
@@ -175,7 +176,7 @@ func (m *busyWorld) end(id int64) error {
 			}
 			return m.Pool.Release(q, id)
 		})
-		if !errors.Is(err, models.ErrChanged) {
+		if !errors.Is(err, store.ErrChanged) {
 			return err
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -90,7 +91,7 @@ func (f *linearRun) run(t *testing.T, total int) {
 	var looked sync.WaitGroup
 	looked.Go(func() { f.observe(t) })
 	began := time.Now()
-	modelstest.Concurrently(writers, func(w int) {
+	storetest.Concurrently(writers, func(w int) {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		for !t.Failed() {
 			n := int(f.next.Add(1)) - 1
@@ -139,7 +140,7 @@ func (f *linearRun) turn(t *testing.T, r *rand.Rand, writer int, actor policies.
 func (f *linearRun) actors(t *testing.T) (list [writers]policies.Actor) {
 	t.Helper()
 	for i := range list {
-		list[i] = policies.Actor{User: modelstest.User(t, f.Store, fmt.Sprintf("writer%d@example.org", i), true)}
+		list[i] = policies.Actor{User: storetest.User(t, f.Store, fmt.Sprintf("writer%d@example.org", i), true)}
 	}
 	return list
 }
@@ -152,7 +153,7 @@ func (f *linearRun) observe(t *testing.T) {
 		first := n / (window * turns) * window
 		for _, s := range f.busy[first : first+window] {
 			looks++
-			if err := f.Store.Snapshot(f.Ctx, func(q *models.Queries) error { return brokenRules(q, s.id) }); err != nil {
+			if err := f.Store.Snapshot(f.Ctx, func(q *store.Queries) error { return brokenRules(q, s.id) }); err != nil {
 				t.Errorf("in project %d: %v", s.id, err)
 			}
 		}
@@ -165,9 +166,9 @@ func (f *linearRun) observe(t *testing.T) {
 
 // brokenRules adds a project up by hand, from its rows, and says which of rules 1
 // and 2 does not hold.
-func brokenRules(q *models.Queries, project int64) error {
-	p, err1 := q.Project(models.AllProjects, project)
-	members, err2 := q.Members(models.AllProjects, project, models.Page{Limit: models.PageSize})
+func brokenRules(q *store.Queries, project int64) error {
+	p, err1 := q.Project(store.AllProjects, project)
+	members, err2 := q.Members(store.AllProjects, project, store.Page{Limit: store.PageSize})
 	inUse, err3 := q.InUseByMembers(project)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -27,7 +28,7 @@ func (in ProjectQuery) Descending() bool { return in.Order == orderDescending }
 
 func (in *ProjectQuery) check() error {
 	var p models.Problems
-	if in.Sort != "" && !slices.Contains(models.ProjectSorts, in.Sort) {
+	if in.Sort != "" && !slices.Contains(store.ProjectSorts, in.Sort) {
 		p.Add("sort", "must be name, ends_at, quota, allocated, in_use, remaining or members")
 	}
 	if !slices.Contains([]string{"", orderAscending, orderDescending}, in.Order) {
@@ -41,7 +42,7 @@ func (in *ProjectQuery) check() error {
 }
 
 // ListProjects lists the projects in the actor's scope.
-func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page models.Page) ([]ProjectView, error) {
+func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page store.Page) ([]ProjectView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.ProjectRead)
 	}
@@ -49,8 +50,8 @@ func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in Pro
 		return nil, err
 	}
 	var views []ProjectView
-	err := s.store.Snapshot(ctx, func(q *models.Queries) error {
-		f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Descending()}
+	err := s.store.Snapshot(ctx, func(q *store.Queries) error {
+		f := store.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Descending()}
 		projects, err := q.ListProjects(actor.Scope(), f, page)
 		if err != nil || len(projects) == 0 {
 			return err
@@ -79,8 +80,8 @@ func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen
 		return nil, false, s.access.Check(actor, policies.Platform, policies.ProjectRead)
 	}
 	q := s.store.Read(ctx)
-	list, err = q.ProjectNames(actor.Scope(), models.Page{Limit: models.PageSize})
-	if err != nil || len(list) < models.PageSize {
+	list, err = q.ProjectNames(actor.Scope(), store.Page{Limit: store.PageSize})
+	if err != nil || len(list) < store.PageSize {
 		return list, false, err
 	}
 	last := list[len(list)-1].ID

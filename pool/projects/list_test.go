@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -38,11 +39,11 @@ func TestProjectsAreSortedAndPaged(t *testing.T) {
 				o.NewWorkspace(t, m, models.Demand{GPUs: 1, Cores: random.Int64N(2)})
 			}
 		}
-		all, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{}, models.Page{Limit: 100})
+		all, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{}, store.Page{Limit: 100})
 		if err != nil || len(all) != 25 {
 			t.Fatal(len(all), err)
 		}
-		for _, sort := range append(models.ProjectSorts, "") {
+		for _, sort := range append(store.ProjectSorts, "") {
 			for _, down := range []bool{false, true} {
 				want := slices.Clone(all)
 				slices.SortFunc(want, func(a, b projects.ProjectView) int {
@@ -90,7 +91,7 @@ func compareBy(sort string, a, b projects.ProjectView) int {
 func (o *world) pagesAre(t *testing.T, in projects.ProjectQuery, want []projects.ProjectView) {
 	t.Helper()
 	var got []int64
-	page := models.Page{Limit: 4}
+	page := store.Page{Limit: 4}
 	for {
 		rows, err := o.ListProjects(o.Ctx, o.Root, in, page)
 		if err != nil {
@@ -128,7 +129,7 @@ func TestProjectsAreFiltered(t *testing.T) {
 		o.Clock.Advance(2 * time.Hour)
 		names := func(in projects.ProjectQuery) (list []string) {
 			t.Helper()
-			rows, err := o.ListProjects(o.Ctx, o.Root, in, models.Page{})
+			rows, err := o.ListProjects(o.Ctx, o.Root, in, store.Page{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -152,9 +153,9 @@ func TestProjectsAreFiltered(t *testing.T) {
 				t.Errorf("%+v: %v, want %v", c.in, got, c.want)
 			}
 		}
-		_, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{Sort: "id; DROP TABLE projects", Order: "down", State: "x"}, models.Page{})
+		_, err := o.ListProjects(o.Ctx, o.Root, projects.ProjectQuery{Sort: "id; DROP TABLE projects", Order: "down", State: "x"}, store.Page{})
 		pooltest.WantError(t, err, models.KindInvalid, "sort", "order", "state")
-		if rows, err := o.ListProjects(o.Ctx, o.Actor(t, o.NewPerson(t)), projects.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
+		if rows, err := o.ListProjects(o.Ctx, o.Actor(t, o.NewPerson(t)), projects.ProjectQuery{}, store.Page{}); err != nil || len(rows) > 0 {
 			t.Errorf("somebody of no project sees %v, %v", rows, err)
 		}
 	})
@@ -179,10 +180,10 @@ func TestCursorsTellNothingOfForeignProjects(t *testing.T) {
 			}
 			actor = o.Actor(t, actor.User)
 		}
-		for _, sort := range append(models.ProjectSorts, "") {
+		for _, sort := range append(store.ProjectSorts, "") {
 			for _, down := range []bool{false, true} {
 				for _, id := range []int64{foreign.ID, 9999} {
-					list, err := o.ListProjects(o.Ctx, actor, projects.ProjectQuery{Sort: sort, Order: orders[down]}, models.Page{After: id})
+					list, err := o.ListProjects(o.Ctx, actor, projects.ProjectQuery{Sort: sort, Order: orders[down]}, store.Page{After: id})
 					if err != nil || len(list) > 0 {
 						t.Errorf("sort %q, down %v, after %d: %d projects, %v", sort, down, id, len(list), err)
 					}

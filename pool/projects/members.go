@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -136,7 +137,7 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 
 // checkRejoin refuses to add a current member, and a former one whose use exceeds the
 // new role's limit.
-func checkRejoin(q *models.Queries, m models.Member, r models.Role) error {
+func checkRejoin(q *store.Queries, m models.Member, r models.Role) error {
 	if m.RemovedAt == nil {
 		e := models.Conflict("This person is already a member.")
 		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is already a member")}}
@@ -245,7 +246,7 @@ type MemberView struct {
 }
 
 // Members lists a project's current members.
-func (s *Service) Members(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
+func (s *Service) Members(ctx context.Context, actor policies.Actor, project int64, page store.Page) ([]MemberView, error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}

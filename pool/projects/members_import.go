@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -23,7 +24,7 @@ var memberFields = map[string]string{"role_id": "role", "joined_at": "joined"}
 // dry run returns every row's outcome and changes nothing.
 func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, project int64, in models.Import) (models.ImportReport, error) {
 	var added []int64
-	report, err := s.access.Import(ctx, s.store, actor, project, policies.MemberWrite, in, func(q *models.Queries) (policies.ImportRow, error) {
+	report, err := s.access.Import(ctx, s.store, actor, project, policies.MemberWrite, in, func(q *store.Queries) (policies.ImportRow, error) {
 		added = nil
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
@@ -31,7 +32,7 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
 			departments: policies.DepartmentNames{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
-		roles, err := q.Roles(models.AllProjects, project)
+		roles, err := q.Roles(store.AllProjects, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
 		}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -55,7 +56,7 @@ func (o *world) dryRun(t *testing.T, project int64, records []models.Record) mod
 // exported is the table of a project's members, as it would be downloaded.
 func (o *world) exported(t *testing.T, project int64) (list []models.Record) {
 	t.Helper()
-	members, err := o.Members(o.Ctx, o.Root, project, models.Page{Limit: 200})
+	members, err := o.Members(o.Ctx, o.Root, project, store.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func TestImportMembers(t *testing.T) {
 			t.Errorf("what was exported changes: %s", outcomes(again))
 		}
 		o.CheckRules(t, p.ID)
-		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{Object: "member", ObjectID: m.ID}, models.Page{})
+		entries, err := o.Store.Read(o.Ctx).Audit(store.AuditFilter{Object: "member", ObjectID: m.ID}, store.Page{})
 		if err != nil || len(entries) != 2 || entries[0].Action != "update" || !strings.Contains(entries[0].Before, "role_id") {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -181,7 +182,7 @@ func TestWrongRowsOfMembers(t *testing.T) {
 		_, u := o.NewMember(t, r)
 		ann := o.NewPerson(t)
 		off := o.NewPerson(t)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			row, err := q.User(off.ID)
 			row.Disabled = true
 			if err != nil {
@@ -295,7 +296,7 @@ func TestImportGivesNoAccountsAway(t *testing.T) {
 		gone, former := o.NewMember(t, r)
 		pooltest.NoError(t, o.RemoveMember(o.Ctx, o.Root, p.ID, gone.ID))
 		ann := o.NewPerson(t)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			secret := models.Department{Name: "Secret Affairs", Version: 1, CreatedAt: q.Now()}
 			err := q.CreateDepartment(&secret)
 			for _, u := range []*models.User{&member, &former} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
@@ -23,7 +24,7 @@ func (s *Service) Memberships(ctx context.Context, actor policies.Actor, user in
 	if err := s.access.CheckOwned(actor, user, policies.Platform, policies.UserRead); err != nil {
 		return nil, err
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		list, err = membershipsOf(q, user)
 		return err
 	})
@@ -31,7 +32,7 @@ func (s *Service) Memberships(ctx context.Context, actor policies.Actor, user in
 }
 
 // membershipsOf needs a fixed number of queries.
-func membershipsOf(q *models.Queries, user int64) ([]Membership, error) {
+func membershipsOf(q *store.Queries, user int64) ([]Membership, error) {
 	memberships, err := q.MembershipsOf(user, q.Now())
 	if err != nil || len(memberships) == 0 {
 		return nil, err

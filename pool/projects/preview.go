@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
@@ -100,7 +101,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int
 // PreviewBy is Preview of a change by maker of a project that was read just now,
 // without checking permissions.
 func (s *Service) PreviewBy(ctx context.Context, maker policies.Actor, p models.Project, in PreviewInput) (v Preview, err error) {
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		v, err = s.Within(q, maker).preview(p, in)
 		return err
 	})
@@ -168,7 +169,7 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, in Rol
 	var before models.Role
 	present := models.PermissionsOf(models.PermissionMember, 0)
 	if in.RoleID != 0 {
-		if before, err = e.q.Role(models.AllProjects, p.ID, in.RoleID); err != nil {
+		if before, err = e.q.Role(store.AllProjects, p.ID, in.RoleID); err != nil {
 			return c, err
 		}
 		present = before.Permits()
@@ -192,7 +193,7 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, in Rol
 }
 
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {
-	next, err := e.q.Role(models.AllProjects, p.ID, in.RoleID)
+	next, err := e.q.Role(store.AllProjects, p.ID, in.RoleID)
 	if err != nil {
 		return c, models.NotFoundAs(err, roleNotFound())
 	}
@@ -200,11 +201,11 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 	if in.MemberID == 0 {
 		return c, e.previewNewMember(p, next, in.Email)
 	}
-	m, err := e.q.Member(models.AllProjects, p.ID, in.MemberID)
+	m, err := e.q.Member(store.AllProjects, p.ID, in.MemberID)
 	if err != nil {
 		return c, err
 	}
-	old, err := e.q.Role(models.AllProjects, p.ID, m.RoleID)
+	old, err := e.q.Role(store.AllProjects, p.ID, m.RoleID)
 	if err != nil {
 		return c, err
 	}

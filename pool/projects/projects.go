@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -48,7 +49,7 @@ func InputOf(p models.Project) ProjectInput {
 
 // CreateProject adds a project.
 func (s *Service) CreateProject(ctx context.Context, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
-	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *store.Queries) (err error) {
 		p, err = s.Within(q, actor).CreateProject(in)
 		return err
 	})
@@ -163,7 +164,7 @@ func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (
 	if err := s.access.Check(actor, id, policies.ProjectRead); err != nil {
 		return v, err
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), id)
 		if err != nil {
 			return err
@@ -176,7 +177,7 @@ func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (
 }
 
 // ViewsOf adds the allocation and use of projects.
-func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, error) {
+func ViewsOf(q *store.Queries, projects ...models.Project) ([]ProjectView, error) {
 	ids := make([]int64, len(projects))
 	for i, p := range projects {
 		ids[i] = p.ID

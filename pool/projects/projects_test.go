@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -142,7 +143,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 			{"read project", func(a policies.Actor) error { return pooltest.Error(o.Project(o.Ctx, a, p.ID)) }, "member"},
 			{"list roles", func(a policies.Actor) error { return pooltest.Error(o.Roles(o.Ctx, a, p.ID)) }, "member"},
 			{"read role", func(a policies.Actor) error { return pooltest.Error(o.Role(o.Ctx, a, p.ID, r.ID)) }, "member"},
-			{"list members", func(a policies.Actor) error { return pooltest.Error(o.Members(o.Ctx, a, p.ID, models.Page{})) }, "member"},
+			{"list members", func(a policies.Actor) error { return pooltest.Error(o.Members(o.Ctx, a, p.ID, store.Page{})) }, "member"},
 			{"read member", func(a policies.Actor) error { return pooltest.Error(o.Member(o.Ctx, a, p.ID, m.ID)) }, "member"},
 			{"create role", func(a policies.Actor) error {
 				return pooltest.Error(o.CreateRole(o.Ctx, a, p.ID, projects.RoleInput{Name: policies.NewSecret(), Permission: "member"}))
@@ -176,7 +177,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 				}
 			}
 		}
-		if list, err := o.ListProjects(o.Ctx, stranger, projects.ProjectQuery{}, models.Page{}); err != nil || len(list) != 0 {
+		if list, err := o.ListProjects(o.Ctx, stranger, projects.ProjectQuery{}, store.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("a stranger sees %d projects, %v", len(list), err)
 		}
 		if list, err := o.Memberships(o.Ctx, member, member.User.ID); err != nil || len(list) != 1 || list[0].Use.Limit != pooltest.Cores(10) {
@@ -204,7 +205,7 @@ func TestEveryChangeOfTheLedgerIsAudited(t *testing.T) {
 			}
 		}
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "x", Quota: pooltest.Cores(90).Input(), Version: 1})), models.KindConflict)
-		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{}, models.Page{})
+		entries, err := o.Store.Read(o.Ctx).Audit(store.AuditFilter{}, store.Page{})
 		counts := map[string]int{}
 		for _, e := range entries {
 			counts[e.Action+" "+e.Object]++

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
@@ -123,7 +124,7 @@ type limitChange struct {
 	above         []MemberOverLimit // members whose use exceeds the new limit
 }
 
-func readLimitChange(q *models.Queries, p models.Project, allocated models.Resources, before, after models.Role) (c limitChange, err error) {
+func readLimitChange(q *store.Queries, p models.Project, allocated models.Resources, before, after models.Role) (c limitChange, err error) {
 	c = limitChange{project: p, before: before, after: after, allocated: allocated}
 	members, err := q.MembersWithRole(p.ID, after.ID)
 	c.members = int64(len(members))
@@ -213,11 +214,11 @@ func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64
 }
 
 // RolesOf lists a project's roles, without checking permissions.
-func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
-	return rolesOf(q, models.AllProjects, project)
+func RolesOf(q *store.Queries, project int64) ([]RoleView, error) {
+	return rolesOf(q, store.AllProjects, project)
 }
 
-func rolesOf(q *models.Queries, scope models.Scope, project int64) ([]RoleView, error) {
+func rolesOf(q *store.Queries, scope store.Scope, project int64) ([]RoleView, error) {
 	roles, err := q.Roles(scope, project)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
 	"weir/pool/quota"
@@ -123,12 +124,12 @@ func (c *chaos) launch() {
 	a := pooltest.DrawResources(c.rt, 1, 100)
 	w := models.Workspace{ProjectID: c.project, MemberID: m.ID, UserID: m.UserID, EnvironmentID: 1, Name: fmt.Sprint(len(c.running)), State: models.StateRunning,
 		Demand: models.Demand{GPUs: 1, Cores: a.GPUCores, GPUMemoryMiB: a.GPUMemoryMiB, CPUMilli: a.CPUMilli}, Version: 1, RequestedAt: c.Store.Now()}
-	err := c.Store.InTx(c.Ctx, func(q *models.Queries) error {
-		p, err := q.LockProject(models.AllProjects, c.project)
+	err := c.Store.InTx(c.Ctx, func(q *store.Queries) error {
+		p, err := q.LockProject(store.AllProjects, c.project)
 		if err != nil {
 			return err
 		}
-		v, err1 := q.MemberView(models.AllProjects, p.ID, m.ID)
+		v, err1 := q.MemberView(store.AllProjects, p.ID, m.ID)
 		inUse, err2 := q.InUseByMembers(p.ID)
 		if err := errors.Join(err1, err2); err != nil {
 			return err
@@ -149,7 +150,7 @@ func (c *chaos) stop() {
 		return
 	}
 	w.State = models.StateStopped
-	c.bears(c.Store.InTx(c.Ctx, func(q *models.Queries) error { return q.Transition(&w, models.StateRunning, models.Text{}) }))
+	c.bears(c.Store.InTx(c.Ctx, func(q *store.Queries) error { return q.Transition(&w, models.StateRunning, models.Text{}) }))
 }
 
 // keepsAllocations looks at rule 1 in one statement, so also while others write.
@@ -177,8 +178,8 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 		for range people {
 			emails = append(emails, o.NewPerson(t).Email)
 		}
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(people, func(i int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(people, func(i int) {
 			m, err := o.AddMember(o.Ctx, o.Root, p.ID, projects.MemberInput{Email: emails[i], RoleID: r.ID})
 			kinds.Add(err)
 			switch {
@@ -197,7 +198,7 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 			o.keepsAllocations(t)
 		})
 		o.CheckRules(t, p.ID)
-		members, err := o.Store.Read(o.Ctx).Members(models.AllProjects, p.ID, models.Page{Limit: 200})
+		members, err := o.Store.Read(o.Ctx).Members(store.AllProjects, p.ID, store.Page{Limit: 200})
 		if err != nil || len(members) == 0 || len(members) == people {
 			t.Errorf("%d of %d became members, %v: the quota was never short", len(members), people, err)
 		}

@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // Service manages projects, their quotas, roles and members.
 type Service struct {
-	store  *models.Store
+	store  *store.Store
 	access *policies.Access
 	dirs   Directories
 	pool   *Capacity
@@ -29,7 +30,7 @@ type Directories interface {
 }
 
 // New returns the service. Quotas that are left open are filled from the pool.
-func New(store *models.Store, access *policies.Access, dirs Directories, pool *Capacity) *Service {
+func New(store *store.Store, access *policies.Access, dirs Directories, pool *Capacity) *Service {
 	return &Service{store: store, access: access, dirs: dirs, pool: pool}
 }
 
@@ -37,7 +38,7 @@ func New(store *models.Store, access *policies.Access, dirs Directories, pool *C
 // and locked the project.
 type Editor struct {
 	access *policies.Access
-	q      *models.Queries
+	q      *store.Queries
 	actor  policies.Actor
 	pool   *Capacity
 
@@ -45,13 +46,13 @@ type Editor struct {
 }
 
 // Within returns an Editor for a transaction.
-func (s *Service) Within(q *models.Queries, actor policies.Actor) Editor {
+func (s *Service) Within(q *store.Queries, actor policies.Actor) Editor {
 	return Editor{access: s.access, q: q, actor: actor, pool: s.pool, invitationLifetime: s.InvitationLifetime}
 }
 
 // edit changes a project in a transaction in which the actor has a right.
 func (s *Service) edit(ctx context.Context, actor policies.Actor, project int64, right policies.Right, change func(e Editor, p models.Project) error) error {
-	return s.access.Write(ctx, s.store, actor, project, right, func(q *models.Queries) error {
+	return s.access.Write(ctx, s.store, actor, project, right, func(q *store.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err

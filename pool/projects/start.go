@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/quota"
 )
@@ -34,7 +35,7 @@ type Started struct {
 // the quota for each member, makes the actor its owner, and invites email addresses as
 // members: all of it or nothing.
 func (s *Service) Start(ctx context.Context, actor policies.Actor, in StartInput) (v Started, err error) {
-	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *store.Queries) (err error) {
 		v, err = s.Within(q, actor).start(in)
 		return err
 	})
@@ -81,7 +82,7 @@ func (s *Service) PreviewStart(ctx context.Context, actor policies.Actor, in Sta
 	if err := s.access.Check(actor, policies.Platform, policies.ProjectWrite); err != nil {
 		return v, err
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		plan, err := s.Within(q, actor).planStart(in)
 		v = StartPreview{filledOf(plan.quota, plan.from), filledOf(plan.limit, perMember), plan.members}
 		return err
@@ -98,7 +99,7 @@ func (s *Service) PreviewQuota(ctx context.Context, actor policies.Actor, in mod
 	if in.Check("quota", &p); len(p) > 0 {
 		return nil, p.Err()
 	}
-	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		filled, from, err := s.Within(q, actor).FillQuota(in, models.Resources{})
 		list = filledOf(filled, from)
 		return err

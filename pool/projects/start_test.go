@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
 	"weir/pool/quota"
@@ -50,7 +51,7 @@ func TestStartIsAllOrNothing(t *testing.T) {
 		w.Enlist(t, pooltest.Machine(1))
 		count := func(want int) {
 			t.Helper()
-			list, err := w.ListProjects(w.Ctx, w.Root, projects.ProjectQuery{}, models.Page{})
+			list, err := w.ListProjects(w.Ctx, w.Root, projects.ProjectQuery{}, store.Page{})
 			if err != nil || len(list) != want {
 				t.Fatalf("%d projects, want %d, %v", len(list), want, err)
 			}
@@ -75,7 +76,7 @@ func TestStartIsAllOrNothing(t *testing.T) {
 		pooltest.WantError(t, pooltest.Error(w.Start(w.Ctx, w.Actor(t, w.NewPerson(t)), projects.StartInput{Name: "mine"})), models.KindForbidden)
 		count(0)
 		errs := make([]error, 2)
-		modelstest.Concurrently(2, func(i int) { _, errs[i] = w.Start(w.Ctx, w.Root, projects.StartInput{Name: "speech"}) })
+		storetest.Concurrently(2, func(i int) { _, errs[i] = w.Start(w.Ctx, w.Root, projects.StartInput{Name: "speech"}) })
 		if (errs[0] == nil) == (errs[1] == nil) {
 			t.Fatalf("two at once: %v", errs)
 		}
@@ -111,7 +112,7 @@ func TestStartInvites(t *testing.T) {
 		} {
 			pooltest.WantError(t, pooltest.Error(w.Start(w.Ctx, w.Root, c.in)), models.KindInvalid, c.says)
 		}
-		list, err := w.ListProjects(w.Ctx, w.Root, projects.ProjectQuery{}, models.Page{})
+		list, err := w.ListProjects(w.Ctx, w.Root, projects.ProjectQuery{}, store.Page{})
 		if err != nil || len(list) != 1 {
 			t.Errorf("%d projects, %v", len(list), err)
 		}

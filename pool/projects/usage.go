@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -61,7 +62,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64
 	return u, s.usageOfRoles(ctx, q, actor, &u)
 }
 
-func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor policies.Actor, u *ProjectUsage) error {
+func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor policies.Actor, u *ProjectUsage) error {
 	roles, err := s.Roles(ctx, actor, u.Project.ID)
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor pol
 
 // UsageOfPeople returns the usage of each of a project's members over a span of time,
 // or only the actor's own, see [Service.CanReadUsage].
-func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project int64, in UsageQuery, page models.Page) ([]PersonUsage, error) {
+func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project int64, in UsageQuery, page store.Page) ([]PersonUsage, error) {
 	q := s.store.Read(ctx)
 	from, until, err := in.span(q.Now())
 	if err != nil {
@@ -112,7 +113,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 }
 
 // usersOfResources are the members whose usage the actor may see.
-func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
+func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, project int64, page store.Page) ([]MemberView, error) {
 	if s.CanReadUsage(actor, project) {
 		return s.Members(ctx, actor, project, page)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -26,7 +27,7 @@ type UsageOfProject struct {
 }
 
 // AllUsage returns the usage of all projects. It is for administrators and auditors.
-func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQuery, page models.Page) (u AllUsage, err error) {
+func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQuery, page store.Page) (u AllUsage, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.CapacityRead); err != nil {
 		return u, err
 	}
@@ -44,12 +45,12 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
 		return u, err
 	}
-	list, err := q.ListProjects(models.AllProjects, models.ProjectFilter{}, page)
+	list, err := q.ListProjects(store.AllProjects, store.ProjectFilter{}, page)
 	if err != nil {
 		return u, err
 	}
 	if n := len(list); n > 0 && n == page.Limit {
-		more, err := q.ListProjects(models.AllProjects, models.ProjectFilter{}, models.Page{After: list[n-1].ID, Limit: 1})
+		more, err := q.ListProjects(store.AllProjects, store.ProjectFilter{}, store.Page{After: list[n-1].ID, Limit: 1})
 		if err != nil {
 			return u, err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // UsageStep is one of equally long steps of a project's history.
@@ -17,12 +18,12 @@ type UsageStep struct {
 
 // means is the average of two amounts in each of n steps, from the begins and ends
 // of their use, weighted by time.
-func means(begins, ends []models.Edges, step time.Duration, n int) (first, second []int64) {
+func means(begins, ends []store.Edges, step time.Duration, n int) (first, second []int64) {
 	type sums struct{ amount, moment float64 }
 	length := step.Seconds()
-	average := func(of func(models.Edges) sums) []int64 {
+	average := func(of func(store.Edges) sums) []int64 {
 		changes := make([]sums, n)
-		add := func(edges []models.Edges, sign float64) {
+		add := func(edges []store.Edges, sign float64) {
 			for _, e := range edges {
 				if e.Step >= 0 && e.Step < int64(n) {
 					c, s := &changes[e.Step], of(e)
@@ -40,13 +41,13 @@ func means(begins, ends []models.Edges, step time.Duration, n int) (first, secon
 		}
 		return list
 	}
-	return average(func(e models.Edges) sums { return sums{e.Amount, e.Moment} }),
-		average(func(e models.Edges) sums { return sums{e.Amount2, e.Moment2} })
+	return average(func(e store.Edges) sums { return sums{e.Amount, e.Moment} }),
+		average(func(e store.Edges) sums { return sums{e.Amount2, e.Moment2} })
 }
 
 // allocatedAt sets the allocation at the end of each step. The history is sorted by
 // time.
-func allocatedAt(steps []UsageStep, step time.Duration, history []models.ProjectHistory) {
+func allocatedAt(steps []UsageStep, step time.Duration, history []store.ProjectHistory) {
 	k := -1
 	for i := range steps {
 		end := steps[i].From.Add(step)
@@ -60,12 +61,12 @@ func allocatedAt(steps []UsageStep, step time.Duration, history []models.Project
 }
 
 // usageOver is a project's history in n steps.
-func usageOver(q *models.Queries, scope models.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
+func usageOver(q *store.Queries, scope store.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
 	steps := make([]UsageStep, n)
 	for i := range steps {
 		steps[i].From = from.Add(time.Duration(i) * step)
 	}
-	for _, in := range []models.UsageTable{models.ShareUsage, models.WorkspaceUsage} {
+	for _, in := range []store.UsageTable{store.ShareUsage, store.WorkspaceUsage} {
 		begins, ends, err := q.UsageEdges(in, project, from, step, n)
 		if err != nil {
 			return nil, err
@@ -73,7 +74,7 @@ func usageOver(q *models.Queries, scope models.Scope, project int64, from time.T
 		first, second := means(begins, ends, step, n)
 		for i := range steps {
 			h := &steps[i].InUse
-			if in == models.ShareUsage {
+			if in == store.ShareUsage {
 				h.GPUCores, h.GPUMemoryMiB = first[i], second[i]
 			} else {
 				h.CPUMilli, h.MemoryMiB = first[i], second[i]

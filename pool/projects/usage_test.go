@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -48,7 +49,7 @@ func (o *world) keep(t *testing.T, m models.Member, device int64, h inUse) {
 	if w.EndedAt != nil {
 		w.State = models.StateStopped
 	}
-	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
 		if err := q.CreateWorkspace(&w, models.Say("Running.")); err != nil {
 			return err
 		}
@@ -62,7 +63,7 @@ func (o *world) device(t *testing.T) int64 {
 	t.Helper()
 	d := models.Device{UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_920, Simulated: true, Present: true, Sharing: models.SharingTimeSlicing,
 		Cores: 100, Version: 1, CreatedAt: o.Store.Now()}
-	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
 		p := models.Provider{Name: "node", State: models.ProviderOnline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 		err := q.CreateProvider(&p)
 		if err != nil {
@@ -108,7 +109,7 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.compare(t, u, past)
-			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, in, models.Page{})
+			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, in, store.Page{})
 			if err != nil || len(people) != 3 {
 				t.Fatalf("%d people, %v", len(people), err)
 			}
@@ -121,7 +122,7 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 				}
 				near(t, "GPU core hours of a person", person.Used.GPUCoreHours, want)
 			}
-			all, err := o.AllUsage(o.Ctx, o.Root, in, models.Page{})
+			all, err := o.AllUsage(o.Ctx, o.Root, in, store.Page{})
 			if err != nil || len(all.Projects) != 1 || all.Projects[0].Used != u.Used || all.Used != u.Used || *all.Projects[0].OfTotal.GPUCores != 1 {
 				t.Fatalf("usage of all projects: %+v, %v", all, err)
 			}
@@ -196,7 +197,7 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
 	t.Helper()
 	q := o.Store.Read(o.Ctx)
-	list, err1 := q.ProjectHistory(models.AllProjects, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
+	list, err1 := q.ProjectHistory(store.AllProjects, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
 	v, err2 := o.Project(context.Background(), o.Root, project)
 	if err1 != nil || err2 != nil || len(list) == 0 {
 		t.Fatal(len(list), err1, err2)
@@ -220,18 +221,18 @@ func TestUsageOfPeopleIsForManagers(t *testing.T) {
 		m, u := o.NewMember(t, r)
 		o.NewMember(t, r)
 		_, manager := o.NewMember(t, o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(10)))
-		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, projects.UsageQuery{}, models.Page{})
+		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, projects.UsageQuery{}, store.Page{})
 		if err != nil || len(people) != 1 || people[0].ID != m.ID {
 			t.Errorf("a member sees %v, %v", people, err)
 		}
-		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, projects.UsageQuery{}, models.Page{}); err != nil || len(people) != 3 {
+		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, projects.UsageQuery{}, store.Page{}); err != nil || len(people) != 3 {
 			t.Errorf("a manager sees %v, %v", people, err)
 		}
-		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, projects.UsageQuery{}, models.Page{})
+		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, projects.UsageQuery{}, store.Page{})
 		pooltest.WantError(t, err, models.KindNotFound)
 		_, err = o.Usage(o.Ctx, o.Actor(t, u), p.ID, projects.UsageQuery{From: "yesterday"})
 		pooltest.WantError(t, err, models.KindInvalid, "from")
-		_, err = o.AllUsage(o.Ctx, o.Actor(t, manager), projects.UsageQuery{}, models.Page{})
+		_, err = o.AllUsage(o.Ctx, o.Actor(t, manager), projects.UsageQuery{}, store.Page{})
 		pooltest.WantError(t, err, models.KindForbidden)
 	})
 }

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 )
@@ -25,7 +26,7 @@ type admission struct {
 }
 
 // admit creates the agent of a provider, and registers the machine's GPUs.
-func (e *Enrolment) admit(q *models.Queries, in admission) (out Enrolled, err error) {
+func (e *Enrolment) admit(q *store.Queries, in admission) (out Enrolled, err error) {
 	agent, err := replaceAgent(q, in)
 	if err != nil {
 		return out, err
@@ -52,7 +53,7 @@ func (e *Enrolment) admit(q *models.Queries, in admission) (out Enrolled, err er
 
 // replaceAgent revokes the provider's agents and creates a new one. Its serial
 // number is set with the certificate, which contains the id of the row.
-func replaceAgent(q *models.Queries, in admission) (agent models.Agent, err error) {
+func replaceAgent(q *store.Queries, in admission) (agent models.Agent, err error) {
 	id := in.provider.ID
 	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for this machine"), false); err != nil {
 		return agent, err
@@ -65,7 +66,7 @@ func replaceAgent(q *models.Queries, in admission) (agent models.Agent, err erro
 }
 
 // issueCertificate issues an agent's certificate and first token.
-func (e *Enrolment) issueCertificate(q *models.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
+func (e *Enrolment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
 	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
 	if err != nil {
 		return out, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -27,7 +28,7 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 		in.OwnerID = actor.User.ID
 	}
 	secret := e.Authority.NewCode()
-	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
+	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *store.Queries) error {
 		var p models.Problems
 		if !ok {
 			p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
@@ -56,7 +57,7 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 	return secret.String(), a, err
 }
 
-func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *models.Problems) error {
+func checkOwnerAndName(q *store.Queries, in AuthorizeInput, gpuCode string, p *models.Problems) error {
 	owner, err := q.User(in.OwnerID)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
@@ -90,7 +91,7 @@ func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([
 
 // Accept authorizes the GPUs that the agent of a provider reports now.
 func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
-	return e.decide(ctx, actor, providerID, version, "accept", func(q *models.Queries, p *models.Provider) error {
+	return e.decide(ctx, actor, providerID, version, "accept", func(q *store.Queries, p *models.Provider) error {
 		if p.ReportedCode == "" {
 			return models.Conflict("%s has no GPUs waiting for authorization.", p.Name)
 		}
@@ -105,7 +106,7 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 // Revoke revokes the agent of a provider: its next request is rejected. Open
 // shares stay until they are released.
 func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
-	return e.decide(ctx, actor, providerID, version, "revoke", func(q *models.Queries, p *models.Provider) error {
+	return e.decide(ctx, actor, providerID, version, "revoke", func(q *store.Queries, p *models.Provider) error {
 		if err := q.RevokeAgents(p.ID, q.Now(), models.Say("revoked by an administrator"), true); err != nil {
 			return err
 		}
@@ -115,8 +116,8 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 
 // decide changes a provider that has an active agent.
 func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
-	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
-	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
+	change func(*store.Queries, *models.Provider) error) (provider models.Provider, err error) {
+	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}

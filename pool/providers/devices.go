@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // audited is a device in the audit.
@@ -33,7 +34,7 @@ func missingFrom(one, other []models.Device) (list []audited) {
 
 // registry registers the devices of one report.
 type registry struct {
-	q        *models.Queries
+	q        *store.Queries
 	provider *models.Provider
 	known    map[string]models.Device // the provider's own, by UUID
 	layouts  map[string][]string      // profiles of the instances, by the UUID of their GPU
@@ -108,7 +109,7 @@ func (r *registry) ownedElsewhere(d models.Device, report DeviceReport) (models.
 // notifyDeviceChange adds an event to the workspaces with a share of a device that
 // disappeared, returned, failed or recovered; the latter two concern its
 // instances too.
-func notifyDeviceChange(q *models.Queries, machine string, old, now models.Device) error {
+func notifyDeviceChange(q *store.Queries, machine string, old, now models.Device) error {
 	name := "GPU " + strconv.FormatInt(now.Number, 10)
 	if now.Profile != "" {
 		name += " " + now.Profile
@@ -130,7 +131,7 @@ func notifyDeviceChange(q *models.Queries, machine string, old, now models.Devic
 	return nil
 }
 
-func notifyDeviceWorkspaces(q *models.Queries, device int64, instances bool, event models.Text) error {
+func notifyDeviceWorkspaces(q *store.Queries, device int64, instances bool, event models.Text) error {
 	workspaces, err := q.WorkspacesOnDevice(device, instances)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func normalized(d models.Device) models.Device {
 // markAbsent marks devices that were not reported as absent, and reports whether
 // there were any. Instances that were never used are deleted, because each
 // partitioning creates new ones.
-func markAbsent(q *models.Queries, machine string, devices []models.Device, seen map[string]int64) (changed bool, err error) {
+func markAbsent(q *store.Queries, machine string, devices []models.Device, seen map[string]int64) (changed bool, err error) {
 	for _, d := range devices {
 		if _, reported := seen[d.UUID]; !d.Present || reported {
 			continue
@@ -184,7 +185,7 @@ func markAbsent(q *models.Queries, machine string, devices []models.Device, seen
 	return changed, nil
 }
 
-func markDeviceAbsent(q *models.Queries, machine string, d models.Device) error {
+func markDeviceAbsent(q *store.Queries, machine string, d models.Device) error {
 	if d.ParentID != nil {
 		neverUsed, err := q.NeverUsed(d.ID)
 		if err != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // shareEnd is when the shares of a provider must end because of a recall or the
@@ -31,7 +32,7 @@ func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text)
 
 // announceEnd sets or clears the end of the shares of a provider, with one event
 // for each workspace. It needs the pool's lock.
-func announceEnd(q *models.Queries, provider models.Provider) error {
+func announceEnd(q *store.Queries, provider models.Provider) error {
 	at, why := shareEnd(provider, q.Now())
 	stale, err := q.SharesWithOtherEnd(provider.ID, at)
 	if err != nil {
@@ -46,7 +47,7 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 			continue
 		}
 		notified[share.WorkspaceID] = true
-		w, err := q.Workspace(models.AllProjects, share.WorkspaceID)
+		w, err := q.Workspace(store.AllProjects, share.WorkspaceID)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 )
@@ -13,7 +13,7 @@ import (
 // Enrolment enrolls agents, processes their heartbeats, and revokes them. All
 // transactions about agents hold the pool's lock.
 type Enrolment struct {
-	Store               *models.Store
+	Store               *store.Store
 	Access              *policies.Access
 	Authority           *authority.Authority
 	CertificateLifetime time.Duration // of agents
@@ -28,9 +28,9 @@ type Enrolment struct {
 type committedRefusal struct{ error }
 
 // inTx is lockedTx for errors that can be a committedRefusal.
-func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) error {
+func (e *Enrolment) inTx(ctx context.Context, fn func(*store.Queries) error) error {
 	var refusal committedRefusal
-	err := lockedTx(ctx, e.Store, func(q *models.Queries) error {
+	err := lockedTx(ctx, e.Store, func(q *store.Queries) error {
 		refusal = committedRefusal{}
 		err := fn(q)
 		if errors.As(err, &refusal) {
@@ -45,8 +45,8 @@ func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) er
 }
 
 // lockedTx runs fn in a transaction that holds the pool's lock.
-func lockedTx(ctx context.Context, store *models.Store, fn func(*models.Queries) error) error {
-	return store.InTx(ctx, func(q *models.Queries) error {
+func lockedTx(ctx context.Context, db *store.Store, fn func(*store.Queries) error) error {
+	return db.InTx(ctx, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/authority"
 	"weir/pool/pooltest"
@@ -156,7 +157,7 @@ func (h *host) provider(t *testing.T) models.Provider {
 // live counts the agents that are not revoked.
 func (g *gate) live(t *testing.T) int {
 	t.Helper()
-	agents, err := modelstest.LiveAgents(g.World.Store.Read(g.Ctx))
+	agents, err := storetest.LiveAgents(g.World.Store.Read(g.Ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func (g *gate) live(t *testing.T) int {
 
 func (g *gate) audited(t *testing.T, action, object string) (n int) {
 	t.Helper()
-	entries, err := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+	entries, err := g.World.Store.Read(g.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestEnrol(t *testing.T) {
 		if g.audited(t, "create", "authorization") != 1 || g.audited(t, "enrol", "provider") != 1 {
 			t.Error("not audited")
 		}
-		entries, _ := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, _ := g.World.Store.Read(g.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 		for _, e := range entries {
 			if strings.Contains(e.After, code) || strings.Contains(e.After, code[:9]) {
 				t.Errorf("the code is in the audit: %s", e.After)
@@ -267,7 +268,7 @@ func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 				t.Errorf("with owner_id %d the owner is %v, want %d", c.given, p.OwnerID, c.want)
 			}
 		}
-		entries := must(g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
+		entries := must(g.World.Store.Read(g.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200}))(t)
 		before := 0
 		for _, e := range entries {
 			if e.Action == "enrol" && strings.Contains(e.Before, "owner_id") {
@@ -431,8 +432,8 @@ func TestParallelRedemptions(t *testing.T) {
 		for i := range redemptions {
 			redemptions[i] = h.redemption(t, code, newKey(t))
 		}
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
 		kinds.Want(t, 1, models.KindConflict, n-1)
 		providers, err := g.World.Store.Read(g.Ctx).Providers()
 		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != 1 {

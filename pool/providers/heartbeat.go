@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 )
@@ -26,7 +27,7 @@ func (e *Enrolment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartb
 	}
 	shown := credential{peer, b.Token, b.Confirm, address}
 	var provider int64
-	err = e.inTx(ctx, func(q *models.Queries) error {
+	err = e.inTx(ctx, func(q *store.Queries) error {
 		o, provider, err = e.heartbeat(q, shown, b)
 		return err
 	})
@@ -46,7 +47,7 @@ type credential struct {
 	token, confirm, address string
 }
 
-func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
+func (e *Enrolment) heartbeat(q *store.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
 	agent, provider, confirm, err := e.authenticate(q, c)
 	if err != nil || confirm != "" {
 		return Orders{Confirm: confirm}, 0, err
@@ -67,7 +68,7 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 // authenticate finds the agent of a request, and its provider. An agent with an old token
 // or certificate must confirm, and is fenced when it does. The first use of a
 // renewed certificate invalidates the old one; the caller updates the agent.
-func (e *Enrolment) authenticate(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string, err error) {
+func (e *Enrolment) authenticate(q *store.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string, err error) {
 	if agent, err = e.activeAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
@@ -97,7 +98,7 @@ func (e *Enrolment) Authenticate(ctx context.Context, peer authority.Peer) error
 }
 
 // activeAgent finds the active agent with a certificate.
-func (e *Enrolment) activeAgent(q *models.Queries, peer authority.Peer) (models.Agent, error) {
+func (e *Enrolment) activeAgent(q *store.Queries, peer authority.Peer) (models.Agent, error) {
 	agent, err := q.AgentBySerial(peer.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
@@ -118,7 +119,7 @@ func renewalDue(peer authority.Peer, now time.Time) bool {
 }
 
 // fence revokes an agent whose key was copied.
-func (e *Enrolment) fence(q *models.Queries, provider *models.Provider, address string) error {
+func (e *Enrolment) fence(q *store.Queries, provider *models.Provider, address string) error {
 	why := models.Say("two agents used the same key; one machine or its state directory is a copy of the other")
 	if err := q.RevokeAgents(provider.ID, q.Now(), why, false); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (e *Enrolment) fence(q *models.Queries, provider *models.Provider, address 
 
 // recordOrigin records the address of an agent, and the code of its GPUs if they
 // are not the authorized ones.
-func recordOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
+func recordOrigin(q *store.Queries, provider *models.Provider, b Heartbeat, address string) error {
 	code := GPUCodeOf(provider.Machine, b.Devices)
 	if b.GPUCode != code {
 		return models.Invalid("gpu_code", "does not match the code of the reported GPUs, %s", code)
@@ -161,7 +162,7 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 	if err := e.Authenticate(ctx, peer); err != nil {
 		return out, err
 	}
-	err = e.inTx(ctx, func(q *models.Queries) error {
+	err = e.inTx(ctx, func(q *store.Queries) error {
 		out, err = e.renew(q, credential{peer, in.Token, in.Confirm, address}, r)
 		return err
 	})
@@ -171,7 +172,7 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 	return out, nil
 }
 
-func (e *Enrolment) renew(q *models.Queries, c credential, r authority.Request) (Renewed, error) {
+func (e *Enrolment) renew(q *store.Queries, c credential, r authority.Request) (Renewed, error) {
 	agent, provider, confirm, err := e.authenticate(q, c)
 	if err != nil || confirm != "" {
 		return Renewed{Confirm: confirm}, err

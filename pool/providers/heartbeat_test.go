@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/authority"
 	"weir/pool/pooltest"
@@ -275,7 +276,7 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 		g.Clock.Advance(16 * time.Minute)
 		ctx, cancel := context.WithTimeout(g.Ctx, time.Minute)
 		defer cancel()
-		modelstest.InTx(t, g.World.Store, func(q *models.Queries) error {
+		storetest.InTx(t, g.World.Store, func(q *store.Queries) error {
 			if err := q.LockPool(); err != nil {
 				return err
 			}
@@ -405,7 +406,7 @@ func TestAgentIsLostAndBack(t *testing.T) {
 		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).State != models.ProviderOnline {
 			t.Errorf("heard it is %s", o.State)
 		}
-		list, err := g.World.Store.Read(g.Ctx).Notifications(g.Root.User.ID, models.Page{})
+		list, err := g.World.Store.Read(g.Ctx).Notifications(g.Root.User.ID, store.Page{})
 		if err != nil || len(list) != 2 || list[1].Kind != models.NotificationProviderLost || list[0].Kind != models.NotificationProviderReturned {
 			t.Errorf("administrators are notified of %+v, %v", list, err)
 		}
@@ -421,7 +422,7 @@ func BenchmarkBeat(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			store := modelstest.Open(b, dialect)
+			store := storetest.Open(b, dialect)
 			h := benched(b, store, access)
 			samples := make([]providers.Sample, len(h.devices))
 			for i, d := range h.devices {
@@ -439,14 +440,14 @@ func BenchmarkBeat(b *testing.B) {
 }
 
 // benched is a host with eight GPUs whose agent has enrolled.
-func benched(b *testing.B, store *models.Store, access *policies.Access) *host {
+func benched(b *testing.B, store *store.Store, access *policies.Access) *host {
 	b.Helper()
 	a, err := authority.Open(filepath.Join(b.TempDir(), "authority.pem"), store.Now)
 	if err != nil {
 		b.Fatal(err)
 	}
 	g := &gate{authority: a, Enrolment: &providers.Enrolment{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second},
-		World: &pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}
+		World: &pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: storetest.User(b, store, "root@example.org", true)}}}
 	h := g.host(b, "a", 8)
 	if err := h.redeem(b, h.authorize(b)); err != nil {
 		b.Fatal(err)

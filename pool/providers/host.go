@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -22,7 +23,7 @@ func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) er
 	if err != nil {
 		return err
 	}
-	return lockedTx(ctx, s.store, func(q *models.Queries) error {
+	return lockedTx(ctx, s.store, func(q *store.Queries) error {
 		provider, err := homeProvider(q, host, reports)
 		if err != nil {
 			return err
@@ -44,7 +45,7 @@ func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) er
 
 // homeProvider finds or creates the provider of the host: by its digest, by its
 // name if the row has no digest yet, or by its GPUs if its identity has changed.
-func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.Provider, error) {
+func homeProvider(q *store.Queries, host Host, reports []DeviceReport) (models.Provider, error) {
 	provider, err := q.ProviderByMachine(host.Digest)
 	if err == nil || models.KindOf(err) != models.KindNotFound {
 		return provider, err
@@ -77,7 +78,7 @@ func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.
 
 // formerProvider finds the provider without an agent that had some of the reported GPUs:
 // the host under an earlier identity. nil if there is none or more than one.
-func formerProvider(q *models.Queries, reports []DeviceReport) (found *models.Provider, err error) {
+func formerProvider(q *store.Queries, reports []DeviceReport) (found *models.Provider, err error) {
 	here := map[string]bool{}
 	for _, r := range reports {
 		here[r.UUID] = r.Parent == ""
@@ -107,7 +108,7 @@ func formerProvider(q *models.Queries, reports []DeviceReport) (found *models.Pr
 
 // removeOthers removes former identities of the host from the pool. Those with
 // open shares stay, and become lost without heartbeats.
-func removeOthers(q *models.Queries, home int64) error {
+func removeOthers(q *store.Queries, home int64) error {
 	providers, err := q.Providers()
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func removeOthers(q *models.Queries, home int64) error {
 // Report processes the heartbeat of the host, which needs no credentials.
 func (s *Service) Report(ctx context.Context, b Heartbeat) (o Orders, err error) {
 	home, applied := s.home.Load(), false
-	err = lockedTx(ctx, s.store, func(q *models.Queries) error {
+	err = lockedTx(ctx, s.store, func(q *store.Queries) error {
 		provider, err := q.Provider(home)
 		if err != nil || provider.Agent || provider.State == models.ProviderOffline {
 			return err

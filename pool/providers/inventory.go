@@ -2,12 +2,13 @@ package providers
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // apply updates the pool from a heartbeat, except its samples, and returns the
 // orders. It needs the pool's lock.
-func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders, err error) {
+func apply(q *store.Queries, provider *models.Provider, b Heartbeat) (o Orders, err error) {
 	if err := markSeen(q, provider); err != nil {
 		return o, err
 	}
@@ -28,7 +29,7 @@ func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders,
 
 // setReason sets the reason of a provider's state: changed GPUs, or a GPU of another
 // provider.
-func setReason(q *models.Queries, provider *models.Provider, foreign models.Text) error {
+func setReason(q *store.Queries, provider *models.Provider, foreign models.Text) error {
 	why := foreign
 	if provider.State == models.ProviderPending {
 		why = models.Say("its GPUs have changed; the GPU code %s is waiting for authorization", provider.ReportedCode)
@@ -44,7 +45,7 @@ func setReason(q *models.Queries, provider *models.Provider, foreign models.Text
 // reported are marked absent. New devices are not added while the provider's GPUs
 // are not authorized, or while they belong to another provider, which foreign
 // explains. It needs the pool's lock.
-func register(q *models.Queries, provider *models.Provider, reports []DeviceReport) (foreign models.Text, err error) {
+func register(q *store.Queries, provider *models.Provider, reports []DeviceReport) (foreign models.Text, err error) {
 	before, err := q.DevicesOf(provider.ID)
 	if err != nil {
 		return foreign, err

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -97,7 +98,7 @@ func TestInstancesThatNobodyHeldAreForgotten(t *testing.T) {
 		if err != nil || len(devices) != 2 || devices[1].UUID != "MIG-4" {
 			t.Errorf("%+v, %v", devices, err)
 		}
-		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
+		entries, err := o.Store.Read(o.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || entries[0].Action != "enlist" || strings.Contains(entries[0].Before+entries[0].After, `"GPU-0"`) ||
 			!strings.Contains(entries[0].Before, "MIG-3") || !strings.Contains(entries[0].After, "MIG-4") {
 			t.Errorf("the last entry is %+v, %v", entries, err)
@@ -174,7 +175,7 @@ func TestGPUMovesOnlyWhenItWasTakenOut(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		o.Enlist(t, pooltest.Machine(2))
 		p := o.Provider(t)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			p.Agent = true
 			return q.UpdateProvider(&p)
 		})

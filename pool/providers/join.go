@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 )
@@ -50,7 +51,7 @@ func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out En
 	}
 	n.Machine = NodeDigest(node)
 	n.gpuCode = GPUCodeOf(n.Machine, n.Devices)
-	err = e.inTx(ctx, func(q *models.Queries) error {
+	err = e.inTx(ctx, func(q *store.Queries) error {
 		out, err = e.join(q, n)
 		return err
 	})
@@ -79,7 +80,7 @@ func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
 // byCluster is the actor of enrollments of nodes.
 var byCluster = policies.System("cluster")
 
-func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err error) {
+func (e *Enrolment) join(q *store.Queries, n nodeApplicant) (out Enrolled, err error) {
 	before, provider, err := e.nodeProvider(q, n)
 	if err != nil {
 		return out, err
@@ -105,7 +106,7 @@ func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err 
 // nodeProvider finds or creates the provider of a node; before is nil for a new
 // one. Another provider with the node's name becomes the node's only if it has
 // the same machine and GPUs, or was removed from the pool.
-func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
+func (e *Enrolment) nodeProvider(q *store.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
 	found, err := q.ProviderByMachine(n.Machine)
 	if err == nil {
 		p = found
@@ -136,7 +137,7 @@ func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *mo
 }
 
 // nodeOwner is the owner of a new node's GPUs.
-func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
+func (e *Enrolment) nodeOwner(q *store.Queries) (*int64, error) {
 	if e.NodeOwner != "" {
 		u, err := q.UserByEmail(e.NodeOwner)
 		if models.KindOf(err) == models.KindNotFound || err == nil && u.Disabled {
@@ -144,7 +145,7 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 		}
 		return &u.ID, err
 	}
-	page := models.Page{Limit: 200}
+	page := store.Page{Limit: 200}
 	for {
 		users, err := q.Users("", page)
 		if err != nil {
@@ -164,7 +165,7 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 
 // useAuthorization redeems an open authorization of a node, if there is one. A
 // removed node needs one.
-func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provider) (*models.Authorization, error) {
+func useAuthorization(q *store.Queries, n nodeApplicant, before *models.Provider) (*models.Authorization, error) {
 	removed, err := wasRemoved(q, n, before)
 	if err != nil {
 		return nil, err
@@ -186,7 +187,7 @@ func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provide
 }
 
 // wasRemoved reports whether an administrator has revoked or removed a node.
-func wasRemoved(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
+func wasRemoved(q *store.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
 	switch {
 	case before == nil:
 		return false, nil

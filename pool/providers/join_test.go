@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -97,7 +98,7 @@ func TestJoin(t *testing.T) {
 		if o := n.beats(t); o.State != models.ProviderOnline {
 			t.Errorf("the orders are %+v", o)
 		}
-		entries, err := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, err := g.World.Store.Read(g.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 		if err != nil || g.audited(t, "enrol", "provider") != 1 {
 			t.Errorf("not audited, %v", err)
 		}
@@ -333,7 +334,7 @@ func TestNodesHaveAnOwner(t *testing.T) {
 
 func (g *gate) disable(t *testing.T, u models.User) {
 	t.Helper()
-	err := g.World.Store.InTx(g.Ctx, func(q *models.Queries) error {
+	err := g.World.Store.InTx(g.Ctx, func(q *store.Queries) error {
 		now, err := q.User(u.ID)
 		if err != nil {
 			return err
@@ -356,8 +357,8 @@ func TestParallelJoins(t *testing.T) {
 			nodes[i] = g.node(t, "node-1", "machine", 2)
 			joinings[i] = nodes[i].joining(t)
 		}
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Join(g.Ctx, joinings[i], "192.0.2.7"))) })
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Join(g.Ctx, joinings[i], "192.0.2.7"))) })
 		kinds.Want(t, n, models.KindConflict, 0)
 		if len(g.providers(t)) != 1 || g.live(t) != 1 {
 			t.Errorf("%d providers, %d agents", len(g.providers(t)), g.live(t))

@@ -2,12 +2,13 @@ package providers
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // markSeen records contact with a provider. A lost provider becomes reachable
 // again, with its shares.
-func markSeen(q *models.Queries, provider *models.Provider) error {
+func markSeen(q *store.Queries, provider *models.Provider) error {
 	now := q.Now()
 	provider.SeenAt = now
 	state := provider.ReachableState()
@@ -31,7 +32,7 @@ func markSeen(q *models.Queries, provider *models.Provider) error {
 }
 
 // markLost marks a provider lost, with an event for its workspaces.
-func markLost(q *models.Queries, provider *models.Provider, reason models.Text) error {
+func markLost(q *store.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
 	if err := q.TransitionProvider(provider, before.State); err != nil {
@@ -49,7 +50,7 @@ func markLost(q *models.Queries, provider *models.Provider, reason models.Text) 
 }
 
 // notifyOwner notifies the owner of a provider and the administrators.
-func notifyOwner(q *models.Queries, provider models.Provider, kind string, text models.Text) error {
+func notifyOwner(q *store.Queries, provider models.Provider, kind string, text models.Text) error {
 	to, err := q.Administrators()
 	if err != nil {
 		return err
@@ -61,14 +62,14 @@ func notifyOwner(q *models.Queries, provider models.Provider, kind string, text 
 		Data: models.ProviderNotification{ProviderID: provider.ID, Name: provider.Name, State: provider.State}})
 }
 
-func auditState(q *models.Queries, before, after models.Provider) error {
+func auditState(q *store.Queries, before, after models.Provider) error {
 	return policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: after.ID,
 		Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State, "reason": after.Reason.String()}})
 }
 
 // notifyProviderWorkspaces adds an event to every workspace with a share of a
 // provider.
-func notifyProviderWorkspaces(q *models.Queries, provider int64, event models.Text) error {
+func notifyProviderWorkspaces(q *store.Queries, provider int64, event models.Text) error {
 	workspaces, err := q.WorkspacesAtProvider(provider)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func notifyProviderWorkspaces(q *models.Queries, provider int64, event models.Te
 	return addEvents(q, workspaces, event)
 }
 
-func addEvents(q *models.Queries, workspaces []models.Workspace, event models.Text) error {
+func addEvents(q *store.Queries, workspaces []models.Workspace, event models.Text) error {
 	for i := range workspaces {
 		if err := q.AddEvent(&workspaces[i], event); err != nil {
 			return err

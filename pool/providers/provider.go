@@ -4,12 +4,13 @@ import (
 	"strconv"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // newProvider creates the provider of a machine. If the name is taken, a number is
 // appended.
-func newProvider(q *models.Queries, name, digest string) (models.Provider, error) {
+func newProvider(q *store.Queries, name, digest string) (models.Provider, error) {
 	provider := models.Provider{Name: name, State: models.ProviderOnline, Machine: digest, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 	for n := int64(2); ; n++ {
 		_, err := q.ProviderByName(provider.Name)
@@ -24,7 +25,7 @@ func newProvider(q *models.Queries, name, digest string) (models.Provider, error
 }
 
 // rename sets the name of a provider, unless it is taken.
-func rename(q *models.Queries, p *models.Provider, name string) error {
+func rename(q *store.Queries, p *models.Provider, name string) error {
 	if name == "" || p.Name == name {
 		return nil
 	}
@@ -36,7 +37,7 @@ func rename(q *models.Queries, p *models.Provider, name string) error {
 }
 
 // remove removes a provider with its devices from the pool.
-func remove(q *models.Queries, p *models.Provider, actor policies.Actor) error {
+func remove(q *store.Queries, p *models.Provider, actor policies.Actor) error {
 	before := *p
 	p.State, p.Reason = models.ProviderOffline, models.Text{}
 	p.Draining, p.RecallAt, p.RecallReason, p.ReportedCode = false, nil, "", ""

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
 )
@@ -22,7 +23,7 @@ func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (o
 	if _, err := validAuthorization(e.Store.Read(ctx), c.hash); err != nil {
 		return out, err
 	}
-	err = e.inTx(ctx, func(q *models.Queries) error {
+	err = e.inTx(ctx, func(q *store.Queries) error {
 		out, err = e.redeem(q, c)
 		return err
 	})
@@ -57,7 +58,7 @@ func (e *Enrolment) checkRedemption(r Redemption, address string) (applicant, er
 	return c, nil
 }
 
-func (e *Enrolment) redeem(q *models.Queries, c applicant) (out Enrolled, err error) {
+func (e *Enrolment) redeem(q *store.Queries, c applicant) (out Enrolled, err error) {
 	a, err := validAuthorization(q, c.hash)
 	switch {
 	case err != nil:
@@ -80,7 +81,7 @@ func (e *Enrolment) redeem(q *models.Queries, c applicant) (out Enrolled, err er
 }
 
 // validAuthorization finds the authorization of a code that has not expired.
-func validAuthorization(q *models.Queries, hash string) (models.Authorization, error) {
+func validAuthorization(q *store.Queries, hash string) (models.Authorization, error) {
 	a, err := q.AuthorizationByHash(hash)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
@@ -99,7 +100,7 @@ func usedCode() error {
 
 // providerFor finds or creates the provider of a machine; before is nil for a new
 // one. It keeps its owner, unless the authorization names another.
-func providerFor(q *models.Queries, a models.Authorization, c applicant) (before *models.Provider, p models.Provider, err error) {
+func providerFor(q *store.Queries, a models.Authorization, c applicant) (before *models.Provider, p models.Provider, err error) {
 	if p, err = q.ProviderByMachine(c.Machine); err == nil {
 		was := p
 		before = &was
@@ -123,7 +124,7 @@ func providerFor(q *models.Queries, a models.Authorization, c applicant) (before
 
 // repeat responds to a redeemed code. If the agent with the same key has sent no
 // heartbeat yet, it may not have received the first response.
-func (e *Enrolment) repeat(q *models.Queries, a models.Authorization, c applicant) (Enrolled, error) {
+func (e *Enrolment) repeat(q *store.Queries, a models.Authorization, c applicant) (Enrolled, error) {
 	if a.KeyHash == c.request.KeyHash && a.AgentID != nil {
 		agent, err := q.Agent(*a.AgentID)
 		if err != nil {
@@ -142,7 +143,7 @@ func (e *Enrolment) repeat(q *models.Queries, a models.Authorization, c applican
 
 // reject rejects the use of a valid code. Only the first time is in the audit, so
 // that repetitions cannot fill it.
-func reject(q *models.Queries, a models.Authorization, c applicant, why error) error {
+func reject(q *store.Queries, a models.Authorization, c applicant, why error) error {
 	first, err := q.RefuseAuthorization(a.ID, q.Now())
 	if err != nil {
 		return err

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // Service manages providers and their devices.
 type Service struct {
-	store     *models.Store
+	store     *store.Store
 	access    *policies.Access
 	reachable func(models.Provider) bool
 	home      atomic.Int64 // the provider of the host; 0: none
@@ -19,7 +20,7 @@ type Service struct {
 
 // New returns the service. reachable reports whether workspaces can run on a
 // provider's machine; nil: only on the host.
-func New(store *models.Store, access *policies.Access, reachable func(models.Provider) bool) *Service {
+func New(store *store.Store, access *policies.Access, reachable func(models.Provider) bool) *Service {
 	return &Service{store: store, access: access, reachable: reachable, started: store.Now()}
 }
 

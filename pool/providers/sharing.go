@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -56,7 +57,7 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	if in.Mixed != d.Mixed {
 		ownerID = 0 // only administrators may change mixing
 	}
-	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.DeviceWrite, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.DeviceWrite, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 
 // recheckShare checks the right again under the lock: the owner, or whether mixing
 // changes, can differ by now.
-func (s *Service) recheckShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
+func (s *Service) recheckShare(q *store.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
 	provider, err := q.Provider(d.ProviderID)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (s *Service) recheckShare(q *models.Queries, actor policies.Actor, d models
 }
 
 // checkChange refuses changes that conflict with open shares.
-func checkChange(q *models.Queries, d models.Device, in DeviceInput) error {
+func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 	if err := checkSupported(d, in); err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func checkChange(q *models.Queries, d models.Device, in DeviceInput) error {
 	for _, share := range shares {
 		workspaces[share.WorkspaceID], projects[share.ProjectID] = true, true
 	}
-	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
+	inPart := slices.ContainsFunc(shares, func(v store.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
 	case len(workspaces) > 0 && needsRepartition(d, in):
 		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(workspaces))
@@ -146,8 +147,8 @@ func needsRepartition(d models.Device, in DeviceInput) bool {
 }
 
 // openSharesOn are the open shares of a device and its instances.
-func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
-	devices, err := q.DevicesAt(models.AllMachines) // a GPU may have come from another machine
+func openSharesOn(q *store.Queries, d models.Device) ([]store.ShareView, error) {
+	devices, err := q.DevicesAt(store.AllMachines) // a GPU may have come from another machine
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +156,12 @@ func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error
 	for _, other := range devices {
 		of[other.ID] = of[other.ID] || other.PhysicalID() == d.ID
 	}
-	shares, err := q.OpenSharesAmong(models.AllMachines)
-	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
+	shares, err := q.OpenSharesAmong(store.AllMachines)
+	return slices.DeleteFunc(shares, func(v store.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
 // orders are the desired sharing modes of the devices of a provider.
-func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
+func orders(q *store.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
 	if err != nil {
 		return nil, err

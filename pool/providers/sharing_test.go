@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -36,12 +37,12 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		foreign := outcome(other, models.OutcomeGranted)
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing}), models.KindConflict, "2 projects")
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingExclusive}), models.KindConflict, "2 workspaces")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, foreign.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, foreign.ID) })
 		if err := set(providers.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
 			t.Fatal(err)
 		}
 		outcome(m, models.OutcomeDelayed)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, first.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, first.ID) })
 		inUse, a := o.Claim(t, m, part)
 		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v", a)
@@ -76,7 +77,7 @@ func TestMIGInstances(t *testing.T) {
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		wantOrderedLoad(t, o, whole, 50)
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspace uses this device")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG})), models.KindInvalid, "layout")
 		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut); err != nil {
@@ -141,7 +142,7 @@ func TestInstancesThatChangeTheirName(t *testing.T) {
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		o.Heartbeat(t, providers.Heartbeat{Devices: instance("MIG-new")}) // the machine was started anew
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeDelayed)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted)
 	})
 }

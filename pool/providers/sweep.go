@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // sweepPeriod is the time between two sweeps.
@@ -67,7 +68,7 @@ func (s *Service) lost(provider models.Provider) bool {
 }
 
 func (s *Service) markLost(ctx context.Context, id int64) error {
-	return lockedTx(ctx, s.store, func(q *models.Queries) error {
+	return lockedTx(ctx, s.store, func(q *store.Queries) error {
 		provider, err := q.Provider(id)
 		if err != nil || !s.lost(provider) || provider.State == models.ProviderOffline {
 			return err
@@ -83,7 +84,7 @@ func (s *Service) announceDue(ctx context.Context, provider models.Provider) err
 	if err != nil || len(stale) == 0 {
 		return err
 	}
-	return lockedTx(ctx, s.store, func(q *models.Queries) error {
+	return lockedTx(ctx, s.store, func(q *store.Queries) error {
 		provider, err := q.Provider(provider.ID)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -24,11 +25,11 @@ var rings = map[string]struct{ step, length int64 }{LastHour: {5, 720}, LastDay:
 
 // saveSamples stores samples in a transaction without the pool's lock, so that it
 // does not delay placements.
-func saveSamples(ctx context.Context, store *models.Store, provider int64, samples []Sample) error {
+func saveSamples(ctx context.Context, db *store.Store, provider int64, samples []Sample) error {
 	if len(samples) == 0 {
 		return nil
 	}
-	return store.InTx(ctx, func(q *models.Queries) error {
+	return db.InTx(ctx, func(q *store.Queries) error {
 		devices, err := q.DevicesOf(provider)
 		if err != nil {
 			return err
@@ -47,7 +48,7 @@ func saveSamples(ctx context.Context, store *models.Store, provider int64, sampl
 }
 
 // saveFaults stores the last XID of each device of a provider.
-func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
+func saveFaults(q *store.Queries, provider int64, faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}

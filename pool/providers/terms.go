@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -36,7 +37,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 	if err := problems.Err(); err != nil {
 		return models.Provider{}, err
 	}
-	return s.manage(ctx, actor, id, in.Version, "update", func(q *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, in.Version, "update", func(q *store.Queries, provider *models.Provider) error {
 		if err := s.checkTerms(q, *provider, in.Terms); err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 }
 
 // checkTerms refuses other providers' devices and unknown projects.
-func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t models.Terms) error {
+func (s *Service) checkTerms(q *store.Queries, provider models.Provider, t models.Terms) error {
 	devices, err := q.DevicesOf(provider.ID)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t mode
 		}
 	}
 	for _, id := range t.Projects {
-		if _, err := q.Project(models.AllProjects, id); err != nil {
+		if _, err := q.Project(store.AllProjects, id); err != nil {
 			return models.Invalid("projects", "project %d does not exist", id)
 		}
 	}
@@ -75,7 +76,7 @@ func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t mode
 
 // Drain stops the placement of new shares on a provider. Open shares stay.
 func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return s.manage(ctx, actor, id, version, "drain", func(_ *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, version, "drain", func(_ *store.Queries, provider *models.Provider) error {
 		provider.Draining = true
 		return nil
 	})
@@ -83,7 +84,7 @@ func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version i
 
 // Resume cancels a drain and a recall.
 func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return s.manage(ctx, actor, id, version, "resume", func(_ *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, version, "resume", func(_ *store.Queries, provider *models.Provider) error {
 		provider.Draining, provider.RecallAt, provider.RecallReason = false, nil, ""
 		return nil
 	})
@@ -102,7 +103,7 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 	if err := problems.Err(); err != nil {
 		return models.Provider{}, err
 	}
-	return s.manage(ctx, actor, id, in.Version, "recall", func(q *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, in.Version, "recall", func(q *store.Queries, provider *models.Provider) error {
 		at := q.Now().Add(time.Duration(in.GraceMinutes) * time.Minute)
 		provider.RecallAt, provider.RecallReason = &at, in.Reason
 		return nil
@@ -112,7 +113,7 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 // Remove removes a provider from the pool and revokes its agent. It is refused
 // while there are open shares.
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return s.manage(ctx, actor, id, version, "retire", func(q *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, version, "retire", func(q *store.Queries, provider *models.Provider) error {
 		inUse, err := q.OpenSharesAt(id)
 		if err == nil {
 			err = s.CheckRemove(*provider, inUse)
@@ -142,12 +143,12 @@ func (s *Service) CheckRemove(p models.Provider, shares int64) error {
 // manage changes a provider under the pool's lock, derives its state, and announces
 // changed ends of its shares.
 func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version int64, action string,
-	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
+	change func(*store.Queries, *models.Provider) error) (provider models.Provider, err error) {
 	if provider, err = s.store.Read(ctx).Provider(id); err != nil {
 		return provider, err
 	}
 	ownerID := provider.Owner()
-	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.ProviderWrite, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -66,13 +67,13 @@ func TestRemove(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(1))
 		home := o.Provider(t)
 		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "Drain")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			home.Agent = true // an agent speaks for the machine
 			return q.UpdateProvider(&home)
 		})
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 share of this provider is still in use")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		removed, err := o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)
 		if err != nil || removed.State != models.ProviderOffline {
 			t.Fatalf("%+v, %v", removed, err)

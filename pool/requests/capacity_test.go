@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -38,7 +39,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 		}
 		_, err = h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Decision: "approve", Confirm: true, Reason: "more machines come in May"})
 		pooltest.NoError(t, err)
-		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
+		entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "request", Action: "approve"}, store.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than the maximum of 400") {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -78,8 +79,8 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 			}
 			before := h.CapacityOf(t, "gpu_cores")
 			headroom := int((before.Allocatable - before.Value) / size)
-			var kinds modelstest.ErrorCounts
-			modelstest.Concurrently(asked, func(i int) {
+			var kinds storetest.ErrorCounts
+			storetest.Concurrently(asked, func(i int) {
 				_, err := h.approve(t, h.Root, ids[i], models.Requested{})
 				kinds.Add(err)
 			})
@@ -100,13 +101,13 @@ func TestUsedInTheLastThirtyDays(t *testing.T) {
 				t.Fatalf("%+v", a)
 			}
 			w.State = models.StateRunning
-			modelstest.InTx(t, h.Store, func(q *models.Queries) error {
+			storetest.InTx(t, h.Store, func(q *store.Queries) error {
 				now := q.Now()
 				w.StartedAt = &now
 				return q.Transition(&w, models.StateStarting, models.Text{})
 			})
 			h.Clock.Advance(inUse)
-			modelstest.InTx(t, h.Store, func(q *models.Queries) error {
+			storetest.InTx(t, h.Store, func(q *store.Queries) error {
 				now := q.Now()
 				w.State, w.EndedAt = models.StateStopped, &now
 				if err := q.Transition(&w, models.StateRunning, models.Text{}); err != nil {
@@ -130,7 +131,7 @@ func TestUsedInTheLastThirtyDays(t *testing.T) {
 		if v.Facts.Now.GPUCores != 50 || v.Facts.Remaining().GPUCores != 130 || v.Facts.Capacity[0].Capacity != 400 {
 			t.Errorf("facts: %+v", v.Facts)
 		}
-		_, err = h.Capacity.View(h.Ctx, policies.Actor{}, models.Page{})
+		_, err = h.Capacity.View(h.Ctx, policies.Actor{}, store.Page{})
 		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }

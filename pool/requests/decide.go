@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/pool/quota"
@@ -57,7 +58,7 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	}
 	var r *review
 	project, right := rightToDecide(v.QuotaRequest)
-	err = s.access.Write(ctx, s.store, actor, project, right, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, project, right, func(q *store.Queries) error {
 		r = s.review(q, actor)
 		if err := s.decide(r, id, in); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 )
@@ -32,14 +33,14 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, ids []in
 
 // ExtensionsIn is Extensions for memberships of the actor that were read just now.
 func (s *Service) ExtensionsIn(ctx context.Context, actor policies.Actor, list []projects.Membership) ([]models.Extension, error) {
-	visible, memberships := make([]models.Project, len(list)), make([]models.ProjectMember, len(list))
+	visible, memberships := make([]models.Project, len(list)), make([]store.ProjectMember, len(list))
 	for i, p := range list {
-		visible[i], memberships[i] = p.Project, models.ProjectMember{Member: p.Member.Member, ProjectName: p.Project.Name}
+		visible[i], memberships[i] = p.Project, store.ProjectMember{Member: p.Member.Member, ProjectName: p.Project.Name}
 	}
 	return s.extensions(s.store.Read(ctx), actor, visible, memberships)
 }
 
-func (s *Service) extensions(q *models.Queries, actor policies.Actor, visible []models.Project, memberships []models.ProjectMember) ([]models.Extension, error) {
+func (s *Service) extensions(q *store.Queries, actor policies.Actor, visible []models.Project, memberships []store.ProjectMember) ([]models.Extension, error) {
 	now := q.Now()
 	var list []models.Extension
 	for _, p := range visible {
@@ -80,7 +81,7 @@ func laterThan(end, now time.Time) time.Time {
 }
 
 // pendingFor adds the pending requests to the extensions.
-func pendingFor(q *models.Queries, actor policies.Actor, list []models.Extension) ([]models.Extension, error) {
+func pendingFor(q *store.Queries, actor policies.Actor, list []models.Extension) ([]models.Extension, error) {
 	projects := make([]int64, len(list))
 	for i, e := range list {
 		projects[i] = e.ProjectID

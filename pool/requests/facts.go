@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/pool/quota"
 )
@@ -33,7 +34,7 @@ func (f Facts) Remaining() models.Resources {
 	return quota.Limits{Quota: f.Project.Quota, Allocated: f.Allocated}.Remaining()
 }
 
-func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, error) {
+func (s *Service) facts(q *store.Queries, req models.QuotaRequest) (*Facts, error) {
 	f := &Facts{}
 	r := &review{q: q, req: req, terms: req.Requested}
 	var err error
@@ -44,7 +45,7 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
 		return f, nil
 	}
-	p, err := q.Project(models.AllProjects, *req.ProjectID)
+	p, err := q.Project(store.AllProjects, *req.ProjectID)
 	if err != nil {
 		return f, err
 	}
@@ -62,7 +63,7 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 }
 
 // present sets the current values of what the request would change.
-func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
+func (f *Facts) present(q *store.Queries, req models.QuotaRequest) error {
 	switch req.Kind {
 	case models.RequestQuota:
 		f.Now = &f.Project.Quota
@@ -72,7 +73,7 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 		if req.RoleID == nil { // deleted
 			return nil
 		}
-		role, err := q.Role(models.AllProjects, f.Project.ID, *req.RoleID)
+		role, err := q.Role(store.AllProjects, f.Project.ID, *req.RoleID)
 		if err != nil {
 			return models.IgnoreNotFound(err)
 		}
@@ -91,7 +92,7 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 	return nil
 }
 
-func (f *Facts) used(q *models.Queries, req models.QuotaRequest) error {
+func (f *Facts) used(q *store.Queries, req models.QuotaRequest) error {
 	now := q.Now()
 	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, now.Add(-usageSpan), now)
 	f.Used = &used

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -87,7 +88,7 @@ func newEscalation(t *testing.T, rt *rapid.T, h *example, accounts *policies.Acc
 
 // someRole and someMember are of any project, as likely as not a foreign one.
 func (w *escalation) someRole(project int64) int64 {
-	roles, err := w.Store.Read(w.Ctx).Roles(models.AllProjects, project)
+	roles, err := w.Store.Read(w.Ctx).Roles(store.AllProjects, project)
 	pooltest.NoError(w.t, err)
 	if r, ok := pooltest.Pick(w.rt, roles); ok {
 		return r.ID
@@ -96,7 +97,7 @@ func (w *escalation) someRole(project int64) int64 {
 }
 
 func (w *escalation) someMember(project int64) int64 {
-	members, err := w.Store.Read(w.Ctx).Members(models.AllProjects, project, models.Page{Limit: 50})
+	members, err := w.Store.Read(w.Ctx).Members(store.AllProjects, project, store.Page{Limit: 50})
 	pooltest.NoError(w.t, err)
 	if m, ok := pooltest.Pick(w.rt, members); ok {
 		return m.ID

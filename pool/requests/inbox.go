@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -54,13 +55,13 @@ func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []Re
 
 // Inbox lists the requests that the actor may decide or audit: pending ones, oldest
 // first, or closed ones, newest first.
-func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
+func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page store.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}
 	q, d := s.store.Read(ctx), s.decidableBy(actor)
 	if !d.All && s.canAudit(actor) {
-		d = models.DecidableRequests{All: true}
+		d = store.DecidableRequests{All: true}
 	}
 	if !d.All && len(d.Projects) == 0 {
 		return nil, nil
@@ -74,7 +75,7 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool,
 }
 
 // Mine lists the actor's requests, newest first.
-func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
+func (s *Service) Mine(ctx context.Context, actor policies.Actor, page store.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}

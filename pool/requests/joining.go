@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
 // SetJoinRequests enables or disables join requests for a project.
 func (s *Service) SetJoinRequests(ctx context.Context, actor policies.Actor, project int64, on bool) error {
-	return s.access.Write(ctx, s.store, actor, project, policies.MemberWrite, func(q *models.Queries) error {
+	return s.access.Write(ctx, s.store, actor, project, policies.MemberWrite, func(q *store.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil || p.JoinRequests == on {
 			return err

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/pooltest"
 	"weir/pool/requests"
 )
@@ -11,7 +12,7 @@ import (
 // asked counts what a person was told of new requests.
 func (h *example) asked(t *testing.T, u models.User) (n int) {
 	t.Helper()
-	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, models.Page{})
+	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, store.Page{})
 	pooltest.NoError(t, err)
 	for _, notification := range list {
 		if notification.Kind == "request.asked" {

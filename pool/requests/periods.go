@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -51,8 +52,8 @@ func dueNotification(now, end time.Time, notified *int64) (days int64, due bool)
 
 // PeriodsConfig configures Periods.
 type PeriodsConfig struct {
-	Store  *models.Store
-	Fence  func(*models.Queries) error // refuses the transactions of a former leader; nil for a single server
+	Store  *store.Store
+	Fence  func(*store.Queries) error // refuses the transactions of a former leader; nil for a single server
 	Logger *slog.Logger
 }
 
@@ -79,14 +80,14 @@ func NewPeriods(c PeriodsConfig) *Periods {
 
 // changesEnds reports whether a change of a topic can concern an end.
 func changesEnds(topic string) bool {
-	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == models.AllTopics
+	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == store.AllTopics
 }
 
 // Run sends due notifications until ctx ends.
 func (p *Periods) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := p.Round(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
 			p.Logger.ErrorContext(ctx, "notifications of ends", "err", err)
 		}
 		sleep(ctx, nil, periodsMinPause)
@@ -103,8 +104,8 @@ func sleep(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	}
 }
 
-func windowAt(now time.Time) models.PeriodWindow {
-	return models.PeriodWindow{Since: now.Add(-outdated), Now: now, Soon: now.Add(oneDay), Ahead: now.Add(firstNotification)}
+func windowAt(now time.Time) store.PeriodWindow {
+	return store.PeriodWindow{Since: now.Add(-outdated), Now: now, Soon: now.Add(oneDay), Ahead: now.Add(firstNotification)}
 }
 
 // Round sends due notifications, and returns when the next round is due, also after
@@ -131,7 +132,7 @@ func (p *Periods) Round(ctx context.Context) (next time.Time, err error) {
 }
 
 // nextNotification is when the next notification is due.
-func nextNotification(q *models.Queries, now time.Time) (time.Time, error) {
+func nextNotification(q *store.Queries, now time.Time) (time.Time, error) {
 	next := now.Add(periodsMaxPause)
 	for _, ahead := range []time.Duration{0, oneDay, firstNotification} {
 		end, err := q.NextEnd(now.Add(ahead))
@@ -148,7 +149,7 @@ func nextNotification(q *models.Queries, now time.Time) (time.Time, error) {
 // notify sends and records the due notifications of one project in one transaction,
 // which locks the project against changes of ends.
 func (p *Periods) notify(ctx context.Context, project int64) error {
-	return p.Store.InTx(ctx, func(q *models.Queries) error {
+	return p.Store.InTx(ctx, func(q *store.Queries) error {
 		if p.Fence != nil {
 			if err := p.Fence(q); err != nil {
 				return err
@@ -156,7 +157,7 @@ func (p *Periods) notify(ctx context.Context, project int64) error {
 		}
 		t := projectEnds{q: q, ending: map[time.Time][]models.PeriodEnd{}}
 		var err error
-		if t.project, err = q.LockProject(models.AllProjects, project); err != nil {
+		if t.project, err = q.LockProject(store.AllProjects, project); err != nil {
 			return err
 		}
 		window := windowAt(q.Now())
@@ -179,7 +180,7 @@ func (p *Periods) notify(ctx context.Context, project int64) error {
 
 // projectEnds is the ends in one project within the transaction of their notifications.
 type projectEnds struct {
-	q       *models.Queries
+	q       *store.Queries
 	project models.Project
 	ending  map[time.Time][]models.PeriodEnd // memberships that end within a day, by their ends
 }

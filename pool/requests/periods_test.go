@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -21,7 +22,7 @@ import (
 
 const day = 24 * time.Hour
 
-func (o *world) periods(fence func(*models.Queries) error) *requests.Periods {
+func (o *world) periods(fence func(*store.Queries) error) *requests.Periods {
 	return requests.NewPeriods(requests.PeriodsConfig{Store: o.Store, Fence: fence, Logger: slog.New(slog.DiscardHandler)})
 }
 
@@ -29,13 +30,13 @@ func (o *world) periods(fence func(*models.Queries) error) *requests.Periods {
 func (o *world) heard(t pooltest.Reporter, u models.User) (kinds []string) {
 	t.Helper()
 	var list []models.Notification
-	for page := (models.Page{Limit: models.PageSize}); ; page.After = list[len(list)-1].ID {
+	for page := (store.Page{Limit: store.PageSize}); ; page.After = list[len(list)-1].ID {
 		more, err := o.Store.Read(o.Ctx).Notifications(u.ID, page)
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
 		list = append(list, more...)
-		if len(more) < models.PageSize {
+		if len(more) < store.PageSize {
 			break
 		}
 	}
@@ -107,7 +108,7 @@ func TestNoticesOfAPeriod(t *testing.T) {
 		h.wantTold(t, h.Eve)
 		h.wantTold(t, h.Root.User)
 
-		list, err := h.Store.Read(h.Ctx).Notifications(h.Ann.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(h.Ann.ID, store.Page{})
 		pooltest.NoError(t, err)
 		n := list[0]
 		text := fmt.Sprintf("The project vision ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", models.LastDay(end).Format(time.DateOnly))
@@ -143,7 +144,7 @@ func TestNoticesOfDeadlines(t *testing.T) {
 		h.wantTold(t, h.Ann, "deadline.ending", "deadline.ending", "deadline.ended")
 		h.wantTold(t, bob, "deadline.ending", "deadline.ending")
 		h.wantTold(t, kim)
-		list, err := h.Store.Read(h.Ctx).Notifications(h.Boss.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(h.Boss.ID, store.Page{})
 		pooltest.NoError(t, err)
 		if text := "The membership of 2 members of vision ends on 2030-01-10 18:00 UTC."; list[0].Text.String() != text {
 			t.Errorf("%s", list[0].Text)
@@ -207,12 +208,12 @@ func TestNoticesAndTheirNotesAreOne(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		end := h.Store.Now().Add(day)
 		h.EndProject(t, h.Vision, &end)
-		if _, err := h.periods(func(*models.Queries) error { return models.ErrFenced }).Round(h.Ctx); !errors.Is(err, models.ErrFenced) {
+		if _, err := h.periods(func(*store.Queries) error { return store.ErrFenced }).Round(h.Ctx); !errors.Is(err, store.ErrFenced) {
 			t.Errorf("fenced: %v", err)
 		}
 		h.wantTold(t, h.Boss)
 		p := h.periods(nil)
-		modelstest.Concurrently(8, func(int) {
+		storetest.Concurrently(8, func(int) {
 			if _, err := p.Round(h.Ctx); err != nil {
 				t.Error(err)
 			}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/requests"
@@ -26,9 +27,9 @@ type randomPeople struct {
 // written is all that decisions could change.
 func (w *randomPeople) written() string {
 	q := w.Store.Read(w.Ctx)
-	p, err1 := q.Project(models.AllProjects, w.Vision.ID)
-	roles, err2 := q.Roles(models.AllProjects, w.Vision.ID)
-	members, err3 := q.Members(models.AllProjects, w.Vision.ID, models.Page{Limit: 200})
+	p, err1 := q.Project(store.AllProjects, w.Vision.ID)
+	roles, err2 := q.Roles(store.AllProjects, w.Vision.ID)
+	members, err3 := q.Members(store.AllProjects, w.Vision.ID, store.Page{Limit: 200})
 	raw, err4 := json.Marshal([]any{p, roles, members})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
@@ -119,11 +120,11 @@ func (w *randomPeople) isGranted(v requests.RequestView) {
 	q := w.Store.Read(w.Ctx)
 	switch d := v.Decided; {
 	case d.Quota != nil:
-		if p, err := q.Project(models.AllProjects, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota.Resources() {
+		if p, err := q.Project(store.AllProjects, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota.Resources() {
 			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
 		}
 	case d.Limit != nil:
-		if r, err := q.Role(models.AllProjects, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit.Resources() {
+		if r, err := q.Role(store.AllProjects, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit.Resources() {
 			w.rt.Fatalf("limit %+v, decided %+v, %v", r.Limit, d.Limit.Limit.Resources(), err)
 		}
 	}

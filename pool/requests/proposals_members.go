@@ -2,6 +2,7 @@ package requests
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 )
 
@@ -53,7 +54,7 @@ type limitProposal struct {
 }
 
 func (a limitProposal) role(r *review) (models.Role, error) {
-	role, err := r.q.Role(models.AllProjects, r.project.ID, a.RoleID)
+	role, err := r.q.Role(store.AllProjects, r.project.ID, a.RoleID)
 	return role, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
 }
 

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
@@ -209,7 +210,7 @@ func TestWhoMayDecide(t *testing.T) {
 		pooltest.NoError(t, err)
 		_, err = h.approve(t, h.Root, own.ID, models.Requested{})
 		pooltest.NoError(t, err)
-		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
+		entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "request", Action: "approve"}, store.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, `"own":true`) {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -223,7 +224,7 @@ func TestInboxes(t *testing.T) {
 			ids[name] = h.ask(t, h.Ann, a).ID
 		}
 		ids["own"] = h.ask(t, h.Boss, h.limit(61)).ID
-		inbox := func(a policies.Actor, settled bool, page models.Page) (found []int64) {
+		inbox := func(a policies.Actor, settled bool, page store.Page) (found []int64) {
 			list, err := h.Inbox(h.Ctx, a, settled, page)
 			pooltest.NoError(t, err)
 			for _, v := range list {
@@ -231,31 +232,31 @@ func TestInboxes(t *testing.T) {
 			}
 			return found
 		}
-		if got := inbox(h.Root, false, models.Page{}); len(got) != 3 || !slices.IsSorted(got) {
+		if got := inbox(h.Root, false, store.Page{}); len(got) != 3 || !slices.IsSorted(got) {
 			t.Errorf("an administrator finds %v", got)
 		}
-		if got := inbox(h.Root, false, models.Page{Limit: 2, After: 2}); !slices.Equal(got, []int64{3}) {
+		if got := inbox(h.Root, false, store.Page{Limit: 2, After: 2}); !slices.Equal(got, []int64{3}) {
 			t.Errorf("the second page is %v", got)
 		}
-		if got := inbox(h.Actor(t, h.Boss), false, models.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
+		if got := inbox(h.Actor(t, h.Boss), false, store.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
 			t.Errorf("a manager finds %v of %v", got, ids)
 		}
 		if n, err := h.Waiting(h.Ctx, h.Actor(t, h.Boss)); n != 1 || err != nil {
 			t.Errorf("%d wait, %v", n, err)
 		}
-		if got := inbox(h.Actor(t, h.Ann), false, models.Page{}); got != nil {
+		if got := inbox(h.Actor(t, h.Ann), false, store.Page{}); got != nil {
 			t.Errorf("a member finds %v", got)
 		}
 		_, err := h.approve(t, h.Actor(t, h.Boss), ids["limit"], models.Requested{})
 		pooltest.NoError(t, err)
-		if got := inbox(h.Actor(t, h.Boss), true, models.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
+		if got := inbox(h.Actor(t, h.Boss), true, store.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
 			t.Errorf("settled: %v", got)
 		}
-		mine, err := h.Mine(h.Ctx, h.Actor(t, h.Ann), models.Page{})
+		mine, err := h.Mine(h.Ctx, h.Actor(t, h.Ann), store.Page{})
 		if err != nil || len(mine) != 2 || mine[0].ID < mine[1].ID {
 			t.Errorf("%+v, %v", mine, err)
 		}
-		_, err = h.Mine(h.Ctx, policies.Actor{}, models.Page{})
+		_, err = h.Mine(h.Ctx, policies.Actor{}, store.Page{})
 		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }
@@ -327,13 +328,13 @@ func TestJoiningTellsNoMoreThanTheName(t *testing.T) {
 func TestPendingRequestsAreBounded(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		ann := h.Actor(t, h.Ann)
-		var kinds modelstest.ErrorCounts
-		modelstest.Concurrently(30, func(i int) {
+		var kinds storetest.ErrorCounts
+		storetest.Concurrently(30, func(i int) {
 			_, err := h.Submit(h.Ctx, ann, requests.RequestInput{Requested: h.quota(int64(201 + i)), Reason: "more"})
 			kinds.Add(err)
 		})
 		kinds.Want(t, 20, models.KindNoCapacity, 10)
-		mine, err := h.Mine(h.Ctx, ann, models.Page{Limit: 100})
+		mine, err := h.Mine(h.Ctx, ann, store.Page{Limit: 100})
 		if err != nil || len(mine) != 20 {
 			t.Errorf("%d wait, %v", len(mine), err)
 		}
@@ -350,7 +351,7 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 		for round := range 200 {
 			v := h.ask(t, h.Ann, h.limit(int64(51+round%2)))
 			errs := make([]error, 2)
-			modelstest.Concurrently(2, func(i int) {
+			storetest.Concurrently(2, func(i int) {
 				in := requests.DecisionInput{Decision: "approve", Requested: h.limit(50)}
 				if (round+i)%2 == 0 {
 					in = requests.DecisionInput{Decision: "refuse", Reason: fmt.Sprint("no, ", i)}
@@ -367,8 +368,8 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 				t.Fatalf("round %d: %+v, %v", round, got, err)
 			}
 		}
-		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "role", Action: "update"}, models.Page{Limit: 200})
-		approved, err2 := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 200})
+		entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "role", Action: "update"}, store.Page{Limit: 200})
+		approved, err2 := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "request", Action: "approve"}, store.Page{Limit: 200})
 		if err != nil || err2 != nil || len(entries) != len(approved) || len(approved) == 0 || len(approved) == 200 {
 			t.Errorf("%d changes of the role by %d approvals, %v, %v", len(entries), len(approved), err, err2)
 		}
@@ -379,13 +380,13 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 // the same.
 func TestTwoDecidersOneProject(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		deciders := []policies.Actor{h.Root, {User: modelstest.User(t, h.Store, "root2@example.org", true)}}
+		deciders := []policies.Actor{h.Root, {User: storetest.User(t, h.Store, "root2@example.org", true)}}
 		for round := range 40 {
 			asked := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round), Quota: pooltest.Cores(1).Input()}}
 			v := h.ask(t, h.Eve, asked)
 			other := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("q", round), Quota: pooltest.Cores(1).Input()}}
 			errs := make([]error, 2)
-			modelstest.Concurrently(2, func(i int) {
+			storetest.Concurrently(2, func(i int) {
 				_, errs[i] = h.approve(t, deciders[i], v.ID, []models.Requested{asked, other}[i])
 			})
 			winner := slices.Index(errs, nil)
@@ -394,7 +395,7 @@ func TestTwoDecidersOneProject(t *testing.T) {
 			}
 			pooltest.WantError(t, errs[1-winner], models.KindConflict, deciders[winner].User.Name)
 		}
-		if all, err := h.ListProjects(h.Ctx, h.Root, projects.ProjectQuery{}, models.Page{Limit: 200}); err != nil || len(all) != 41 {
+		if all, err := h.ListProjects(h.Ctx, h.Root, projects.ProjectQuery{}, store.Page{Limit: 200}); err != nil || len(all) != 41 {
 			t.Errorf("%d projects, %v", len(all), err)
 		}
 	})

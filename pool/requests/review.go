@@ -2,6 +2,7 @@ package requests
 
 import (
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 )
@@ -10,7 +11,7 @@ import (
 type review struct {
 	access     *policies.Access
 	editor     projects.Editor
-	q          *models.Queries
+	q          *store.Queries
 	actor      policies.Actor
 	submitting bool // false: it is decided
 	requester  models.User
@@ -20,7 +21,7 @@ type review struct {
 	member     int64            // needs a directory
 }
 
-func (s *Service) review(q *models.Queries, actor policies.Actor) *review {
+func (s *Service) review(q *store.Queries, actor policies.Actor) *review {
 	return &review{access: s.access, editor: s.projects.Within(q, actor), q: q, actor: actor}
 }
 
@@ -40,7 +41,7 @@ func (r *review) findProject() (err error) {
 	case r.terms.Deadline != nil: // also after the end of the membership
 		var m models.Member
 		if m, err = r.q.Membership(id, r.requester.ID); err == nil && m.RemovedAt == nil {
-			r.project, err = r.q.Project(models.AllProjects, id)
+			r.project, err = r.q.Project(store.AllProjects, id)
 			break
 		}
 		if err == nil || models.KindOf(err) == models.KindNotFound {

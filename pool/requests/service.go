@@ -4,20 +4,21 @@ import (
 	"slices"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
 )
 
 // Service manages requests and their decisions.
 type Service struct {
-	store    *models.Store
+	store    *store.Store
 	access   *policies.Access
 	projects *projects.Service
 	capacity *projects.Capacity
 }
 
 // New returns the service.
-func New(store *models.Store, access *policies.Access, p *projects.Service, c *projects.Capacity) *Service {
+func New(store *store.Store, access *policies.Access, p *projects.Service, c *projects.Capacity) *Service {
 	return &Service{store: store, access: access, projects: p, capacity: c}
 }
 
@@ -54,8 +55,8 @@ func idOrZero(id *int64) int64 {
 }
 
 // decidableBy selects the requests that the actor may decide.
-func (s *Service) decidableBy(actor policies.Actor) models.DecidableRequests {
-	d := models.DecidableRequests{All: s.decidesDirectly(actor), ExceptUser: actor.User.ID}
+func (s *Service) decidableBy(actor policies.Actor) store.DecidableRequests {
+	d := store.DecidableRequests{All: s.decidesDirectly(actor), ExceptUser: actor.User.ID}
 	for project := range actor.Grants {
 		if !d.All && s.access.May(actor, project, policies.RequestDecide) {
 			d.Projects = append(d.Projects, project)

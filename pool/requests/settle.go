@@ -1,9 +1,12 @@
 package requests
 
-import "weir/models"
+import (
+	"weir/models"
+	"weir/models/store"
+)
 
 // pending reads a pending request.
-func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) {
+func pending(q *store.Queries, id, version int64) (models.QuotaRequest, error) {
 	v, err := q.Request(id)
 	if err != nil {
 		return v.QuotaRequest, err
@@ -15,7 +18,7 @@ func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) 
 }
 
 // settle closes a request, unless it is closed already.
-func settle(q *models.Queries, req *models.QuotaRequest) error {
+func settle(q *store.Queries, req *models.QuotaRequest) error {
 	settled, err := q.CloseRequest(req)
 	if err != nil || settled {
 		return err

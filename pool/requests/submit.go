@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 )
 
@@ -21,7 +22,7 @@ type RequestInput struct {
 func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
 	kind := in.Kind()
 	var r *review
-	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *store.Queries) error {
 		var p models.Problems
 		if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
 			p.Add("reason", "must not be empty")
@@ -78,7 +79,7 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 	if !v.Own {
 		return v, models.Forbidden("Only the requester can withdraw a request. You can refuse it instead.")
 	}
-	err = s.access.WriteOwned(ctx, s.store, actor, v.RequesterID, policies.Platform, policies.RequestWithdraw, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, v.RequesterID, policies.Platform, policies.RequestWithdraw, func(q *store.Queries) error {
 		before, err := pending(q, id, version)
 		if err != nil {
 			return err
@@ -113,7 +114,7 @@ func (r *review) checkDuplicate() error {
 
 // notifyApprovers notifies the approvers of a new request: the members of the
 // project whose role permits the decision, otherwise the administrators.
-func notifyApprovers(q *models.Queries, req models.QuotaRequest) error {
+func notifyApprovers(q *store.Queries, req models.QuotaRequest) error {
 	v, err := q.Request(req.ID)
 	if err != nil {
 		return err

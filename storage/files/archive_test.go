@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 func TestArchives(t *testing.T) {
@@ -233,7 +233,7 @@ func manyInZip(t testing.TB) []byte {
 }
 
 func TestHostileArchives(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	w.Archive.Entries = 1000
 	canary := filepath.Join(filepath.Dir(w.path), "escape")
 	for name, a := range hostileArchives(t) {
@@ -254,7 +254,7 @@ func TestHostileArchives(t *testing.T) {
 // FuzzExtract extracts anything: it fits in the directory or is refused, and nothing is
 // left over.
 func FuzzExtract(f *testing.F) {
-	w := newWorld(f, modelstest.Open(f, "sqlite"), f.TempDir())
+	w := newWorld(f, storetest.Open(f, "sqlite"), f.TempDir())
 	w.Archive = ArchiveLimits{Entries: 100, Bytes: 1 << 20, Ratio: 200}
 	for name, a := range hostileArchives(f) {
 		if len(a.bytes) < 1<<16 {

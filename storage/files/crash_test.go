@@ -16,7 +16,8 @@ import (
 
 	"weir/migrations"
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -58,12 +59,12 @@ func (w *world) crashed(t *testing.T, operation string) (err error) {
 		_, err = w.Delete(ctx, w.acting, w.project, w.at("dir"), Condition{})
 	case "restore":
 		var list []Trashed
-		if list, err = w.Trash(ctx, w.acting, w.project, models.Page{}); err == nil {
+		if list, err = w.Trash(ctx, w.acting, w.project, store.Page{}); err == nil {
 			_, err = w.Restore(ctx, w.acting, w.project, list[0].ID, "")
 		}
 	case "purge":
 		var list []Trashed
-		if list, err = w.Trash(ctx, w.acting, w.project, models.Page{}); err == nil {
+		if list, err = w.Trash(ctx, w.acting, w.project, store.Page{}); err == nil {
 			err = w.Purge(ctx, w.acting, w.project, list[0].ID)
 		}
 	}
@@ -76,11 +77,11 @@ func TestChild(t *testing.T) {
 	if operation == "" {
 		t.Skip("runs in a process of its own")
 	}
-	s, err := models.Open(t.Context(), "", filepath.Join(root, "..", "weir.db"))
+	s, err := store.Open(t.Context(), "", filepath.Join(root, "..", "weir.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{store: s, clock: modelstest.NewClock(s)}
+	w := &world{store: s, clock: storetest.NewClock(s)}
 	w.open(t, root)
 	w.adopt(t)
 	t.Fatalf("not killed: %v", w.crashed(t, operation))
@@ -90,7 +91,7 @@ func TestChild(t *testing.T) {
 func (w *world) adopt(t *testing.T) {
 	t.Helper()
 	q := w.store.Read(t.Context())
-	p, err1 := q.ProjectByName(models.AllProjects, "vision")
+	p, err1 := q.ProjectByName(store.AllProjects, "vision")
 	u, err2 := q.UserByEmail("member@example.org")
 	memberships, err3 := q.MembershipsOf(u.ID, w.store.Now())
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -120,7 +121,7 @@ func TestKilled(t *testing.T) {
 // killedWhilePurging: what is gone can be removed from the list, and does not count.
 func killedWhilePurging(t *testing.T, program string) {
 	w := killed(t, program, "purge", "files.purged")
-	trash, err := w.Trash(t.Context(), w.acting, w.project, models.Page{})
+	trash, err := w.Trash(t.Context(), w.acting, w.project, store.Page{})
 	if err != nil || len(trash) != 1 {
 		t.Fatalf("in the trash: %+v, %v", trash, err)
 	}
@@ -129,7 +130,7 @@ func killedWhilePurging(t *testing.T, program string) {
 	if err := w.Purge(t.Context(), w.acting, w.project, trash[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if trash, err = w.Trash(t.Context(), w.acting, w.project, models.Page{}); err != nil || len(trash) != 0 || w.state(t) != "file=older" {
+	if trash, err = w.Trash(t.Context(), w.acting, w.project, store.Page{}); err != nil || len(trash) != 0 || w.state(t) != "file=older" {
 		t.Errorf("%+v, %v, %s", trash, err, w.state(t))
 	}
 	w.settled(t, 5)
@@ -145,7 +146,7 @@ func killed(t *testing.T, program, operation, step string) *world {
 	if err := os.Mkdir(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s, err := models.Open(t.Context(), "", filepath.Join(dir, "weir.db"))
+	s, err := store.Open(t.Context(), "", filepath.Join(dir, "weir.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +203,10 @@ func killedAt(t *testing.T, program, operation, step string) {
 	if after := w.state(t); after != before {
 		t.Errorf("the sweep changed %s to %s", before, after)
 	}
-	if versions, err := w.Versions(t.Context(), w.acting, w.project, w.at("file"), models.Page{}); err != nil || len(versions) == 1 != (done && operation == "replace") {
+	if versions, err := w.Versions(t.Context(), w.acting, w.project, w.at("file"), store.Page{}); err != nil || len(versions) == 1 != (done && operation == "replace") {
 		t.Errorf("%+v, %v", versions, err)
 	}
-	trash, err := w.Trash(t.Context(), w.acting, w.project, models.Page{})
+	trash, err := w.Trash(t.Context(), w.acting, w.project, store.Page{})
 	if inTrash := operation == "delete" && done || operation == "restore" && !done; err != nil || len(trash) == 1 != inTrash {
 		t.Errorf("in the trash: %+v, %v", trash, err)
 	}
@@ -276,7 +277,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("cannot mount: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(root, unix.MNT_DETACH) })
-	w := newWorld(t, modelstest.Open(t, "sqlite"), root)
+	w := newWorld(t, storetest.Open(t, "sqlite"), root)
 	w.write(t, w.at("a"), "old")
 	for _, size := range []int64{-1, 8 << 20} {
 		_, err := w.Write(t.Context(), w.acting, w.project, w.at("a"), limited(8<<20), size, Condition{})

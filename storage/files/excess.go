@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 // recordExcesses records who exceeds a storage limit, or no longer does, and tells them.
@@ -14,7 +15,7 @@ func (s *Service) recordExcesses(ctx context.Context) error {
 	list, err := s.Store.Read(ctx).ChangedStorageExcesses()
 	errs := []error{err}
 	for _, e := range list {
-		errs = append(errs, s.record(ctx, func(q *models.Queries) error {
+		errs = append(errs, s.record(ctx, func(q *store.Queries) error {
 			if !e.Over() {
 				return q.SetStorageReadOnly(e, nil)
 			}
@@ -26,7 +27,7 @@ func (s *Service) recordExcesses(ctx context.Context) error {
 }
 
 // notifyExcess tells a member, or all who can launch in a project, until when to delete files.
-func notifyExcess(q *models.Queries, e models.StorageExcess, at time.Time) error {
+func notifyExcess(q *store.Queries, e models.StorageExcess, at time.Time) error {
 	n := models.Notification{Kind: models.NotificationStorageExceeded, Link: "/projects/" + idName(e.ProjectID),
 		Data: models.StorageNotification{ProjectID: e.ProjectID, MemberID: e.MemberID, UsedBytes: e.Used, LimitMiB: e.LimitMiB, ReadOnlyAt: at.UTC()}}
 	used, limit, day := inMiB(e.Used), inMiB(e.LimitMiB*mebibyte), at.UTC().Format("2006-01-02 15:04 UTC")

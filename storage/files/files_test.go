@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/storage/beneath"
 	"weir/storage/rules"
@@ -36,7 +37,7 @@ func TestContentAndVersions(t *testing.T) {
 		if w.read(t, name) != "second" || first.ETag == second.ETag {
 			t.Errorf("%q; %+v, %+v", w.read(t, name), first, second)
 		}
-		versions, err := w.Versions(t.Context(), w.acting, w.project, name, models.Page{})
+		versions, err := w.Versions(t.Context(), w.acting, w.project, name, store.Page{})
 		if err != nil || len(versions) != 1 || versions[0].Bytes != 3 {
 			t.Fatalf("%+v, %v", versions, err)
 		}
@@ -66,7 +67,7 @@ func TestContentAndVersions(t *testing.T) {
 		if err := w.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if versions, err := w.Versions(t.Context(), w.acting, w.project, name, models.Page{}); err != nil || len(versions) != 0 {
+		if versions, err := w.Versions(t.Context(), w.acting, w.project, name, store.Page{}); err != nil || len(versions) != 0 {
 			t.Errorf("old versions are kept: %+v, %v", versions, err)
 		}
 		w.settled(t, 3)
@@ -117,7 +118,7 @@ func TestTrash(t *testing.T) {
 			t.Fatalf("%+v, %v", item, err)
 		}
 		w.settled(t, 4)
-		list, err := w.Trash(ctx, w.acting, w.project, models.Page{})
+		list, err := w.Trash(ctx, w.acting, w.project, store.Page{})
 		if err != nil || len(list) != 1 || list[0].Path != w.at("dir") {
 			t.Fatalf("%+v, %v", list, err)
 		}
@@ -246,7 +247,7 @@ func TestQuota(t *testing.T) {
 			wants(t, "too large", models.KindNoCapacity, err)
 		}
 		w.settled(t, 0)
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
 			return q.AddStorageUse(w.project, models.StorageChange{At: scanBegin, Bytes: models.StorageShares{0: (quotaMiB - 1) * mebibyte}})
 		})
 		var group sync.WaitGroup
@@ -429,7 +430,7 @@ func TestListInPages(t *testing.T) {
 
 // BenchmarkList lists a page of a directory with 10,000 files.
 func BenchmarkList(b *testing.B) {
-	s := modelstest.Open(b, "sqlite")
+	s := storetest.Open(b, "sqlite")
 	w := newWorld(b, s, b.TempDir())
 	for i := range 10_000 {
 		if err := os.WriteFile(w.disk(w.at(fmt.Sprintf("f%05d", i))), nil, 0o644); err != nil {

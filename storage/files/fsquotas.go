@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/beneath"
 	"weir/storage/rules"
 )
@@ -26,7 +27,7 @@ func (s *Service) EnforceQuotas(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	for page := (models.Page{Limit: models.PageSize}); ; {
+	for page := (store.Page{Limit: store.PageSize}); ; {
 		projects, err := s.Store.Read(ctx).StorageQuotas(page)
 		if err = errors.Join(err, ctx.Err()); err != nil || len(projects) == 0 {
 			return errors.Join(append(errs, err)...)

@@ -12,7 +12,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 	"weir/tools/vm"
 )
@@ -53,8 +54,8 @@ func full(output string) bool {
 
 func (w *world) setQuota(t *testing.T, mib int64) {
 	t.Helper()
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
-		p, err := q.LockProject(models.AllProjects, w.project)
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		p, err := q.LockProject(store.AllProjects, w.project)
 		if err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func TestFileSystemQuotas(t *testing.T) {
 		"xfs":  {"prjquota", []string{"mkfs.xfs", "-q"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, modelstest.Open(t, "sqlite"), mounted(t, fs.options, fs.mkfs...))
+			w := newWorld(t, storetest.Open(t, "sqlite"), mounted(t, fs.options, fs.mkfs...))
 			w.QuotaID = func(project int64) uint32 { return uint32(100_000 + project) }
 			project := models.FilePath(rules.ProjectDir(w.project))
 			if err := errors.Join(os.Chmod(w.disk(project), 0o755), os.Chmod(w.disk(w.at("")), 0o777)); err != nil {
@@ -162,7 +163,7 @@ func testQuotaOfMoves(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.write(t, w.at("moved/file"), strings.Repeat("x", 4*mebibyte))
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		return q.CreateCurator(&models.Curator{Directory: rules.PublicDirs()[1], UserID: &w.acting.User.ID, CreatedAt: q.Now()})
 	})
 	public := models.FilePath(rules.PublicDirs()[1] + "/moved")

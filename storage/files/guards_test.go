@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -49,7 +50,7 @@ func TestConcurrentConditions(t *testing.T) {
 			name := w.at(fmt.Sprint("f", i))
 			met := func(c Condition) int64 {
 				var n atomic.Int64
-				modelstest.Concurrently(4, func(j int) {
+				storetest.Concurrently(4, func(j int) {
 					if _, err := w.Write(context.Background(), w.acting, w.project, name, strings.NewReader(fmt.Sprint(j)), 1, c); err == nil {
 						n.Add(1)
 					}
@@ -103,7 +104,7 @@ func TestDirectoryIsMovedDuringAWrite(t *testing.T) {
 
 // If the old content cannot be kept, it stays where it is.
 func TestOldContentCannotBeKept(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	w.write(t, w.at("warm"), "a")
 	w.write(t, w.at("warm"), "b")
 	w.write(t, w.at("f"), "old content")
@@ -199,8 +200,8 @@ func TestFinishFailsForAMoment(t *testing.T) {
 // A claimed size cannot break the sums of a project without a quota.
 func TestHugeReservations(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
-			p, err := q.LockProject(models.AllProjects, w.project)
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
+			p, err := q.LockProject(store.AllProjects, w.project)
 			if err != nil {
 				return err
 			}
@@ -243,7 +244,7 @@ func TestRevocationsWhileStorageHangs(t *testing.T) {
 			}
 			soon, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
-			w.Revoked(soon, []string{models.RevocationKey(models.FilesOf, w.project)})
+			w.Revoked(soon, []string{store.RevocationKey(store.FilesOf, w.project)})
 			if soon.Err() == nil {
 				t.Error("the revocation did not wait for the change that had begun")
 			}
@@ -255,7 +256,7 @@ func TestRevocationsWhileStorageHangs(t *testing.T) {
 		if err != fs.ErrPermission {
 			t.Errorf("the second check: %v", err)
 		}
-		w.Revoked(ctx, []string{models.RevocationKey("user", w.stranger.User.ID)}) // returns
+		w.Revoked(ctx, []string{store.RevocationKey("user", w.stranger.User.ID)}) // returns
 		close(hangs)
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
 func TestModelNeeds(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	ctx := t.Context()
 	if _, err := w.MakeDirectory(ctx, w.acting, w.project, w.at("llama")); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ var hostileManifests = []string{
 }
 
 func TestHostileManifests(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	if _, err := w.MakeDirectory(t.Context(), w.acting, w.project, w.at("m")); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func FuzzManifest(f *testing.F) {
 // FuzzPath decodes, resolves and reads any path: nothing outside of what the member may
 // read is found, whatever it is.
 func FuzzPath(f *testing.F) {
-	w := newWorld(f, modelstest.Open(f, "sqlite"), f.TempDir())
+	w := newWorld(f, storetest.Open(f, "sqlite"), f.TempDir())
 	w.write(f, w.at("a"), "inside")
 	for _, path := range []string{"/etc/passwd", "%2e%2e/%2e%2e", "/notebook/1/project_model/a", "/notebook/1/project_model/../../../weir.db", "/home/jovyan/..", "/notebook/1//a", "/.weir/projects/1/tmp", "%00", "%zz", "/notebook/1/project_model/%ff"} {
 		f.Add(path)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 )
@@ -43,7 +44,7 @@ func (o *operation) writes() bool {
 }
 
 func (o *operation) start(ctx context.Context, bytes int64) error {
-	err := o.Store.InTx(ctx, func(q *models.Queries) error {
+	err := o.Store.InTx(ctx, func(q *store.Queries) error {
 		o.row.ID, o.row.Reserved, o.row.ExpiresAt = 0, bytes, q.Now().Add(o.lease())
 		if o.writes() {
 			if err := reserve(q, o.row, bytes); err != nil {
@@ -66,7 +67,7 @@ func (o *operation) lease() time.Duration {
 
 // renew continues the operation, with more bytes reserved.
 func (o *operation) renew(ctx context.Context, more int64) error {
-	err := o.Store.InTx(ctx, func(q *models.Queries) error {
+	err := o.Store.InTx(ctx, func(q *store.Queries) error {
 		if more > 0 {
 			if err := reserve(q, o.row, more); err != nil {
 				return err
@@ -139,9 +140,9 @@ func (o *operation) commit(ctx context.Context, inode uint64, allowed func(*view
 
 // finish records that the operation has taken effect, how it changes the use, and what
 // the audit says about it.
-func (o *operation) finish(ctx context.Context, use []models.StorageChange, before, after any, also func(*models.Queries) error) error {
-	return o.Store.InRevokingTx(context.WithoutCancel(ctx), func(q *models.Queries) error { // it takes the key of an idempotent request
-		if _, err := q.LockProject(models.AllProjects, o.project); err != nil {
+func (o *operation) finish(ctx context.Context, use []models.StorageChange, before, after any, also func(*store.Queries) error) error {
+	return o.Store.InRevokingTx(context.WithoutCancel(ctx), func(q *store.Queries) error { // it takes the key of an idempotent request
+		if _, err := q.LockProject(store.AllProjects, o.project); err != nil {
 			return err
 		}
 		return conclude(q, o.actor, o.row, use, before, after, also)
@@ -149,7 +150,7 @@ func (o *operation) finish(ctx context.Context, use []models.StorageChange, befo
 }
 
 // conclude ends an operation in the transaction that records its effect.
-func conclude(q *models.Queries, actor policies.Actor, o models.FileOperation, use []models.StorageChange, before, after any, also func(*models.Queries) error) error {
+func conclude(q *store.Queries, actor policies.Actor, o models.FileOperation, use []models.StorageChange, before, after any, also func(*store.Queries) error) error {
 	if err := q.DeleteFileOperation(o.ID); err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (s *Service) discard(ctx context.Context, o models.FileOperation) error {
 	if err := tmp.RemoveAll(idName(o.ID)); err != nil {
 		return err
 	}
-	return s.Store.InTx(ctx, func(q *models.Queries) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := q.DeleteFileOperation(o.ID); err != nil {
 			return models.IgnoreNotFound(err)
 		}
@@ -217,7 +218,7 @@ func (o *operation) temporary() (*beneath.Dir, error) {
 }
 
 // release frees what an operation has reserved.
-func release(q *models.Queries, o models.FileOperation) error {
+func release(q *store.Queries, o models.FileOperation) error {
 	if !counted(o.Path) || o.Reserved == 0 {
 		return nil
 	}

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 )
 
 // What a curator changes in a public directory counts for no one, and is kept apart.
@@ -22,14 +23,14 @@ func TestPublicDirectories(t *testing.T) {
 		}
 		wants(t, "not a curator", models.KindForbidden, put("x"))
 		c := models.Curator{Directory: "/public_model", ProjectID: &w.project}
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
 			c.CreatedAt = q.Now()
 			return q.CreateCurator(&c)
 		})
 		if err := errors.Join(put("one"), put("second")); err != nil {
 			t.Fatal(err)
 		}
-		versions, err := w.Versions(ctx, w.acting, w.project, file, models.Page{})
+		versions, err := w.Versions(ctx, w.acting, w.project, file, store.Page{})
 		if err != nil || len(versions) != 1 {
 			t.Fatalf("%+v, %v", versions, err)
 		}
@@ -55,7 +56,7 @@ func TestPublicDirectories(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		w.settled(t, 3)
-		modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.DeleteCurator(c) })
+		storetest.InTx(t, w.store, func(q *store.Queries) error { return q.DeleteCurator(c) })
 		wants(t, "no longer a curator", models.KindForbidden, put("x"))
 		w.clock.Advance(31 * 24 * time.Hour)
 		if err := w.Sweep(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 )
@@ -64,7 +65,7 @@ func (v *view) open(path string) (*os.File, beneath.Info, error) {
 }
 
 func (v *view) auditDownload(ctx context.Context, path string, bytes int64) error {
-	return v.Store.InTx(ctx, func(q *models.Queries) error {
+	return v.Store.InTx(ctx, func(q *store.Queries) error {
 		return v.actor.Audit(q, policies.Change{Action: "download", Object: "file", Project: v.project, After: audited(path, bytes)})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage"
 	"weir/storage/beneath"
@@ -32,7 +33,7 @@ type Settings struct {
 
 // Config contains the dependencies of a Service.
 type Config struct {
-	Store    *models.Store
+	Store    *store.Store
 	Accounts *policies.Accounts
 	Verdicts *storage.Verdicts
 	Root     *beneath.Root // of the shared directories
@@ -43,7 +44,7 @@ type Config struct {
 
 	// Fence rejects the writes of a sweep on a server that is no longer the leader; nil:
 	// none.
-	Fence func(*models.Queries) error
+	Fence func(*store.Queries) error
 
 	Settings
 
@@ -127,7 +128,7 @@ func (s *Service) ProjectFiles(ctx context.Context, actor policies.Actor, projec
 		return p, err
 	}
 	q := s.Store.Read(ctx)
-	row, err := q.Project(models.AllProjects, project)
+	row, err := q.Project(store.AllProjects, project)
 	if err != nil {
 		return p, err
 	}
@@ -136,7 +137,7 @@ func (s *Service) ProjectFiles(ctx context.Context, actor policies.Actor, projec
 		return p, err
 	}
 	p.Home = models.FilePath(rules.MemberDir(project, v.user.MemberID))
-	m, err := q.MemberView(models.AllProjects, project, v.user.MemberID)
+	m, err := q.MemberView(store.AllProjects, project, v.user.MemberID)
 	if err != nil {
 		return p, err
 	}
@@ -148,8 +149,8 @@ func (s *Service) ProjectFiles(ctx context.Context, actor policies.Actor, projec
 // revocationKeys are the keys of the user's account and session, of the project with its
 // memberships, and of its rules.
 func (v *view) revocationKeys() []string {
-	return []string{models.RevocationKey("user", v.actor.User.ID), models.RevocationKey("project", v.project),
-		models.RevocationKey(models.FilesOf, v.project), models.SessionKey(v.actor.Session)}
+	return []string{store.RevocationKey("user", v.actor.User.ID), store.RevocationKey("project", v.project),
+		store.RevocationKey(store.FilesOf, v.project), store.SessionKey(v.actor.Session)}
 }
 
 // refresh is the view with the actor's present rights.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 	"weir/storage/rules"
@@ -64,8 +65,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 }
 
 // record commits what a sweep has done.
-func (s *Service) record(ctx context.Context, fn func(*models.Queries) error) error {
-	return s.Store.InTx(ctx, func(q *models.Queries) error {
+func (s *Service) record(ctx context.Context, fn func(*store.Queries) error) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		if s.Fence != nil {
 			if err := s.Fence(q); err != nil {
 				return err
@@ -84,7 +85,7 @@ func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error
 	if err := s.remove(v.ProjectID, v.Path, versionsDir, v.ID); err != nil {
 		return err
 	}
-	return s.record(ctx, func(q *models.Queries) error {
+	return s.record(ctx, func(q *store.Queries) error {
 		if err := q.DeleteFileVersion(v.ID); err != nil {
 			return err
 		}
@@ -96,7 +97,7 @@ func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error
 // at its new place.
 func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	claimed := false
-	err := s.record(ctx, func(q *models.Queries) (err error) {
+	err := s.record(ctx, func(q *store.Queries) (err error) {
 		claimed, err = q.ClaimFileOperation(o, q.Now().Add(operationLease))
 		return err
 	})
@@ -119,8 +120,8 @@ func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, func(q *models.Queries) error {
-		return conclude(q, sweeper, o, use, before, after, func(q *models.Queries) error {
+	return s.record(ctx, func(q *store.Queries) error {
+		return conclude(q, sweeper, o, use, before, after, func(q *store.Queries) error {
 			switch {
 			case o.Kind == "delete":
 				return q.CreateTrashedFile(trashed(o, info, q))

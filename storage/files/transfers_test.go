@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 )
 
@@ -20,7 +21,7 @@ func TestTransferEndsWithAMembership(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
 			m, err := q.Membership(w.project, w.acting.User.ID)
 			if err != nil {
 				return err
@@ -42,7 +43,7 @@ func TestTransferEndsWithAMembership(t *testing.T) {
 func TestDownloadsAreAuditedOnce(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		audited := func() (n int) {
-			list, err := w.store.Read(t.Context()).Audit(models.AuditFilter{Action: "download"}, models.Page{})
+			list, err := w.store.Read(t.Context()).Audit(store.AuditFilter{Action: "download"}, store.Page{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 	"weir/storage/rules"
@@ -57,13 +58,13 @@ func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int6
 	info.Size = shares.Sum()
 	above, _ := rules.Split(clean)
 	use := movedBytes(project, above, metaPath(project, o.row.Path, trashDir), shares, shares)
-	return item, o.finish(ctx, use, audited(clean, info.Size), nil, func(q *models.Queries) error {
+	return item, o.finish(ctx, use, audited(clean, info.Size), nil, func(q *store.Queries) error {
 		item = trashed(o.row, info, q)
 		return q.CreateTrashedFile(item)
 	})
 }
 
-func trashed(o models.FileOperation, info beneath.Info, q *models.Queries) models.TrashedFile {
+func trashed(o models.FileOperation, info beneath.Info, q *store.Queries) models.TrashedFile {
 	return models.TrashedFile{KeptFile: kept(o, o.Path, info, q.Now()), Directory: info.Kind == beneath.Directory}
 }
 
@@ -75,15 +76,15 @@ type Trashed struct {
 }
 
 // Trash lists what was deleted, the newest first, at paths that the user can read.
-func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]Trashed, error) {
+func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64, page store.Page) ([]Trashed, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err
 	}
 	var list []Trashed
 	var users []*int64
-	for limit := min(max(page.Limit, 1), models.PageSize); len(list) < limit; {
-		rows, err := s.Store.Read(ctx).TrashedFiles(project, models.Page{After: page.After, Limit: models.PageSize})
+	for limit := min(max(page.Limit, 1), store.PageSize); len(list) < limit; {
+		rows, err := s.Store.Read(ctx).TrashedFiles(project, store.Page{After: page.After, Limit: store.PageSize})
 		if err != nil {
 			return nil, err
 		}
@@ -93,7 +94,7 @@ func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64
 				users = append(users, f.UserID)
 			}
 		}
-		if len(rows) < models.PageSize {
+		if len(rows) < store.PageSize {
 			break
 		}
 	}
@@ -174,7 +175,7 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	}
 	above, _ := rules.Split(path)
 	use := movedBytes(project, metaPath(project, item.Path, trashDir), above, before, after)
-	err = o.finish(ctx, use, nil, audited(path, item.Bytes), func(q *models.Queries) error {
+	err = o.finish(ctx, use, nil, audited(path, item.Bytes), func(q *store.Queries) error {
 		return models.IgnoreNotFound(q.DeleteTrashedFile(id))
 	})
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *Service) purge(ctx context.Context, actor policies.Actor, item models.T
 		return err
 	}
 	models.Failpoint("files.purged")
-	return s.Store.InTx(context.WithoutCancel(ctx), func(q *models.Queries) error {
+	return s.Store.InTx(context.WithoutCancel(ctx), func(q *store.Queries) error {
 		if err := q.DeleteTrashedFile(item.ID); err != nil {
 			return err
 		}

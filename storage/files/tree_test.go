@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -80,7 +80,7 @@ func TestTree(t *testing.T) {
 
 // Of many directories the first are listed, and those that lead to the path.
 func TestTreeOfManyDirectories(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	for i := range maxTreeListed + 50 {
 		if err := os.MkdirAll(w.disk(w.at(fmt.Sprintf("many/%03d", i))), 0o755); err != nil {
 			t.Fatal(err)

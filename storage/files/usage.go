@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/storage/beneath"
 	"weir/storage/rules"
 )
@@ -122,14 +123,14 @@ const (
 
 // reserve reserves bytes for an operation. Who is over a limit can write nothing, not
 // even an empty file.
-func reserve(q *models.Queries, o models.FileOperation, bytes int64) error {
+func reserve(q *store.Queries, o models.FileOperation, bytes int64) error {
 	if bytes > maxReserved { // also for an unlimited quota: sums must not overflow
 		return models.NoCapacity("", "A file can have at most 1 PiB. This needs %s.", inMiB(bytes))
 	}
 	if !counted(o.Path) {
 		return nil
 	}
-	if _, err := q.LockProject(models.AllProjects, o.ProjectID); err != nil {
+	if _, err := q.LockProject(store.AllProjects, o.ProjectID); err != nil {
 		return err
 	}
 	if err := checkQuota(q, o.ProjectID, bytes); err != nil {
@@ -158,20 +159,20 @@ func (a Allowance) fits(bytes int64) bool {
 }
 
 // projectAllowance is what a project uses of its quota.
-func projectAllowance(q *models.Queries, p models.Project) (Allowance, error) {
+func projectAllowance(q *store.Queries, p models.Project) (Allowance, error) {
 	use, err := q.StorageUse(p.ID)
 	return Allowance{use.Used, use.Reserved, p.Quota.StorageMiB}, err
 }
 
 // memberAllowance is what a member uses of the role's limit.
-func memberAllowance(q *models.Queries, m models.MemberView) (Allowance, error) {
+func memberAllowance(q *store.Queries, m models.MemberView) (Allowance, error) {
 	use, reserved, err := q.MemberStorageUse(m.ID)
 	return Allowance{use.Used, reserved, m.Limit.StorageMiB}, err
 }
 
 // checkQuota refuses bytes that do not fit in the quota of a project.
-func checkQuota(q *models.Queries, project, bytes int64) error {
-	p, err := q.Project(models.AllProjects, project)
+func checkQuota(q *store.Queries, project, bytes int64) error {
+	p, err := q.Project(store.AllProjects, project)
 	if err != nil {
 		return err
 	}
@@ -184,11 +185,11 @@ func checkQuota(q *models.Queries, project, bytes int64) error {
 }
 
 // checkLimit refuses bytes that do not fit in a member's limit. A former member has none.
-func checkLimit(q *models.Queries, project, member, bytes int64) error {
+func checkLimit(q *store.Queries, project, member, bytes int64) error {
 	if member == 0 {
 		return nil
 	}
-	m, err := q.MemberView(models.AllProjects, project, member)
+	m, err := q.MemberView(store.AllProjects, project, member)
 	if err != nil {
 		return models.IgnoreNotFound(err)
 	}

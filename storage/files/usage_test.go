@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage/rules"
 )
 
@@ -72,7 +73,7 @@ func TestUseOfMembers(t *testing.T) {
 
 // Files with a member's uid are the member's also elsewhere.
 func TestUseByUID(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	uid := uint32(os.Geteuid())
 	w.MemberOf = func(of uint32) int64 { return map[uint32]int64{uid: w.member}[of] }
 	w.write(t, w.at("a"), "12345")
@@ -142,8 +143,8 @@ func TestLimits(t *testing.T) {
 // limit sets the storage limit of all roles, in MiB.
 func (w *world) limit(t *testing.T, mebibytes int64) {
 	t.Helper()
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
-		roles, err := q.Roles(models.AllProjects, w.project)
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		roles, err := q.Roles(store.AllProjects, w.project)
 		for _, r := range roles {
 			r.Limit.StorageMiB = mebibytes
 			err = errors.Join(err, q.UpdateRole(&r))
@@ -170,7 +171,7 @@ func (w *world) excess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	list, err := w.store.Read(t.Context()).Notifications(w.acting.User.ID, models.Page{})
+	list, err := w.store.Read(t.Context()).Notifications(w.acting.User.ID, store.Page{})
 	if err != nil || len(list) != 1 || list[0].Kind != models.NotificationStorageExceeded || !strings.Contains(list[0].Text.String(), "use 2 MiB; your limit is 1 MiB") {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -201,7 +202,7 @@ func TestMeasurementContinues(t *testing.T) {
 			}
 		}
 		at := scanPath(0, "project_model/b")
-		modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
 			return errors.Join(q.BeginScan(w.project, scanBegin), q.AdvanceScan(w.project, at, models.StorageShares{0: 8}))
 		})
 		w.write(t, w.at("a/behind"), "56")
@@ -218,7 +219,7 @@ func TestMeasurementContinues(t *testing.T) {
 
 // A hostile tree is measured, and removed, with few open files.
 func TestDeepTrees(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	const depth = 3000
 	at, err := os.OpenRoot(w.disk(w.own("")))
 	if err != nil {
@@ -278,7 +279,7 @@ func openFiles(t *testing.T) int {
 
 // A directory with more entries than are kept at a time is read in parts.
 func TestWideTrees(t *testing.T) {
-	w := newWorld(t, modelstest.Open(t, "sqlite"), t.TempDir())
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
 	const wide = 25_000
 	for i := range wide {
 		if err := os.Mkdir(w.disk(w.own(fmt.Sprint(i))), 0o755); err != nil {

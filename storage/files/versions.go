@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 )
@@ -17,7 +18,7 @@ type Version struct {
 }
 
 // Versions lists the overwritten versions of a file, the newest first.
-func (s *Service) Versions(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page models.Page) ([]Version, error) {
+func (s *Service) Versions(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page store.Page) ([]Version, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err

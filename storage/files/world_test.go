@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/storage"
 	"weir/storage/beneath"
@@ -23,25 +24,25 @@ import (
 // world is a project with a manager and a member, and a stranger.
 type world struct {
 	*Service
-	store                      *models.Store
+	store                      *store.Store
 	rules                      *storage.Service
-	clock                      *modelstest.Clock
+	clock                      *storetest.Clock
 	path                       string // of the root
 	project, member            int64
 	managing, acting, stranger policies.Actor
 }
 
 func each(t *testing.T, test func(t *testing.T, w *world)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newWorld(t, s, t.TempDir())) })
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newWorld(t, s, t.TempDir())) })
 }
 
 const quotaMiB = 100
 
-func newWorld(t testing.TB, s *models.Store, root string) *world {
+func newWorld(t testing.TB, s *store.Store, root string) *world {
 	t.Helper()
-	w := &world{store: s, clock: modelstest.NewClock(s)}
+	w := &world{store: s, clock: storetest.NewClock(s)}
 	w.open(t, root)
-	modelstest.InTx(t, s, func(q *models.Queries) error {
+	storetest.InTx(t, s, func(q *store.Queries) error {
 		p := models.Project{Name: "vision", StartsAt: q.Now(), Version: 1, CreatedAt: q.Now(), Quota: models.Resources{StorageMiB: quotaMiB}}
 		err := q.CreateProject(&p)
 		w.project = p.ID
@@ -49,7 +50,7 @@ func newWorld(t testing.TB, s *models.Store, root string) *world {
 	})
 	w.managing, _ = w.join(t, models.PermissionManager)
 	w.acting, w.member = w.join(t, models.PermissionMember)
-	w.stranger = policies.Actor{User: modelstest.User(t, s, "stranger@example.org", false)}
+	w.stranger = policies.Actor{User: storetest.User(t, s, "stranger@example.org", false)}
 	dirs, err := storage.New(root, 0, 0, w.Verdicts)
 	if err != nil {
 		t.Fatal(err)
@@ -77,9 +78,9 @@ func (w *world) open(t testing.TB, root string) {
 
 func (w *world) join(t testing.TB, permission string) (policies.Actor, int64) {
 	t.Helper()
-	u := modelstest.User(t, w.store, permission+"@example.org", false)
+	u := storetest.User(t, w.store, permission+"@example.org", false)
 	var m models.Member
-	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
 		r := models.Role{ProjectID: w.project, Name: permission, Permission: permission, Limit: models.Resources{StorageMiB: quotaMiB}, Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateRole(&r); err != nil {
 			return err
@@ -177,7 +178,7 @@ func (w *world) meta(kind string) string {
 // actions are the audited actions, the newest first.
 func (w *world) actions(t testing.TB) string {
 	t.Helper()
-	entries, err := w.store.Read(t.Context()).Audit(models.AuditFilter{ProjectID: w.project}, models.Page{})
+	entries, err := w.store.Read(t.Context()).Audit(store.AuditFilter{ProjectID: w.project}, store.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
 	"weir/storage/rules"
@@ -177,7 +178,7 @@ func (o *operation) put(ctx context.Context, tmp, dir *beneath.Dir, name string,
 		shares := models.StorageShares{o.ownerOf(o.project, path, old.UID): old.Size}
 		use = append(use, movedBytes(o.project, above, metaPath(o.project, o.row.Path, versionsDir), shares, shares)...)
 	}
-	err = o.finish(ctx, use, nil, audited(path, o.bytes), func(q *models.Queries) error {
+	err = o.finish(ctx, use, nil, audited(path, o.bytes), func(q *store.Queries) error {
 		if old == nil {
 			return nil
 		}

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage"
 	"weir/storage/storagetest"
 	"weir/workspaces/local"
 )
 
 // newNotebooks runs workspaces of members on this machine.
-func newNotebooks(t *testing.T, s *models.Store) (*storagetest.Notebooks, *storage.Verdicts) {
+func newNotebooks(t *testing.T, s *store.Store) (*storagetest.Notebooks, *storage.Verdicts) {
 	t.Helper()
 	dirs, verdicts := directories(t, s)
 	r, err := local.New(local.Config{Dir: filepath.Join(t.TempDir(), "run"), SandboxUID: sandboxUser, SandboxGID: sandboxUser, Logger: slog.New(slog.DiscardHandler)})
@@ -29,7 +29,7 @@ func newNotebooks(t *testing.T, s *models.Store) (*storagetest.Notebooks, *stora
 
 // In real notebooks, the mounts express the rules, but for what is listed.
 func TestMountsFollowTheRules(t *testing.T) {
-	b, _ := newNotebooks(t, modelstest.Open(t, "sqlite"))
+	b, _ := newNotebooks(t, storetest.Open(t, "sqlite"))
 	storagetest.Run(t, b.World, storagetest.Medium{Try: b.Try, Start: b.StartKernels, Mounts: true})
 }
 
@@ -38,7 +38,7 @@ func TestRunningNotebooksFollowTheRules(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the mounts of a sandbox")
 	}
-	b, _ := newNotebooks(t, modelstest.Open(t, "sqlite"))
+	b, _ := newNotebooks(t, storetest.Open(t, "sqlite"))
 	b.StartKernels(t)
 	storagetest.Run(t, b.World, storagetest.Medium{Try: b.Try, Start: b.RefreshKernels, Mounts: true})
 }
@@ -49,7 +49,7 @@ func TestMembersWriteEachOthersFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give members IDs")
 	}
-	b, verdicts := newNotebooks(t, modelstest.Open(t, "sqlite"))
+	b, verdicts := newNotebooks(t, storetest.Open(t, "sqlite"))
 	const create = `set -e; umask %[1]s; cd %[2]s
 		mkdir -p %[1]s-%[3]s/made; cd %[1]s-%[3]s
 		echo new > plain; echo new > made/plain

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/storage"
 	"weir/storage/files"
@@ -27,7 +28,7 @@ var memberIDs = rules.IDRange{First: 1_900_600_000, Last: 1_900_699_999}
 
 // directories makes shared directories in which members have IDs, if this process can
 // give them.
-func directories(t *testing.T, s *models.Store) (*storage.Directories, *storage.Verdicts) {
+func directories(t *testing.T, s *store.Store) (*storage.Directories, *storage.Verdicts) {
 	t.Helper()
 	verdicts, err1 := storage.NewVerdicts(s)
 	dirs, err2 := storage.New(t.TempDir(), sandboxUser, sandboxUser, verdicts)
@@ -99,7 +100,7 @@ func (s service) do(ctx context.Context, actor policies.Actor, op storagetest.Op
 }
 
 func TestServiceFollowsTheRules(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		dirs, verdicts := directories(t, s)
 		w := storagetest.New(t, s, dirs)
 		storagetest.Run(t, w, storagetest.Medium{Try: newService(t, w, verdicts).try})

@@ -10,7 +10,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/models/modelstest"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/storage"
 	"weir/storage/rules"
 )
@@ -18,7 +19,7 @@ import (
 // World is a project with members, directories and files, over a store and shared
 // directories of the test's own.
 type World struct {
-	Store   *models.Store
+	Store   *store.Store
 	Dirs    *storage.Directories
 	Project int64
 	Members map[string]models.Member // ann, ben and cid
@@ -30,18 +31,18 @@ type World struct {
 var names = []string{"ann", "ben", "cid"}
 
 // New creates a world.
-func New(t *testing.T, store *models.Store, dirs *storage.Directories) *World {
+func New(t *testing.T, store *store.Store, dirs *storage.Directories) *World {
 	t.Helper()
 	w := &World{Store: store, Dirs: dirs, Members: map[string]models.Member{}, Users: map[string]models.User{}}
 	for _, name := range names {
-		w.Users[name] = modelstest.User(t, store, name+"@cases.example.org", false)
+		w.Users[name] = storetest.User(t, store, name+"@cases.example.org", false)
 	}
-	modelstest.InTx(t, store, w.create)
+	storetest.InTx(t, store, w.create)
 	w.makeFiles(t)
 	return w
 }
 
-func (w *World) create(q *models.Queries) error {
+func (w *World) create(q *store.Queries) error {
 	p := models.Project{Name: "cases", StartsAt: q.Now(), Version: 1, CreatedAt: q.Now(), Quota: models.Resources{StorageMiB: 100}}
 	o := models.Project{Name: "elsewhere", StartsAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 	if err := errors.Join(q.CreateProject(&p), q.CreateProject(&o)); err != nil {
@@ -133,7 +134,7 @@ func (w *World) DirectoryUser(t *testing.T, who string) models.DirectoryUser {
 // apply sets the rules to those of a set. The rules of another set are removed.
 func (w *World) apply(t *testing.T, s Set) {
 	t.Helper()
-	modelstest.InTx(t, w.Store, func(q *models.Queries) error {
+	storetest.InTx(t, w.Store, func(q *store.Queries) error {
 		list, err := q.FileRules(w.Project)
 		for _, r := range list {
 			err = errors.Join(err, q.DeleteFileRule(w.Project, r.ID))
@@ -149,7 +150,7 @@ func (w *World) apply(t *testing.T, s Set) {
 			}
 			err = errors.Join(err, q.PutFileRule(&row))
 		}
-		p, readErr := q.Project(models.AllProjects, w.Project)
+		p, readErr := q.Project(store.AllProjects, w.Project)
 		if p.EndsAt = nil; s.Ended {
 			now := q.Now()
 			p.EndsAt = &now

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 )
 
 // formerWord is a word for which docs/glossary.md has another one.
@@ -206,7 +206,7 @@ var schemaQueries = map[string]string{
 
 func schemaNames(t *testing.T, dialect string) (names []string) {
 	t.Helper()
-	db, err := modelstest.Open(t, dialect).SQL()
+	db, err := storetest.Open(t, dialect).SQL()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,67 +16,63 @@ const module = "weir"
 // mayImport is the import rule: the packages of this module that each package
 // may import outside its tests. Every package must be listed.
 var mayImport = map[string][]string{
-	"models":     {},
-	"migrations": {},
-	"policies":   {"models"},
+	"models":       {},
+	"models/store": {"models"},
+	"migrations":   {},
+	"policies":     {"models", "models/store"},
 
-	"policies/notifications":     {"models", "policies"},
+	"policies/notifications":     {"models", "models/store", "policies"},
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/estimates", "pool/timeline"},
-	"pool/providers":           {"models", "policies", "pool/authority"},
+	"pool":                     {"models", "models/store", "policies", "pool/estimates", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/timeline"},
+	"pool/providers":           {"models", "models/store", "policies", "pool/authority"},
 	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},
 	"pool/placement":           {},
 	"pool/placement/baselines": {"pool/placement"},
 	"pool/placement/trace":     {"pool/placement", "pool/placement/baselines"},
 	"pool/placement/history":   {"pool/placement"},
-	"pool/projects":            {"models", "policies", "pool/quota"},
+	"pool/projects":            {"models", "models/store", "policies", "pool/quota"},
 	"pool/queue":               {"pool/placement"},
 	"pool/quota":               {"models"}, // for the vector of resources: it is pure all the same
-	"pool/requests":            {"models", "policies", "pool/projects", "pool/quota"},
+	"pool/requests":            {"models", "models/store", "policies", "pool/projects", "pool/quota"},
 	"pool/estimates":           {"pool/placement"},
 	"pool/timeline":            {},
-	"pool/broker":              {"models", "policies", "pool/quota", "pool/timeline"},
+	"pool/broker":              {"models", "models/store", "policies", "pool/quota", "pool/timeline"},
 	"pool/notebooks":           {},
 	"pool/nvml":                {"pool/providers"},
 
-	"storage":         {"models", "policies", "storage/beneath", "storage/rules"},
+	"storage":         {"models", "models/store", "policies", "storage/beneath", "storage/rules"},
 	"storage/rules":   {"models"}, // for the types of rules: it is pure all the same
 	"storage/beneath": {"storage/fsquota"},
 	"storage/fsquota": {},
 	"storage/nfs":     {"storage/rules"},
-	"storage/files":   {"models", "policies", "storage", "storage/beneath", "storage/rules"},
+	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":          {"models", "policies", "pool/quota", "workspaces/idleness", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
+	"workspaces":          {"models", "models/store", "policies", "pool/quota", "workspaces/idleness"},
 	"workspaces/idleness": {},
-	"workspaces/graph":    {},
-	"workspaces/barrier":  {},
-	"workspaces/shard":    {},
-	"workspaces/local":    {"workspaces", "models", "storage/beneath"},
-	"workspaces/kube":     {"workspaces", "models"},
-	"workspaces/proxy":    {"workspaces", "models"},
+
+	"workspaces/local": {"models", "storage/beneath", "workspaces"},
+	"workspaces/kube":  {"models", "workspaces"},
+	"workspaces/proxy": {"models", "workspaces"},
 
 	"docs":               {},
 	"web":                {"models"},
-	"handlers/live":      {"models", "policies"},
-	"handlers/metrics":   {"models", "policies", "pool", "workspaces"},
+	"handlers/live":      {"models", "models/store", "policies"},
+	"handlers/metrics":   {"models", "models/store", "policies", "pool", "workspaces"},
 	"handlers/notebook":  {"web"}, // for what its pages show
 	"handlers/reference": {},
 	"handlers/sheet":     {"models"},
-	"handlers": {"handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "policies", "policies/notifications", "migrations", "web", "docs",
-		"pool", "pool/broker", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/estimates", "pool/nvml", "storage", "storage/beneath", "storage/files", "storage/rules",
-		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
-		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
-	"cmd/weir":        {everything},
-	"cmd/weir/cli":    {"cmd/weir/config", "handlers", "models", "pool", "pool/providers"},
-	"cmd/weir/config": {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
+	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces"},
+	"cmd/weir":           {everything},
+	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/providers"},
+	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
 
-	"models/modelstest":           {"models", "migrations"},
+	"models/store/storetest":      {"migrations", "models", "models/store"},
 	"pool/pooltest":               {everything},
 	"storage/storagetest":         {everything},
-	"workspaces/runtimetest":      {"workspaces", "workspaces/idleness", "models"},
+	"workspaces/runtimetest":      {"models", "workspaces", "workspaces/idleness"},
 	"workspaces/kube/clustertest": {},
 	"deploy":                      {},
 	"e2e":                         {},
@@ -96,12 +92,15 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests only: production code must not import them.
-var testHelpers = []string{"storage/storagetest", "models/modelstest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
+var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
-var pure = []string{"pool/authority", "pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/placement/occupancy", "pool/placement/history",
-	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/idleness", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+var pure = []string{"models", "pool/authority", "pool/placement", "pool/placement/baselines", "pool/placement/trace", "pool/placement/history",
+	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/idleness"}
+
+// withoutDatabase must not link the database, not even through others.
+var withoutDatabase = []string{"models", "web", "pool/agent", "pool/quota", "storage/rules", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {
@@ -121,6 +120,45 @@ func TestImports(t *testing.T) {
 		for _, path := range p.Imports {
 			if reason := refuse(p.name(), path, allowed); reason != "" {
 				t.Errorf("%s imports %s: %s", p.name(), path, reason)
+			}
+		}
+	}
+}
+
+// The rule names no package that is not there, and allows nothing that is not used.
+func TestImportRuleIsExact(t *testing.T) {
+	imports := map[string][]string{}
+	for _, p := range listPackages(t) {
+		imports[p.name()] = p.Imports
+	}
+	for name, allowed := range mayImport {
+		if imports[name] == nil {
+			t.Errorf("the import rule names %s, which is no package", name)
+		}
+		for _, path := range allowed {
+			if path != everything && !slices.Contains(imports[name], module+"/"+path) {
+				t.Errorf("%s may import %s and does not: remove that from the import rule", name, path)
+			}
+		}
+	}
+	for _, name := range slices.Concat(testHelpers, pure, withoutDatabase) {
+		if _, known := imports[name]; !known {
+			t.Errorf("%s is no package", name)
+		}
+	}
+}
+
+func TestWithoutDatabase(t *testing.T) {
+	for _, name := range withoutDatabase {
+		cmd := exec.Command("go", "list", "-deps", "./"+name)
+		cmd.Dir = root
+		deps, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for path := range strings.Lines(string(deps)) {
+			if strings.HasPrefix(path, "gorm.io/") || strings.TrimSpace(path) == module+"/models/store" {
+				t.Errorf("%s links %s", name, path)
 			}
 		}
 	}
@@ -179,7 +217,7 @@ func TestRefuse(t *testing.T) {
 		{"pool", "weir/models", []string{"models"}, true},
 		{"models", "weir/pool", nil, false},
 		{"cmd/weir", "weir/pool", []string{everything}, true},
-		{"cmd/weir", "weir/models/modelstest", []string{everything}, false},
+		{"cmd/weir", "weir/models/store/storetest", []string{everything}, false},
 		{"cmd/weir", "weir/tools/cluster", []string{everything}, false},
 		{"tools/cluster/cmd", "weir/tools/cluster", []string{"tools/cluster"}, true},
 		{"handlers", "weir/cmd/weir", []string{everything}, false},

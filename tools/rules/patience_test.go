@@ -16,7 +16,7 @@ const minPatience = time.Minute
 // shortBounds are the shorter bounds of tests, by file and expression, and why each is
 // no patience.
 var shortBounds = map[string]string{
-	"models/store_test.go: context.WithTimeout of 200ms":               "a second claim has to wait until it ends",
+	"models/store/store_test.go: context.WithTimeout of 200ms":         "a second claim has to wait until it ends",
 	"policies/notifications/mail_test.go: context.WithTimeout of 50ms": "a server that stays silent is given up when it ends",
 	"storage/files/guards_test.go: context.WithTimeout of 1ms":         "a revocation has to wait until it ends",
 	"tools/cluster/fault_test.go: context.WithTimeout of 5s":           "a paused program does not respond before it ends",

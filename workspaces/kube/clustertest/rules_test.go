@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/models/modelstest"
+	"weir/models/store/storetest"
 	"weir/storage"
 	"weir/storage/rules"
 	"weir/storage/storagetest"
@@ -16,7 +16,7 @@ import (
 
 // In real pods, the mounts express the rules, but for what is listed.
 func TestMountsFollowTheRules(t *testing.T) {
-	s := modelstest.Open(t, "sqlite")
+	s := storetest.Open(t, "sqlite")
 	verdicts, err := storage.NewVerdicts(s)
 	if err != nil {
 		t.Fatal(err)

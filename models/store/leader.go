@@ -1,0 +1,70 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gorm.io/gorm/clause"
+)
+
+// Leader is the leader election of one task among several servers.
+type Leader struct {
+	Name      string `gorm:"primaryKey"`
+	Holder    string
+	Epoch     int64 // grows with every change of the holder
+	ExpiresAt time.Time
+}
+
+// ErrFenced means that another server is the leader by now, and that the write
+// of the old one must not be committed.
+var ErrFenced = errors.New("another server leads by now")
+
+// Lead tries to become, or stay, the leader of a task for ttl. It returns the
+// epoch of holder's leadership, or 0 when another holder is the leader.
+//
+// The clocks of servers may differ: leadership then changes early or late, but
+// only the newest epoch can write, see [Queries.Fence].
+func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration) (epoch int64, err error) {
+	err = s.InTx(ctx, func(q *Queries) error {
+		epoch = 0
+		now := q.Now()
+		seed := Leader{Name: name, ExpiresAt: now}
+		if err := q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&seed).Error; err != nil {
+			return err
+		}
+		var l Leader
+		if err := q.locking("NO KEY UPDATE").Where("name = ?", name).Take(&l).Error; err != nil {
+			return err
+		}
+		if l.Holder != holder && now.Before(l.ExpiresAt) {
+			return nil
+		}
+		if l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
+			l.Epoch++
+		}
+		l.Holder, l.ExpiresAt, epoch = holder, now.Add(ttl), l.Epoch
+		return q.db.Save(&l).Error
+	})
+	return epoch, err
+}
+
+// Resign gives the leadership up at once.
+func (s *Store) Resign(ctx context.Context, name, holder string) error {
+	return s.InTx(ctx, func(q *Queries) error {
+		return q.db.Model(&Leader{}).Where("name = ? AND holder = ?", name, holder).Update("expires_at", q.Now().Add(-time.Microsecond)).Error
+	})
+}
+
+// Fence fails with ErrFenced for a leader of an older epoch. Otherwise the
+// leader cannot change before the transaction has ended.
+func (q *Queries) Fence(name string, epoch int64) error {
+	var l Leader
+	if err := q.locking("SHARE").Where("name = ?", name).Take(&l).Error; err != nil {
+		return err
+	}
+	if l.Epoch != epoch {
+		return ErrFenced
+	}
+	return nil
+}

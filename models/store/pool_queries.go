@@ -1,0 +1,358 @@
+package store
+
+import (
+	"database/sql"
+	"slices"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"weir/models"
+)
+
+// LockPool serialises placement: no other transaction allocates shares before
+// this one ends. Lock the project first where both are needed.
+func (q *Queries) LockPool() error {
+	return q.lock("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
+}
+
+// PoolVersion counts the transactions that have changed providers, devices or
+// shares: what was read of them at a version is valid as long as that is the
+// present one. This transaction's own changes count when it is committed.
+func (q *Queries) PoolVersion() (version int64, err error) {
+	return version, q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
+}
+
+// PoolChanges counts this transaction's changes of the pool so far.
+func (q *Queries) PoolChanges() int { return q.poolChanges }
+
+// changePool counts a change of providers; of all of them where none is named.
+func (q *Queries) changePool(providers ...int64) {
+	q.poolChanges++
+	q.poolProviders = append(q.poolProviders, providers...)
+	q.wholePool = q.wholePool || len(providers) == 0
+	q.Touch("pool")
+}
+
+// changeDevices counts a change of the providers of devices.
+func (q *Queries) changeDevices(devices ...int64) {
+	q.poolDevices = append(q.poolDevices, devices...)
+	q.changePool(-1) // no provider has this id
+}
+
+const (
+	// poolChangesPruned is after how many versions old changes are deleted.
+	poolChangesPruned = 1024
+	// poolChangesKept is of how many versions the changes can be read.
+	poolChangesKept = 4096
+)
+
+// incrementPoolVersion gives the pool a new version at the end of a transaction
+// that changed it, and notes which providers it changed.
+func (q *Queries) incrementPoolVersion() error {
+	if q.poolChanges == 0 {
+		return nil
+	}
+	var version int64
+	if err := q.db.Raw("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1 RETURNING decisions").Scan(&version).Error; err != nil {
+		return err
+	}
+	if version%poolChangesPruned == 0 {
+		if err := q.db.Exec("DELETE FROM pool_changes WHERE version <= ?", version-poolChangesKept-poolChangesPruned).Error; err != nil {
+			return err
+		}
+	}
+	if q.wholePool {
+		return q.db.Exec("INSERT INTO pool_changes (version, provider_id) VALUES (?, 0)", version).Error
+	}
+	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id) SELECT CAST(? AS BIGINT), id FROM providers
+		WHERE id IN ? OR id IN (SELECT provider_id FROM devices WHERE id IN ?)`, version, q.poolProviders, q.poolDevices).Error
+}
+
+// Machines are some of the providers with their devices and shares.
+type Machines struct {
+	some      bool
+	providers []int64
+}
+
+// AllMachines are the machines of all providers.
+var AllMachines = Machines{}
+
+// MachinesChanged are those that have changed between two versions of the pool;
+// all of them where that is not known any more.
+func (q *Queries) MachinesChanged(since, version int64) (which Machines, err error) {
+	if since > version || version-since > poolChangesKept {
+		return AllMachines, nil
+	}
+	err = q.db.Raw("SELECT DISTINCT provider_id FROM pool_changes WHERE version > ?", since).Scan(&which.providers).Error
+	which.some = !slices.Contains(which.providers, 0)
+	return which, err
+}
+
+// of limits a query to the machines, by the column of the provider's id.
+func (m Machines) of(db *gorm.DB, column string) *gorm.DB {
+	if !m.some {
+		return db
+	}
+	return db.Where(column+" IN ?", m.providers)
+}
+
+// ProvidersOf lists the providers of machines by id.
+func (q *Queries) ProvidersOf(m Machines) (providers []models.Provider, err error) {
+	return providers, m.of(q.db, "id").Order("id").Limit(10_000).Find(&providers).Error
+}
+
+// DevicesAt lists the devices of machines that are present or still have an
+// open share, by provider and number.
+func (q *Queries) DevicesAt(m Machines) (devices []models.Device, err error) {
+	return devices, m.of(q.db, "provider_id").Where(`(present = ? OR EXISTS
+		(SELECT 1 FROM shares s WHERE s.device_id = devices.id AND s.until_at IS NULL))`, true).
+		Order("provider_id, number, id").Limit(100_000).Find(&devices).Error
+}
+
+// OpenSharesAmong lists the shares of machines that have not ended, by device
+// and start.
+func (q *Queries) OpenSharesAmong(m Machines) (shares []ShareView, err error) {
+	db := q.sharesWithNames().Where("shares.until_at IS NULL")
+	if m.some {
+		db = m.of(db.Joins("JOIN devices ON devices.id = shares.device_id"), "devices.provider_id")
+	}
+	return shares, db.Order("shares.device_id, shares.id").Limit(100_000).Find(&shares).Error
+}
+
+// CreateProvider inserts p. A taken name is a conflict.
+func (q *Queries) CreateProvider(p *models.Provider) error {
+	err := q.db.Create(p).Error
+	q.changePool(p.ID)
+	return err
+}
+
+// UpdateProvider writes p if its version is still p.Version.
+func (q *Queries) UpdateProvider(p *models.Provider) error {
+	q.changePool(p.ID)
+	return q.update(p, &p.Version, p.ID, "provider")
+}
+
+// TouchProvider records a heartbeat of a provider. It changes no settings, so the
+// version stays.
+func (q *Queries) TouchProvider(id int64, at time.Time) error {
+	return q.db.Model(&models.Provider{}).Where("id = ?", id).UpdateColumn("seen_at", at).Error
+}
+
+// TransitionProvider writes the state of p with its reason and last heartbeat, if it
+// is still in the state from. It changes no settings, so the version stays.
+func (q *Queries) TransitionProvider(p *models.Provider, from string) error {
+	q.changePool(p.ID)
+	res := q.db.Model(&models.Provider{}).Where("id = ? AND state = ?", p.ID, from).
+		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
+	if res.Error == nil && res.RowsAffected == 0 {
+		return models.Stale("provider")
+	}
+	return res.Error
+}
+
+// Provider finds a provider.
+func (q *Queries) Provider(id int64) (p models.Provider, err error) {
+	return p, found(q.db.Take(&p, id).Error, "provider")
+}
+
+// ProviderByMachine finds a provider by the digest of its machine's identity.
+func (q *Queries) ProviderByMachine(machine string) (p models.Provider, err error) {
+	return p, found(q.db.Where("machine = ?", machine).Take(&p).Error, "provider")
+}
+
+// ProviderByName finds a provider by its name.
+func (q *Queries) ProviderByName(name string) (p models.Provider, err error) {
+	return p, found(q.db.Where("name = ?", name).Take(&p).Error, "provider")
+}
+
+// Providers lists all providers by id.
+func (q *Queries) Providers() (providers []models.Provider, err error) {
+	return providers, q.db.Order("id").Limit(10_000).Find(&providers).Error
+}
+
+// CreateDevice inserts d.
+func (q *Queries) CreateDevice(d *models.Device) error {
+	q.changePool(d.ProviderID)
+	return q.db.Create(d).Error
+}
+
+// DeviceByUUID finds a device by its driver's UUID.
+func (q *Queries) DeviceByUUID(uuid string) (d models.Device, err error) {
+	return d, found(q.db.Where("uuid = ?", uuid).Take(&d).Error, "device")
+}
+
+// UpdateDevice writes d if its version is still d.Version.
+func (q *Queries) UpdateDevice(d *models.Device) error {
+	q.changePool(d.ProviderID)
+	return q.update(d, &d.Version, d.ID, "device")
+}
+
+// DevicesOf lists all devices that a provider ever had, by id.
+func (q *Queries) DevicesOf(providerID int64) (devices []models.Device, err error) {
+	return devices, q.db.Where("provider_id = ?", providerID).Order("id").Limit(10_000).Find(&devices).Error
+}
+
+// Device finds a device.
+func (q *Queries) Device(id int64) (d models.Device, err error) {
+	return d, found(q.db.Take(&d, id).Error, "device")
+}
+
+// NeverUsed reports whether a device never had a share or a reservation.
+func (q *Queries) NeverUsed(device int64) (bool, error) {
+	for _, use := range []any{&models.Share{}, &models.ReservationGrant{}} {
+		if used, err := exists(q.db.Model(use).Where("device_id = ?", device)); err != nil || used {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// DeleteDevice deletes a device that never had a share, with its measurements.
+func (q *Queries) DeleteDevice(device int64) error {
+	q.Touch("pool")
+	for _, of := range []any{&models.DeviceState{}, &models.Telemetry{}} {
+		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {
+			return err
+		}
+	}
+	return q.db.Delete(&models.Device{}, device).Error
+}
+
+// CreateShare inserts s.
+func (q *Queries) CreateShare(s *models.Share) error {
+	q.changeDevices(s.DeviceID)
+	return q.db.Create(s).Error
+}
+
+// ProvidersWithEnds are the providers with open shares that have an announced
+// end.
+func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
+	var ids []int64
+	err := q.db.Table("shares").Distinct("devices.provider_id").Joins("JOIN devices ON devices.id = shares.device_id").
+		Where("shares.until_at IS NULL AND shares.ends_at IS NOT NULL").Pluck("devices.provider_id", &ids).Error
+	all := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		all[id] = true
+	}
+	return all, err
+}
+
+// EndShares ends the open shares of a workspace. It also deletes the processes
+// last measured on their GPUs, which the next users must not see.
+func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
+	const devices = "SELECT device_id FROM shares WHERE workspace_id = ? AND until_at IS NULL"
+	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+devices+`)
+		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, workspaceID, workspaceID).Error; err != nil {
+		return err
+	}
+	var ended []int64
+	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE workspace_id = ? AND until_at IS NULL RETURNING device_id", now, workspaceID).Scan(&ended).Error
+	if len(ended) > 0 {
+		q.changeDevices(ended...)
+	}
+	return err
+}
+
+// SharesOf lists the open shares of a workspace.
+func (q *Queries) SharesOf(workspaceID int64) (shares []models.Share, err error) {
+	return shares, q.db.Where("workspace_id = ? AND until_at IS NULL", workspaceID).Order("id").Find(&shares).Error
+}
+
+// ShareHistory lists a device's shares, newest first.
+func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, err error) {
+	return shares, q.sharesWithNames().Where("shares.device_id = ?", deviceID).
+		Order("shares.id DESC").Limit(limit).Find(&shares).Error
+}
+
+func (q *Queries) sharesWithNames() *gorm.DB {
+	return q.db.Table("shares").
+		Select("shares.*, projects.name AS project_name, users.name AS user_name, workspaces.name AS workspace_name").
+		Joins("JOIN projects ON projects.id = shares.project_id").
+		Joins("JOIN users ON users.id = shares.user_id").
+		Joins("JOIN workspaces ON workspaces.id = shares.workspace_id")
+}
+
+// ShareView is a share with the names of its project, user and workspace.
+type ShareView struct {
+	models.Share
+	ProjectName   string
+	UserName      string
+	WorkspaceName string
+}
+
+// OpenSharesOf counts the open shares of devices.
+func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {
+	return n, q.db.Model(&models.Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
+}
+
+// CoresInUseAt sums the cores of the open shares at a provider by physical device.
+func (q *Queries) CoresInUseAt(providerID int64) (map[int64]int64, error) {
+	var rows []struct{ Device, Cores int64 }
+	err := q.db.Raw(`SELECT COALESCE(d.parent_id, d.id) AS device, SUM(s.cores) AS cores
+		FROM shares s JOIN devices d ON d.id = s.device_id
+		WHERE s.until_at IS NULL AND d.provider_id = ? GROUP BY 1`, providerID).Scan(&rows).Error
+	cores := map[int64]int64{}
+	for _, r := range rows {
+		cores[r.Device] = r.Cores
+	}
+	return cores, err
+}
+
+// OpenSharesAt counts the open shares at a provider.
+func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
+	return n, q.db.Model(&models.Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).
+		Count(&n).Error
+}
+
+// WorkspacesAtProvider lists the workspaces with an open share at a provider.
+func (q *Queries) WorkspacesAtProvider(providerID int64) ([]models.Workspace, error) {
+	return q.workspacesOn("d.provider_id = @id", providerID)
+}
+
+// WorkspacesOnDevice lists the workspaces with an open share of a device, optionally
+// including the MIG instances of a GPU.
+func (q *Queries) WorkspacesOnDevice(device int64, instances bool) ([]models.Workspace, error) {
+	if instances {
+		return q.workspacesOn("(d.id = @id OR d.parent_id = @id)", device)
+	}
+	return q.workspacesOn("d.id = @id", device)
+}
+
+// workspacesOn lists the workspaces with an open share of some devices d.
+func (q *Queries) workspacesOn(devices string, id int64) (list []models.Workspace, err error) {
+	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
+		WHERE `+devices+` AND s.until_at IS NULL)`, sql.Named("id", id)).Order("id").Find(&list).Error
+}
+
+// SharesWithOtherEnd lists the open shares at a provider that have no end, or
+// one in the future, other than at.
+func (q *Queries) SharesWithOtherEnd(providerID int64, at *time.Time) (shares []models.Share, err error) {
+	db := q.db.Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID)
+	if at == nil { // an end in the past stays as announced
+		db = db.Where("ends_at > ?", q.Now())
+	} else {
+		db = db.Where("(ends_at IS NULL OR (ends_at <> ? AND ends_at > ?))", *at, q.Now())
+	}
+	return shares, db.Order("id").Find(&shares).Error
+}
+
+// AnnounceShareEnd announces the end of a share and its reason; nil withdraws it.
+func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why models.Text) error {
+	if at == nil {
+		why = models.Text{}
+	}
+	share := models.Share{}
+	err := q.db.Model(&share).Clauses(clause.Returning{Columns: []clause.Column{{Name: "device_id"}}}).Where("id = ?", id).
+		Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
+	q.changeDevices(share.DeviceID)
+	return err
+}
+
+// OverdueWorkspaces lists the workspaces with an open share whose announced end has come.
+func (q *Queries) OverdueWorkspaces(now time.Time) (list []models.Workspace, err error) {
+	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
+		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
+		Order("id").Find(&list).Error
+}

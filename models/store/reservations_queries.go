@@ -1,0 +1,193 @@
+package store
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// CreateReservation inserts r and its grants.
+func (q *Queries) CreateReservation(r *models.Reservation, grants []models.ReservationGrant) error {
+	if err := q.db.Create(r).Error; err != nil {
+		return err
+	}
+	for i := range grants {
+		grants[i].ReservationID = r.ID
+	}
+	q.touchReservation(*r, grants)
+	return q.db.CreateInBatches(&grants, 100).Error
+}
+
+func (q *Queries) touchReservation(r models.Reservation, grants []models.ReservationGrant) {
+	q.Touch("reservation", r.ID)
+	q.Touch("user", r.UserID)
+	q.Touch("project", r.ProjectID)
+	if len(grants) > 0 {
+		devices := make([]int64, len(grants))
+		for i, g := range grants {
+			devices[i] = g.DeviceID
+		}
+		q.changeDevices(devices...)
+	}
+}
+
+// LockReservation finds a reservation of a project in scope and locks it against changes
+// until the transaction ends.
+func (q *Queries) LockReservation(scope Scope, id int64) (r models.Reservation, err error) {
+	return r, found(scope.projects(q.locking("NO KEY UPDATE"), "project_id").Take(&r, id).Error, "reservation")
+}
+
+// Reservation finds a reservation of a project in scope, with names.
+func (q *Queries) Reservation(scope Scope, id int64) (r models.ReservationView, err error) {
+	return r, found(q.reservationViews(scope).Where("reservations.id = ?", id).Take(&r).Error, "reservation")
+}
+
+func (q *Queries) reservationViews(scope Scope) *gorm.DB {
+	return scope.projects(q.db.Table("reservations"), "reservations.project_id").
+		Select("reservations.*, projects.name AS project_name, users.name AS user_name").
+		Joins("JOIN projects ON projects.id = reservations.project_id").
+		Joins("JOIN users ON users.id = reservations.user_id")
+}
+
+// ReservationFilter selects reservations; a zero field matches all.
+type ReservationFilter struct {
+	ProjectID      int64
+	UserID         int64
+	States         []models.ReservationState
+	Own            int64   // reservations of this user are listed in any case,
+	HiddenProjects []int64 // those of others not in these projects
+}
+
+// Reservations lists reservations of projects in scope, newest first.
+func (q *Queries) Reservations(scope Scope, f ReservationFilter, page Page) (list []models.ReservationView, err error) {
+	db := page.newest(q.reservationViews(scope), "reservations.id").Where(&models.Reservation{ProjectID: f.ProjectID, UserID: f.UserID})
+	if len(f.States) > 0 {
+		db = db.Where("reservations.state IN ?", f.States)
+	}
+	if len(f.HiddenProjects) > 0 {
+		db = db.Where("(reservations.user_id = ? OR reservations.project_id NOT IN ?)", f.Own, f.HiddenProjects)
+	}
+	return list, db.Find(&list).Error
+}
+
+const grantDevices = "providers.name AS provider_name, devices.number, devices.model, devices.simulated"
+
+// NameGrants adds their devices to grants.
+func (q *Queries) NameGrants(grants []models.GrantView) error {
+	ids := make([]int64, len(grants))
+	for i, g := range grants {
+		ids[i] = g.DeviceID
+	}
+	var devices []models.GrantView
+	err := q.db.Table("devices").Select("devices.id AS device_id, "+grantDevices).
+		Joins("JOIN providers ON providers.id = devices.provider_id").Where("devices.id IN ?", ids).Find(&devices).Error
+	for i, g := range grants {
+		for _, d := range devices {
+			if d.DeviceID == g.DeviceID {
+				d.ReservationGrant = g.ReservationGrant
+				grants[i] = d
+			}
+		}
+	}
+	return err
+}
+
+// GrantsOf lists the grants of reservations, by beginning.
+func (q *Queries) GrantsOf(reservations ...int64) (list []models.GrantView, err error) {
+	return list, q.db.Table("reservation_grants").
+		Select("reservation_grants.*, "+grantDevices).
+		Joins("JOIN devices ON devices.id = reservation_grants.device_id").Joins("JOIN providers ON providers.id = devices.provider_id").
+		Where("reservation_id IN ?", reservations).Order("reservation_grants.starts_at, reservation_grants.id").Find(&list).Error
+}
+
+// ReservedAmong lists the grants on the devices of machines that have not ended, by device
+// and beginning.
+func (q *Queries) ReservedAmong(m Machines) (list []models.ReservedView, err error) {
+	db := q.reserved()
+	if m.some {
+		db = m.of(db.Joins("JOIN devices ON devices.id = reservation_grants.device_id"), "devices.provider_id")
+	}
+	return list, db.Order("reservation_grants.device_id, reservation_grants.starts_at, reservation_grants.id").Find(&list).Error
+}
+
+// ReservedBy lists the grants of a project that have not ended.
+func (q *Queries) ReservedBy(project int64) (list []models.ReservedView, err error) {
+	return list, q.reserved().Where("reservations.project_id = ?", project).Order("reservation_grants.id").Find(&list).Error
+}
+
+func (q *Queries) reserved() *gorm.DB {
+	return q.db.Table("reservation_grants").Select("reservation_grants.*, reservations.project_id, reservations.user_id").
+		Joins("JOIN reservations ON reservations.id = reservation_grants.reservation_id").
+		Where("reservation_grants.ends_at > ?", q.Now())
+}
+
+// TransitionReservation writes r, whose State may have changed, if the row is still in the
+// state from and of r.Version; otherwise it is a Conflict. What r has not used yet of its
+// grants ends with it.
+func (q *Queries) TransitionReservation(r *models.Reservation, from models.ReservationState) error {
+	expected := r.Version
+	r.Version++
+	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).Select("*").Omit("id").Updates(r)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		r.Version = expected
+		return models.Stale("reservation")
+	}
+	var grants []models.ReservationGrant
+	if err := q.db.Where("reservation_id = ?", r.ID).Find(&grants).Error; err != nil {
+		return err
+	}
+	q.touchReservation(*r, grants)
+	if !r.State.Ended() {
+		return nil
+	}
+	if err := q.db.Where("reservation_id = ? AND starts_at >= ?", r.ID, *r.EndedAt).Delete(&models.ReservationGrant{}).Error; err != nil {
+		return err
+	}
+	return q.db.Model(&models.ReservationGrant{}).Where("reservation_id = ? AND ends_at > ?", r.ID, *r.EndedAt).Update("ends_at", *r.EndedAt).Error
+}
+
+// UseReservation records the first use of a reservation.
+func (q *Queries) UseReservation(id int64, at time.Time) error {
+	q.Touch("reservation", id)
+	return q.db.Model(&models.Reservation{}).Where("id = ? AND used_at IS NULL", id).Update("used_at", at).Error
+}
+
+// WorkspacesPastReservation lists the active workspaces with an open share in a grant of a
+// reservation that has ended.
+func (q *Queries) WorkspacesPastReservation(now time.Time) (list []models.Workspace, err error) {
+	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
+		Where(`id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
+}
+
+// DueReservations lists the reservations that begin or end at a time, or expire because
+// they have not been used although they began before another.
+func (q *Queries) DueReservations(now, unusedSince time.Time) (list []models.Reservation, err error) {
+	return list, q.db.Where("ended_at IS NULL").
+		Where("(state = ? AND starts_at <= ?) OR ends_at <= ? OR (used_at IS NULL AND starts_at <= ?)", models.ReservationGranted, now, now, unusedSince).
+		Order("id").Limit(1000).Find(&list).Error
+}
+
+// AbandonedReservations lists the reservations that have not ended, of those who may no
+// longer use them.
+func (q *Queries) AbandonedReservations() (list []models.Reservation, err error) {
+	return list, q.abandonedReservations().Order("reservations.id").Limit(1000).Find(&list).Error
+}
+
+// AbandonedReservation locks one of the AbandonedReservations; it is NotFound for one that
+// may continue.
+func (q *Queries) AbandonedReservation(id int64) (r models.Reservation, err error) {
+	if err := found(q.abandonedReservations().Where("reservations.id = ?", id).Take(&r).Error, "reservation"); err != nil {
+		return r, err
+	}
+	return q.LockReservation(AllProjects, id)
+}
+
+func (q *Queries) abandonedReservations() *gorm.DB {
+	return q.withoutRight("reservations").Select("reservations.*").Where("reservations.ended_at IS NULL")
+}

@@ -1,0 +1,155 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/migrations"
+	"weir/models/store"
+	"weir/models/store/storetest"
+)
+
+func TestOneLeader(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		clock := storetest.NewClock(s)
+		lead := func(holder string) int64 {
+			t.Helper()
+			epoch, err := s.Lead(t.Context(), "controller", holder, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return epoch
+		}
+		fence := func(epoch int64) error {
+			return s.InTx(t.Context(), func(q *store.Queries) error { return q.Fence("controller", epoch) })
+		}
+		first := lead("a")
+		if first == 0 || lead("b") != 0 || lead("a") != first {
+			t.Fatalf("a leads as %d", first)
+		}
+		clock.Advance(11 * time.Second) // a was paused for longer than its lease
+		second := lead("b")
+		if second <= first || lead("a") != 0 {
+			t.Fatalf("b leads as %d, after %d", second, first)
+		}
+		if err := fence(first); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("the old leader writes: %v", err)
+		}
+		if err := fence(second); err != nil {
+			t.Errorf("the leader may not write: %v", err)
+		}
+		if err := s.Resign(t.Context(), "controller", "b"); err != nil {
+			t.Fatal(err)
+		}
+		third := lead("a")
+		if third <= second || fence(second) == nil {
+			t.Errorf("after b resigned a leads as %d", third)
+		}
+		clock.Advance(time.Minute)
+		if again := lead("a"); again <= third {
+			t.Errorf("a lease that had run out goes on as %d", again)
+		}
+	})
+}
+
+func TestOneLeaderOfMany(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		var leaders atomic.Int64
+		storetest.Concurrently(20, func(i int) {
+			epoch, err := s.Lead(t.Context(), "controller", string(rune('a'+i)), time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			if epoch != 0 {
+				leaders.Add(1)
+			}
+		})
+		if n := leaders.Load(); n != 1 {
+			t.Errorf("%d lead", n)
+		}
+	})
+}
+
+// Servers on one PostgreSQL get the topics of each other's commits, but not of
+// rollbacks.
+func TestServersNotifyEachOther(t *testing.T) {
+	url := storetest.Postgres(t)
+	open := func() *store.Store {
+		s, err := store.Open(t.Context(), url, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	one, other := open(), open()
+	db, err := one.SQL()
+	if err == nil {
+		err = migrations.Up(t.Context(), db, "postgres")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := make(chan []string, 100)
+	other.OnChange(func(topics []string) { received <- topics })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		other.Listen(ctx, func(err error) { t.Log(err) })
+	}()
+	next := func() []string {
+		t.Helper()
+		select {
+		case topics := <-received:
+			return topics
+		case <-time.After(time.Minute):
+			t.Fatal("nothing was received")
+			return nil
+		}
+	}
+	if first := next(); !slices.Equal(first, []string{store.AllTopics}) {
+		t.Errorf("at the beginning %v", first)
+	}
+	storetest.User(t, one, "a@example.org", false)
+	touch := func(s *store.Store, topic string, err error) {
+		if got := s.InTx(t.Context(), func(q *store.Queries) error { q.Touch(topic); return err }); !errors.Is(got, err) {
+			t.Error(got)
+		}
+	}
+	touch(one, "undone", errSecret)
+	touch(one, "pool", nil)
+	touch(other, "own", nil)
+	seen := map[string]int{}
+	for seen["pool"] == 0 || seen["own"] == 0 {
+		for _, topic := range next() {
+			seen[topic]++
+		}
+	}
+	if seen["undone"] != 0 || seen["own"] != 1 || seen["pool"] != 1 {
+		t.Errorf("heard %v", seen)
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		t.Error("it goes on listening")
+	}
+}
+
+// A paused transaction of a server blocks the others for a limited time only.
+func TestIdleTransactionsEnd(t *testing.T) {
+	s := storetest.Open(t, "postgres")
+	db, err := s.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit string
+	if err := db.QueryRow("SHOW idle_in_transaction_session_timeout").Scan(&limit); err != nil || limit != "15s" {
+		t.Errorf("the limit is %q, %v", limit, err)
+	}
+}

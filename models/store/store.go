@@ -1,0 +1,443 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/mattn/go-sqlite3"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
+
+	"weir/models"
+)
+
+// Store is the database. On SQLite there is one writer and a pool of readers;
+// on PostgreSQL both are one pool.
+type Store struct {
+	write, read *gorm.DB
+	dialect     string
+
+	// Clock is the one source of time for everything that the store's users
+	// decide and record. Replace it before use.
+	Clock func() time.Time
+
+	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
+	Elapsed func() time.Duration
+
+	// Log gets a line for what each committed transaction changed; nil: none. Set it
+	// before use.
+	Log *slog.Logger
+
+	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
+	Mail bool
+
+	origin    string      // identifies this process among the servers
+	listening atomic.Bool // changes of other servers are received
+	changes   changes
+	notified  notifiedCounts
+	lease     atomic.Pointer[ServerLease] // nil before Join
+
+	// uncertainUntil is how long, in Store.Elapsed, a transaction of this server may
+	// commit that it takes for failed.
+	uncertainUntil atomic.Int64
+
+	mu                  sync.RWMutex
+	listeners           []func(topics []string)
+	revocationListeners []RevocationListener
+}
+
+// Open connects to databaseURL (postgres://…), or, when that is empty, to
+// SQLite in the file at path, which it creates with its directory.
+func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
+	s := &Store{dialect: "sqlite", Clock: time.Now, Elapsed: elapsed, origin: strconv.FormatUint(rand.Uint64(), 36)}
+	var err error
+	if databaseURL != "" {
+		s.dialect = "postgres"
+		s.write, err = open(postgres.New(postgres.Config{DSN: databaseURL,
+			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(limitIdleTransactions)}}), 20)
+		s.read = s.write
+	} else {
+		err = s.openSQLite(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.write.DB()
+	if err == nil {
+		err = db.PingContext(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the %s database: %w", s.dialect, err)
+	}
+	return s, nil
+}
+
+// limitIdleTransactions makes PostgreSQL end idle transactions: a server that is
+// paused may have locks that all others wait for.
+func limitIdleTransactions(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = '15s'")
+	return err
+}
+
+func (s *Store) openSQLite(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	// The file contains secrets: only this user can read it, with any umask.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
+		return err
+	}
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=on&_busy_timeout=10000"
+	if s.write, err = open(sqlite.Open(dsn+"&_txlock=immediate"), 1); err != nil {
+		return err
+	}
+	s.read, err = open(sqlite.Open(dsn+"&_query_only=on"), 8)
+	return err
+}
+
+func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
+	db, err := gorm.Open(dialector, &gorm.Config{
+		// gorm would make memory_mi_b of MemoryMiB.
+		NamingStrategy:         schema.NamingStrategy{NameReplacer: strings.NewReplacer("MiB", "Mib")},
+		TranslateError:         true,
+		SkipDefaultTransaction: true,
+		// Not on PostgreSQL: there gorm prepares a statement on one more
+		// connection, for which transactions that use all connections wait
+		// forever. pgx prepares for each connection by itself.
+		PrepareStmt: dialector.Name() == "sqlite",
+		Logger: expectedErrorsFilter{logger.NewSlogLogger(slog.Default(), logger.Config{
+			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})},
+	})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	return db, nil
+}
+
+// expectedErrorsFilter keeps errors that callers handle out of the log: a taken
+// name, a request whose client has gone.
+type expectedErrorsFilter struct{ logger.Interface }
+
+func (l expectedErrorsFilter) LogMode(level logger.LogLevel) logger.Interface {
+	return expectedErrorsFilter{l.Interface.LogMode(level)}
+}
+
+// ParamsFilter keeps values out of the log: some are secrets.
+func (expectedErrorsFilter) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
+	return sql, nil
+}
+
+func (l expectedErrorsFilter) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
+	if Duplicate(err) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	l.Interface.Trace(ctx, begin, fc, err)
+}
+
+// Dialect is "sqlite" or "postgres".
+func (s *Store) Dialect() string { return s.dialect }
+
+// SQL is the writing connection, for migrations.
+func (s *Store) SQL() (*sql.DB, error) { return s.write.DB() }
+
+// Ping checks whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	db, err := s.read.DB()
+	if err != nil {
+		return err
+	}
+	return db.PingContext(ctx)
+}
+
+// connection takes a connection out of the pool.
+func (s *Store) connection(ctx context.Context) (*sql.Conn, error) {
+	db, err := s.write.DB()
+	if err != nil {
+		return nil, err
+	}
+	return db.Conn(ctx)
+}
+
+// discard closes a connection instead of returning it to the pool.
+func discard(conn *sql.Conn) error {
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return nil
+	}
+	return err
+}
+
+// Close ends all connections.
+func (s *Store) Close() error {
+	var errs []error
+	for _, g := range []*gorm.DB{s.read, s.write} {
+		db, err := g.DB()
+		if err == nil {
+			err = db.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Queries reads and writes within one connection or transaction.
+type Queries struct {
+	db       *gorm.DB
+	postgres bool
+	clock    func() time.Time
+	mail     bool            // see Store.Mail
+	topics   map[string]bool // what this transaction changed; nil outside one
+
+	origin     string // see Store.origin
+	revocation int64  // its number; 0 when nothing was revoked
+
+	poolChanges   int
+	poolProviders []int64  // that this transaction changed
+	poolDevices   []int64  // whose providers it changed
+	wholePool     bool     // it changed all providers
+	revoked       []string // revocation keys
+	audit         []models.AuditEntry
+	events        []models.WorkspaceEvent
+	notified      []notified
+	historyOf     []int64 // projects whose history this transaction may change
+}
+
+// Writing reports whether this is a transaction that may write.
+func (q *Queries) Writing() bool { return q.topics != nil }
+
+// Read returns queries for reading outside a transaction.
+func (s *Store) Read(ctx context.Context) *Queries {
+	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
+}
+
+// reader is the reading connection. SQLite's driver starts a goroutine for every row of
+// a query that ctx could interrupt, so reads there, which are short, run to their end
+// once they have begun.
+func (s *Store) reader(ctx context.Context) *gorm.DB {
+	if s.dialect == "sqlite" && ctx.Err() == nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.read.WithContext(ctx)
+}
+
+// InTx runs fn in one transaction. After a deadlock or a serialisation failure
+// fn runs again, so it must have no effect outside the database. After the
+// commit the listeners get the topics that changed. Revocations are applied in
+// this process when InTx returns; see also [Store.InRevokingTx].
+func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
+	_, err := s.inTx(ctx, fn)
+	return err
+}
+
+// inTx is InTx; it also returns the number of the transaction's revocation.
+func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation int64, err error) {
+	const attempts = 8
+	for try := 1; ; try++ {
+		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}, origin: s.origin}
+		committing := false
+		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			q.db = tx
+			err := fn(q)
+			for _, record := range []func() error{q.incrementPoolVersion, q.recordHistory, q.recordAudit, q.recordRevocation, q.notifyServers} {
+				if err == nil {
+					err = record()
+				}
+			}
+			committing = err == nil
+			return err
+		})
+		if committing {
+			s.applyRevocations(ctx, q.revoked)
+		}
+		if committing && err != nil { // the database may commit yet
+			s.uncertainUntil.Store(int64(s.Elapsed() + MaxCacheAge))
+		}
+		if err == nil {
+			s.logCommitted(ctx, q)
+			s.notified.add(q.notified)
+			s.publish(slices.Collect(maps.Keys(q.topics)))
+			return q.revocation, nil
+		}
+		if !retryable(err) || try == attempts || ctx.Err() != nil {
+			return 0, err
+		}
+		if !sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// sleep pauses for d and returns true; it returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+func retryable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "40001" || pg.Code == "40P01"
+	}
+	var lite sqlite3.Error
+	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
+}
+
+// OnChange registers a listener that gets, after each commit, the topics that
+// the transaction changed. Listeners must return at once.
+func (s *Store) OnChange(listener func(topics []string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener)
+}
+
+func (s *Store) publish(topics []string) {
+	if len(topics) == 0 {
+		return
+	}
+	s.changes.addTopics(topics)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, l := range s.listeners {
+		l(topics)
+	}
+}
+
+// Touch marks a topic as changed by this transaction: "pool",
+// "workspace:5", "project:3", "user:7".
+func (q *Queries) Touch(topic string, id ...int64) {
+	if len(id) > 0 {
+		topic = fmt.Sprintf("%s:%d", topic, id[0])
+	}
+	if q.topics != nil {
+		q.topics[topic] = true
+	}
+}
+
+// Duplicate reports whether err is a violated unique index.
+func Duplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
+
+// taken turns a violated unique index into a Conflict at a field.
+func taken(err error, field string, message models.Text) error {
+	if Duplicate(err) {
+		return models.ConflictAt(field, models.Say("is already taken"), message)
+	}
+	return err
+}
+
+// found turns gorm's "record not found" into NotFound.
+func found(err error, what string) error {
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return models.NotFound(what)
+	}
+	return err
+}
+
+// Now is the clock's time in the precision of both databases: UTC, microseconds.
+func (s *Store) Now() time.Time { return instant(s.Clock) }
+
+// Now is the store's time; see [Store.Now].
+func (q *Queries) Now() time.Time { return instant(q.clock) }
+
+func instant(clock func() time.Time) time.Time { return clock().UTC().Truncate(time.Microsecond) }
+
+// Scope restricts a query to projects: all of them, or Projects, or those of which the
+// user is an active member at the time At. The zero Scope matches nothing.
+type Scope struct {
+	All      bool
+	Projects []int64
+	UserID   int64
+	At       time.Time
+}
+
+// AllProjects is the scope of platform administrators and background work.
+var AllProjects = Scope{All: true}
+
+// projects restricts db to rows whose column names a project in scope.
+func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
+	if s.All {
+		return db
+	}
+	if s.UserID == 0 {
+		return db.Where(column+" IN ?", s.Projects)
+	}
+	return db.Where(column+` IN (SELECT m.project_id FROM members m
+		WHERE m.user_id = ? AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?))`, s.UserID, s.At)
+}
+
+// PageSize is the maximum number of rows of a page.
+const PageSize = 200
+
+// Page is at most Limit rows after the row with id After; the default is 50 and
+// the maximum PageSize.
+type Page struct {
+	After int64
+	Limit int
+}
+
+func (p Page) limit() int {
+	if p.Limit <= 0 {
+		return 50
+	}
+	return min(p.Limit, PageSize)
+}
+
+// newest applies the page to rows in descending order of their ids.
+func (p Page) newest(db *gorm.DB, id string) *gorm.DB {
+	if p.After > 0 {
+		db = db.Where(id+" < ?", p.After)
+	}
+	return db.Order(id + " DESC").Limit(p.limit())
+}
+
+// oldest applies the page to rows in ascending order of their ids.
+func (p Page) oldest(db *gorm.DB, id string) *gorm.DB {
+	return db.Where(id+" > ?", p.After).Order(id).Limit(p.limit())
+}
+
+// storable reports whether a text could be in the database at all: PostgreSQL
+// stores neither NUL nor invalid UTF-8, and no searched column is long.
+func storable(text string) bool {
+	return len(text) <= 1000 && utf8.ValidString(text) && !strings.Contains(text, "\x00")
+}
+
+// like escapes a user's text for use inside a LIKE pattern with ESCAPE '\'.
+func like(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
+}

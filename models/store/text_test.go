@@ -1,0 +1,86 @@
+package store_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
+)
+
+func TestTextSurvivesTheDatabase(t *testing.T) {
+	texts := []models.Text{
+		{},
+		models.Say("plain"),
+		models.Say("100 % of it"), // no arguments: no verbs
+		models.Say("%d and %d", 1, int64(1)<<60),
+		models.Say("%.1f of %s", 1.5, "a thing"),
+		models.Say("%s, %s", "数据", "line\nbreak \x00 and ' quote"),
+		models.Say("outer (%s)", models.Say("inner %d (%s)", 7, models.Say("innermost"))),
+		models.Say("%s", ""),
+		models.Say("%s", models.StateRunning), // whatever prints as a string
+	}
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		w := newWorld(t, s)
+		for _, text := range texts {
+			w.event(t, text)
+		}
+		events, err := s.Read(t.Context()).WorkspaceEvents(w.workspace.ID)
+		if err != nil || len(events) != len(texts)+1 {
+			t.Fatalf("%d events, %v", len(events), err)
+		}
+		for i, text := range texts {
+			if got := events[i+1].Message; got.String() != text.String() || got.Format != text.Format {
+				t.Errorf("%q became %q", text, got)
+			}
+		}
+	})
+}
+
+// A row keeps the key of a sentence, so that its wording can change.
+func TestTextsAreStoredByKey(t *testing.T) {
+	raw, err := json.Marshal(models.Say("%s: %s", models.Say("GPU cores"), "5"))
+	if err != nil || strings.Contains(string(raw), "GPU cores") {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	var again models.Text
+	if err := json.Unmarshal(raw, &again); err != nil || again.String() != "GPU cores: 5" || again.In(models.Chinese) != "GPU 核：5" {
+		t.Errorf("%s reads as %q and %q, %v", raw, again, again.In(models.Chinese), err)
+	}
+}
+
+// Rows from before there were keys have English formats of their time.
+func TestFormerTextsReadAsTheyAreWordedNow(t *testing.T) {
+	var text models.Text
+	if err := text.Scan(`{"f":"No GPUs were requested."}`); err != nil || text.String() != "No GPUs were requested." {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := text.Scan(`{"f":"never in a catalogue %s","a":[{"s":"x"}]}`); err != nil || text.String() != "never in a catalogue x" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestTextsCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "in about 0 days", 1: "in about 1 day", 2: "in about 2 days"} {
+		if got := models.Say("in about %d days", n).String(); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
+
+func TestTextRefusesWhatItDidNotStore(t *testing.T) {
+	for _, src := range []any{7, "no JSON", []byte("{")} {
+		var text models.Text
+		if err := text.Scan(src); err == nil {
+			t.Errorf("%v was read as %q", src, text)
+		}
+	}
+	for _, src := range []any{nil, "", []byte(nil), `{"f":"x %s","a":[{}]}`} {
+		text := models.Say("old")
+		if err := text.Scan(src); err != nil || strings.Contains(text.String(), "%!") {
+			t.Errorf("%v: %q, %v", src, text, err)
+		}
+	}
+}

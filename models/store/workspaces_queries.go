@@ -1,0 +1,219 @@
+package store
+
+import (
+	"errors"
+	"time"
+
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// CreateWorkspace inserts w and the first event of its history. An active
+// workspace of the same member and name is a Conflict.
+func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) error {
+	err := taken(q.db.Create(w).Error, "name",
+		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name))
+	if err != nil {
+		return err
+	}
+	return q.AddEvent(w, message)
+}
+
+// ErrChanged is inside the Conflict of a refused transition: the row has changed
+// since it was read.
+var ErrChanged = errors.New("changed in the meantime")
+
+// Transition writes w, whose State may have changed, if the row is still in
+// state from and of w.Version; otherwise it is a Conflict and nothing is
+// written. A message becomes a line of the workspace's history.
+func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, message models.Text) error {
+	expected := w.Version
+	w.Version++
+	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
+		Select("*").Omit("id", "active_at", "worked_at", "work_signal", "reminded_at").Updates(w)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		w.Version = expected
+		lost := models.Conflict("This workspace has changed. Reload it and try again.")
+		lost.Err = ErrChanged
+		return lost
+	}
+	if from == models.StateRunning {
+		q.Revoke("workspace", w.ID)
+	}
+	if message.Empty() {
+		q.touchWorkspace(w)
+		return nil
+	}
+	return q.AddEvent(w, message)
+}
+
+// AddEvent appends a line to the history of w.
+func (q *Queries) AddEvent(w *models.Workspace, message models.Text) error {
+	q.touchWorkspace(w)
+	e := models.WorkspaceEvent{WorkspaceID: w.ID, ProjectID: w.ProjectID, At: q.Now(), State: w.State, Message: message}
+	q.events = append(q.events, e)
+	return q.db.Create(&e).Error
+}
+
+func (q *Queries) touchWorkspace(w *models.Workspace) {
+	q.Touch("workspace", w.ID)
+	q.Touch("user", w.UserID)
+	q.Touch("project", w.ProjectID)
+	if w.Demand.GPUs > 0 {
+		q.Touch("pool")
+	}
+}
+
+// Workspace finds a workspace of a project in scope.
+func (q *Queries) Workspace(scope Scope, id int64) (w models.Workspace, err error) {
+	return w, found(scope.projects(q.db, "project_id").Take(&w, id).Error, "workspace")
+}
+
+// LockWorkspace finds a workspace and locks it against changes until the transaction
+// ends.
+func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err error) {
+	return w, found(scope.projects(q.locking("NO KEY UPDATE"), "project_id").Take(&w, id).Error, "workspace")
+}
+
+// WorkspaceFilter selects workspaces; a zero field matches all.
+type WorkspaceFilter struct {
+	ProjectID      int64
+	UserID         int64
+	States         []models.WorkspaceState
+	Own            int64   // workspaces of this user are listed in any case,
+	HiddenProjects []int64 // those of others not in these projects
+}
+
+// Workspaces lists workspaces of projects in scope, newest first, with ids
+// below page.After (0: from the newest).
+func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []models.WorkspaceView, err error) {
+	db := page.newest(q.workspaceViews(scope), "workspaces.id").Where(&models.Workspace{ProjectID: f.ProjectID, UserID: f.UserID})
+	if len(f.States) > 0 {
+		db = db.Where("workspaces.state IN ?", f.States)
+	}
+	if len(f.HiddenProjects) > 0 {
+		db = db.Where("(workspaces.user_id = ? OR workspaces.project_id NOT IN ?)", f.Own, f.HiddenProjects)
+	}
+	return list, db.Find(&list).Error
+}
+
+const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"
+
+func (q *Queries) workspaceViews(scope Scope) *gorm.DB {
+	return scope.projects(q.db.Table("workspaces"), "workspaces.project_id").Select(workspaceColumns).
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("JOIN environments ON environments.id = workspaces.environment_id")
+}
+
+// WorkspaceView finds a workspace with its names.
+func (q *Queries) WorkspaceView(scope Scope, id int64) (v models.WorkspaceView, err error) {
+	return v, found(q.workspaceViews(scope).Where("workspaces.id = ?", id).Take(&v).Error, "workspace")
+}
+
+// WorkspacesIn lists all workspaces in any of the states, oldest first.
+func (q *Queries) WorkspacesIn(states ...models.WorkspaceState) (list []models.Workspace, err error) {
+	return list, q.db.Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// CountWorkspaces counts all workspaces by state.
+func (q *Queries) CountWorkspaces() (map[models.WorkspaceState]int64, error) {
+	return countBy[models.WorkspaceState](q.db.Model(&models.Workspace{}), "state", "*")
+}
+
+// WorkspaceEvents lists a workspace's history, oldest first, at most the
+// newest 200 lines.
+func (q *Queries) WorkspaceEvents(workspaceID int64) (events []models.WorkspaceEvent, err error) {
+	newest := q.db.Model(&models.WorkspaceEvent{}).Where("workspace_id = ?", workspaceID).Order("id DESC").Limit(200)
+	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
+}
+
+// TouchActivity records that a workspace was used at now.
+func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
+	return q.db.Model(&models.Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
+}
+
+// SaveIdleness stores when w last worked and when its user was reminded. Pages are told if
+// the reminder changes.
+func (q *Queries) SaveIdleness(w models.Workspace, reminder bool) error {
+	if reminder {
+		q.touchWorkspace(&w)
+	}
+	return q.db.Model(&models.Workspace{}).Where("id = ?", w.ID).
+		UpdateColumns(map[string]any{"worked_at": w.WorkedAt, "work_signal": w.WorkSignal, "reminded_at": w.RemindedAt}).Error
+}
+
+// GPUUtilisation returns the utilisation of the GPUs of workspaces in percent, by
+// workspace: as measured after a time, on real devices that no other workspace shares.
+// Workspaces without such a device are absent.
+func (q *Queries) GPUUtilisation(after time.Time) (map[int64]int64, error) {
+	var rows []struct{ WorkspaceID, Utilisation int64 }
+	err := q.db.Table("shares").Select("shares.workspace_id, MAX(device_states.utilisation) AS utilisation").
+		Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated = ?", false).
+		Joins("JOIN device_states ON device_states.device_id = shares.device_id AND device_states.at > ?", after).
+		Where("shares.until_at IS NULL").
+		Where("NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id AND others.until_at IS NULL AND others.workspace_id <> shares.workspace_id)").
+		Group("shares.workspace_id").Scan(&rows).Error
+	used := make(map[int64]int64, len(rows))
+	for _, r := range rows {
+		used[r.WorkspaceID] = r.Utilisation
+	}
+	return used, err
+}
+
+// Eviction is an active workspace whose owner has no right to it any more, with the
+// possible reasons.
+type Eviction struct {
+	models.Workspace
+	Disabled    bool       `gorm:"column:user_disabled"` // the account
+	RemovedAt   *time.Time `gorm:"column:member_removed_at"`
+	Until       *time.Time `gorm:"column:member_until"`
+	StartsAt    time.Time  `gorm:"column:project_starts_at"`
+	EndsAt      *time.Time `gorm:"column:project_ends_at"`
+	RoleForbids bool       // the role does not permit workspaces
+}
+
+// roleForbids is the condition that a role does not permit workspaces. Its
+// permissions are a JSON list of names.
+const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
+
+// Evictions lists the active workspaces whose membership, role, account or project
+// gives no right to them any more, in the order in which to stop them:
+// queued, starting, running; of each the newest first.
+func (q *Queries) Evictions() (list []Eviction, err error) {
+	return list, q.evictions().Order("CASE workspaces.state WHEN 'running' THEN 2 WHEN 'starting' THEN 1 ELSE 0 END, workspaces.id DESC").Find(&list).Error
+}
+
+// Eviction finds one of the Evictions; it is NotFound for a workspace that may
+// continue.
+func (q *Queries) Eviction(workspaceID int64) (e Eviction, err error) {
+	return e, found(q.evictions().Where("workspaces.id = ?", workspaceID).Take(&e).Error, "workspace")
+}
+
+func (q *Queries) evictions() *gorm.DB {
+	return q.withoutRight("workspaces").
+		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
+			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_forbids`).
+		Where("workspaces.state IN ?", []models.WorkspaceState{models.StateRequested, models.StateQueued, models.StateStarting, models.StateRunning})
+}
+
+// withoutRight selects the workspaces or reservations of disabled accounts, of former
+// members, of roles that permit no workspaces and of projects outside their period of use.
+func (q *Queries) withoutRight(table string) *gorm.DB {
+	now := q.Now()
+	return q.db.Table(table).
+		Joins("JOIN members ON members.id = "+table+".member_id").
+		Joins("JOIN projects ON projects.id = "+table+".project_id").
+		Joins("JOIN users ON users.id = "+table+".user_id").
+		Joins("LEFT JOIN roles ON roles.id = members.role_id").
+		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
+}
+
+// CountActiveWorkspaces counts a user's active workspaces.
+func (q *Queries) CountActiveWorkspaces(userID int64) (n int64, err error) {
+	return n, q.db.Model(&models.Workspace{}).Where("user_id = ? AND state IN ?", userID, models.ActiveStates).Count(&n).Error
+}
