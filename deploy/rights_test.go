@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir/tools/cluster"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 )
 
 // right is a permission of an account, such as “get pods/log”.
@@ -208,23 +208,23 @@ func (l *testRuntime) useAll(node string, seen *recorder) {
 	if _, err := l.NodeOf(l.Context(), "weir-agents/weir-agent", "forged"); err == nil {
 		l.Error("a forged token is good")
 	}
-	spec := workspaces.Spec{Workspace: 1, Generation: 1, Project: 9, Member: 1, Token: "c0ffee" + strings.Repeat("1", 20),
+	spec := runtime.Spec{Workspace: 1, Generation: 1, Project: 9, Member: 1, Token: "c0ffee" + strings.Repeat("1", 20),
 		Command: []string{"sh", "-c", "echo begun; exec sleep 600"}}
 	first := l.start(spec)
-	l.until(first, func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "begun") })
+	l.until(first, func(s runtime.Status) bool { return strings.Contains(s.LogTail, "begun") })
 	spec.Workspace, spec.Image = 2, "weir.local/none:1"
 	second := l.start(spec)
-	l.until(second, func(workspaces.Status) bool { return seen.has(right{"", "events", "list"}) }) // why it does not begin
+	l.until(second, func(runtime.Status) bool { return seen.has(right{"", "events", "list"}) }) // why it does not begin
 	// Another server does not know the secrets in the log, nor a pod that does
 	// not exist.
 	l.open()
-	l.until(first, func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "begun") })
+	l.until(first, func(s runtime.Status) bool { return strings.Contains(s.LogTail, "begun") })
 	unknown, err := json.Marshal(map[string]any{"namespace": "weir-p-9", "pod": "ws-3-1", "workspace": 3, "generation": 1})
 	if err != nil {
 		l.Fatal(err)
 	}
 	l.until(unknown, ended)
-	for _, state := range []workspaces.State{first, second} {
+	for _, state := range []runtime.State{first, second} {
 		if err := l.Stop(l.Context(), state); err != nil {
 			l.Error(err)
 		}
@@ -232,9 +232,9 @@ func (l *testRuntime) useAll(node string, seen *recorder) {
 	}
 }
 
-func ended(s workspaces.Status) bool { return s.Phase == workspaces.PhaseExited }
+func ended(s runtime.Status) bool { return s.Phase == runtime.PhaseExited }
 
-func (l *testRuntime) start(spec workspaces.Spec) workspaces.State {
+func (l *testRuntime) start(spec runtime.Spec) runtime.State {
 	l.Helper()
 	state, err := l.Start(l.Context(), spec)
 	if err != nil {
@@ -243,11 +243,11 @@ func (l *testRuntime) start(spec workspaces.Spec) workspaces.State {
 	return state
 }
 
-func (l *testRuntime) until(state workspaces.State, ok func(workspaces.Status) bool) {
+func (l *testRuntime) until(state runtime.State, ok func(runtime.Status) bool) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
-	var s workspaces.Status
+	var s runtime.Status
 	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (yes bool, err error) {
 		s, err = l.Poll(ctx, state)
 		return ok(s), err

@@ -50,8 +50,8 @@ type world struct {
 // nobodyEnters is the gate of a proxy through which no request goes.
 type nobodyEnters struct{}
 
-func (nobodyEnters) Redeem(context.Context, int64, string) (workspaces.Visit, error) {
-	return workspaces.Visit{}, errors.New("nobody enters")
+func (nobodyEnters) Redeem(context.Context, int64, string) (models.VisitCookie, error) {
+	return models.VisitCookie{}, errors.New("nobody enters")
 }
 
 func (nobodyEnters) Admit(context.Context, int64, proxy.Credential) (proxy.Target, error) {

@@ -69,6 +69,13 @@ type OneTimeToken struct {
 	ExpiresAt    time.Time
 }
 
+// VisitCookie gives a browser access to a workspace.
+type VisitCookie struct {
+	Secret  string    // the value of the cookie
+	Expires time.Time // of the cookie
+	Path    string    // of the first page, such as /tree
+}
+
 // Visit is a browser's session in a workspace; Hash is of its cookie.
 type Visit struct {
 	Hash              string `gorm:"primaryKey"`

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // processes is a Runtime that starts a workspace's command as a child
@@ -20,18 +20,18 @@ type processes struct {
 	mu      sync.Mutex
 	running map[[2]int64]*process
 	starts  int
-	specs   []workspaces.Spec
+	specs   []runtime.Spec
 	mounts  []models.Mount // of the last Refresh
 
-	afterLaunch func()                       // the process runs; Start has not returned
-	refuse      error                        // of Start
-	fixed       error                        // of Refresh
-	halfWay     error                        // of Start, when it has launched
-	silent      bool                         // what runs never answers
-	says        models.Text                  // of what does not answer
-	warns       models.Text                  // of what runs, if anything
-	stage       workspaces.Stage             // with it
-	stop        func(workspaces.State) error // before a Stop
+	afterLaunch func()                    // the process runs; Start has not returned
+	refuse      error                     // of Start
+	fixed       error                     // of Refresh
+	halfWay     error                     // of Start, when it has launched
+	silent      bool                      // what runs never answers
+	says        models.Text               // of what does not answer
+	warns       models.Text               // of what runs, if anything
+	stage       runtime.Stage             // with it
+	stop        func(runtime.State) error // before a Stop
 }
 
 type process struct {
@@ -52,11 +52,11 @@ func newProcesses(t *testing.T) *processes {
 	return p
 }
 
-func stateOf(key [2]int64) workspaces.State {
-	return workspaces.State(strconv.FormatInt(key[0], 10) + "/" + strconv.FormatInt(key[1], 10))
+func stateOf(key [2]int64) runtime.State {
+	return runtime.State(strconv.FormatInt(key[0], 10) + "/" + strconv.FormatInt(key[1], 10))
 }
 
-func (p *processes) find(state workspaces.State) (*process, error) {
+func (p *processes) find(state runtime.State) (*process, error) {
 	ws, gen, ok := strings.Cut(string(state), "/")
 	id, err1 := strconv.ParseInt(ws, 10, 64)
 	generation, err2 := strconv.ParseInt(gen, 10, 64)
@@ -68,7 +68,7 @@ func (p *processes) find(state workspaces.State) (*process, error) {
 	return p.running[[2]int64{id, generation}], nil
 }
 
-func (p *processes) Start(_ context.Context, spec workspaces.Spec) (workspaces.State, error) {
+func (p *processes) Start(_ context.Context, spec runtime.Spec) (runtime.State, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuse != nil {
@@ -98,32 +98,32 @@ func (p *processes) Start(_ context.Context, spec workspaces.Spec) (workspaces.S
 	return stateOf(key), nil
 }
 
-func (p *processes) Poll(_ context.Context, state workspaces.State) (workspaces.Status, error) {
+func (p *processes) Poll(_ context.Context, state runtime.State) (runtime.Status, error) {
 	one, err := p.find(state)
 	if err != nil {
-		return workspaces.Status{}, err
+		return runtime.Status{}, err
 	}
 	if one == nil {
-		return workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Message: models.Say("gone")}, nil
+		return runtime.Status{Phase: runtime.PhaseExited, ExitCode: -1, Message: models.Say("gone")}, nil
 	}
 	select {
 	case <-one.exited:
 		code := one.cmd.ProcessState.ExitCode()
-		return workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: code, Message: models.Say("exited with code %d", code), LogTail: "last words"}, nil
+		return runtime.Status{Phase: runtime.PhaseExited, ExitCode: code, Message: models.Say("exited with code %d", code), LogTail: "last words"}, nil
 	default:
 	}
 	if p.silent {
-		return workspaces.Status{Phase: workspaces.PhaseStarting, Progress: 50, Message: p.says, Stage: p.stage}, nil
+		return runtime.Status{Phase: runtime.PhaseStarting, Progress: 50, Message: p.says, Stage: p.stage}, nil
 	}
 	message := models.Say("running")
 	if !p.warns.Empty() {
 		message = p.warns
 	}
-	return workspaces.Status{Phase: workspaces.PhaseRunning, Progress: 100, Message: message,
+	return runtime.Status{Phase: runtime.PhaseRunning, Progress: 100, Message: message,
 		Endpoint: models.Endpoint{Network: "unix", Address: "/run/" + string(state)}}, nil
 }
 
-func (p *processes) Stop(_ context.Context, state workspaces.State) error {
+func (p *processes) Stop(_ context.Context, state runtime.State) error {
 	if p.stop != nil {
 		if err := p.stop(state); err != nil {
 			return err
@@ -136,16 +136,16 @@ func (p *processes) Stop(_ context.Context, state workspaces.State) error {
 	return err
 }
 
-func (p *processes) Refresh(_ context.Context, _ workspaces.State, mounts []models.Mount) error {
+func (p *processes) Refresh(_ context.Context, _ runtime.State, mounts []models.Mount) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mounts = mounts
 	return p.fixed
 }
 
-func (p *processes) List(context.Context) (list []workspaces.Instance, err error) {
+func (p *processes) List(context.Context) (list []runtime.Instance, err error) {
 	for _, key := range p.alive() {
-		list = append(list, workspaces.Instance{Workspace: key[0], Generation: key[1], State: stateOf(key)})
+		list = append(list, runtime.Instance{Workspace: key[0], Generation: key[1], State: stateOf(key)})
 	}
 	return list, nil
 }

@@ -12,6 +12,7 @@ import (
 	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // A workspace that launched nothing adopts no process of another generation of
@@ -20,7 +21,7 @@ func TestAnotherGenerationIsNotAdopted(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.Tick(b.ctx) // the search for orphans is not due again until the clock advances
 		w := b.launch(t, "a", models.LaunchParameters{})
-		other := workspaces.Spec{Workspace: w.ID, Generation: w.Generation + 1, Command: []string{"/bin/sleep", "600"}}
+		other := runtime.Spec{Workspace: w.ID, Generation: w.Generation + 1, Command: []string{"/bin/sleep", "600"}}
 		if _, err := b.runtime.Start(b.ctx, other); err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +51,7 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 			b.gpus(t, 1)
 			w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
 			asked := 0
-			b.runtime.stop = func(workspaces.State) error {
+			b.runtime.stop = func(runtime.State) error {
 				asked++
 				return models.Unavailable(errors.New("a child is left"), "The machine is not responding.")
 			}

@@ -10,6 +10,8 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+
+	"weir/workspaces/runtime"
 )
 
 const (
@@ -100,10 +102,10 @@ func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 		return r.trackers.entry(w.ID).stepMissed(w.Version)
 	}
 	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
-	if err != nil || status.Phase == PhaseExited {
+	if err != nil || status.Phase == runtime.PhaseExited {
 		return true
 	}
-	return status.Phase == PhaseRunning && (status.Endpoint != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
+	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
 }
 
 // reconcile performs one step of a workspace and returns the delay before the

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // Many hands start and stop many workspaces, each once, and what is heard
@@ -108,7 +108,7 @@ func TestRunFindsAStopThatNobodyTold(t *testing.T) {
 func TestRunHasPatienceWithARefusal(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		var asked atomic.Int64
-		b.runtime.stop = func(workspaces.State) error {
+		b.runtime.stop = func(runtime.State) error {
 			asked.Add(1)
 			return models.Conflict("somebody forbids it")
 		}

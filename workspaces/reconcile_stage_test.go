@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // What the runtime says of a start that takes a while stands in the history,
@@ -23,7 +23,7 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 				b.Tick(b.ctx)
 			}
 		}
-		b.runtime.stage = workspaces.StagePulling
+		b.runtime.stage = runtime.StagePulling
 		b.Tick(b.ctx)
 		b.clock.Advance(29 * time.Minute)
 		b.Tick(b.ctx)
@@ -47,7 +47,7 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 		b.runtime.silent = true
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)
-		at := func(stage workspaces.Stage, says string, passed time.Duration) models.WorkspaceState {
+		at := func(stage runtime.Stage, says string, passed time.Duration) models.WorkspaceState {
 			b.runtime.stage, b.runtime.says = stage, models.Say(says)
 			b.Tick(b.ctx)
 			b.clock.Advance(passed)
@@ -55,21 +55,21 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 			return b.row(t, w.ID).State
 		}
 		for _, step := range []struct {
-			stage  workspaces.Stage
+			stage  runtime.Stage
 			says   string
 			passed time.Duration
 		}{
-			{workspaces.StageScheduling, "no node", 9 * time.Minute},
-			{workspaces.StagePulling, "fetching", 29 * time.Minute},
-			{workspaces.StageMountFailed, "no storage", 2 * time.Minute},
-			{workspaces.StagePulling, "fetching again", time.Minute},
-			{workspaces.StageMountFailed, "still no storage", 2 * time.Minute},
+			{runtime.StageScheduling, "no node", 9 * time.Minute},
+			{runtime.StagePulling, "fetching", 29 * time.Minute},
+			{runtime.StageMountFailed, "no storage", 2 * time.Minute},
+			{runtime.StagePulling, "fetching again", time.Minute},
+			{runtime.StageMountFailed, "still no storage", 2 * time.Minute},
 		} {
 			if got := at(step.stage, step.says, step.passed); got != models.StateStarting {
 				t.Fatalf("%s: %s", step.says, got)
 			}
 		}
-		if got := at(workspaces.StageMountFailed, "once more no storage", time.Second); got == models.StateStarting {
+		if got := at(runtime.StageMountFailed, "once more no storage", time.Second); got == models.StateStarting {
 			t.Error("it goes on for ever")
 		}
 		b.restart() // that it has failed is written down

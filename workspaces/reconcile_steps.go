@@ -8,6 +8,8 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+
+	"weir/workspaces/runtime"
 )
 
 func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
@@ -59,7 +61,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 	if errors.As(cause, &e) && e.Kind != models.KindInternal {
 		reason = e.Message // the error is for people
 	}
-	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(StageLaunching, r.config.Store.Now()) {
+	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(runtime.StageLaunching, r.config.Store.Now()) {
 		return errors.Join(cause, r.addToHistory(ctx, w, reason))
 	}
 	return r.abandonStart(ctx, w, nil, reason, "")
@@ -68,7 +70,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 // abandonStart stops a workspace that did not start: something may have been launched,
 // so its shares are in use until that is gone. EndedAt of a stopping workspace
 // marks a failed start; see awaitEnd.
-func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
+func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, state runtime.State, reason models.Text, log string) error {
 	now := r.config.Store.Now()
 	w.State, w.EndedAt, w.RuntimeState, w.LogTail = models.StateStopping, &now, state, log
 	w.Reason = models.Say("Launch failed: %s", reason)
@@ -81,9 +83,9 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		return err
 	}
 	switch status.Phase {
-	case PhaseExited:
+	case runtime.PhaseExited:
 		return r.exited(ctx, w, status)
-	case PhaseRunning:
+	case runtime.PhaseRunning:
 		models.Failpoint("start.ready")
 		now := r.config.Store.Now()
 		w.State, w.Progress, w.StartedAt = models.StateRunning, 100, &now
@@ -98,7 +100,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 
 // report records the progress of a start, and the runtime's message when it has
 // not changed for a while.
-func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status Status) error {
+func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status runtime.Status) error {
 	advanced := int64(status.Progress) > w.Progress
 	w.Progress = max(w.Progress, int64(status.Progress))
 	if t := r.trackers.entry(w.ID); t.messageDue(status.Message, r.config.Store.Now()) {
@@ -132,8 +134,8 @@ func (r *Reconciler) addToHistory(ctx context.Context, w *models.Workspace, mess
 	return r.transition(ctx, w, models.StateStarting, message)
 }
 
-func stallReason(s Status) models.Text {
-	seconds := int64(s.Stage.timeout() / time.Second)
+func stallReason(s runtime.Status) models.Text {
+	seconds := int64(s.Stage.Timeout() / time.Second)
 	if s.Message.Empty() {
 		return models.Say("The notebook did not respond within %d seconds.", seconds)
 	}
@@ -146,10 +148,10 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	if err != nil {
 		return err
 	}
-	if status.Phase == PhaseExited {
+	if status.Phase == runtime.PhaseExited {
 		return r.exited(ctx, w, status)
 	}
-	if e := status.Endpoint; status.Phase == PhaseRunning && e != w.Endpoint {
+	if e := status.Endpoint; status.Phase == runtime.PhaseRunning && e != w.Endpoint {
 		w.Endpoint = e // an adopted workspace may have another address in this process
 		return r.transition(ctx, w, models.StateRunning, models.Text{})
 	}
@@ -164,7 +166,7 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 
 // exited ends a workspace whose notebook exited by itself. It saves the reason
 // and the end of the log before Stop removes them.
-func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status Status) error {
+func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status runtime.Status) error {
 	if w.Reason.Empty() {
 		w.Reason, w.LogTail = status.Message, status.LogTail
 		if err := r.transition(ctx, w, w.State, models.Text{}); err != nil {
@@ -187,7 +189,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 			return err
 		}
 		status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
-		if err != nil || status.Phase != PhaseExited {
+		if err != nil || status.Phase != runtime.PhaseExited {
 			return err
 		}
 		models.Failpoint("stop.gone")
@@ -205,7 +207,7 @@ func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
 	if w.RuntimeState != nil {
 		return nil
 	}
-	if namer, ok := r.config.Runtime.(Namer); ok {
+	if namer, ok := r.config.Runtime.(runtime.Namer); ok {
 		w.RuntimeState = namer.StateOf(w.ProjectID, w.ID, w.Generation)
 		return nil
 	}

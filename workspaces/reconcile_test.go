@@ -12,6 +12,7 @@ import (
 	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 func TestFromLaunchToStop(t *testing.T) {
@@ -113,7 +114,7 @@ func TestAStartThatIsRefusedLater(t *testing.T) {
 			t.Fatalf("%v, %s", b.runtime.alive(), b.row(t, w.ID).State)
 		}
 		b.runtime.refuse = errors.New("no")
-		b.runtime.stop = func(workspaces.State) error {
+		b.runtime.stop = func(runtime.State) error {
 			if b.shares(t) != 50 {
 				t.Error("its shares are free while it runs")
 			}
@@ -191,7 +192,7 @@ func TestAStartThatFailsHalfWay(t *testing.T) {
 		b.gpus(t, 1)
 		b.runtime.halfWay = errors.New("the secret was refused")
 		w := b.launch(t, "a", gpu(1, 50))
-		b.runtime.stop = func(workspaces.State) error {
+		b.runtime.stop = func(runtime.State) error {
 			if b.shares(t) != 50 {
 				t.Error("its shares are free while it runs")
 			}
@@ -238,7 +239,7 @@ func TestStoppedWhileItLaunches(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		b.runtime.stop = func(workspaces.State) error {
+		b.runtime.stop = func(runtime.State) error {
 			if b.shares(t) != 100 {
 				t.Error("its shares are free while it runs")
 			}
@@ -254,7 +255,7 @@ func TestStoppedWhileItLaunches(t *testing.T) {
 func TestOrphansAreStopped(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
-		for _, spec := range []workspaces.Spec{{Workspace: 999, Generation: 1}, {Workspace: w.ID, Generation: 7}} {
+		for _, spec := range []runtime.Spec{{Workspace: 999, Generation: 1}, {Workspace: w.ID, Generation: 7}} {
 			spec.Command = []string{"/bin/sleep", "600"}
 			if _, err := b.runtime.Start(b.ctx, spec); err != nil {
 				t.Fatal(err)
@@ -274,10 +275,10 @@ func TestOrphansAreStopped(t *testing.T) {
 // One thing that cannot be stopped does not keep the others from starting.
 func TestAnOrphanThatStaysHoldsNobodyUp(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		if _, err := b.runtime.Start(b.ctx, workspaces.Spec{Workspace: 999, Generation: 1, Command: []string{"/bin/sleep", "600"}}); err != nil {
+		if _, err := b.runtime.Start(b.ctx, runtime.Spec{Workspace: 999, Generation: 1, Command: []string{"/bin/sleep", "600"}}); err != nil {
 			t.Fatal(err)
 		}
-		b.runtime.stop = func(s workspaces.State) error {
+		b.runtime.stop = func(s runtime.State) error {
 			if string(s) == "999/1" {
 				return errors.New("it does not listen")
 			}

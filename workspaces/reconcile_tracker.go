@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"weir/models"
+
+	"weir/workspaces/runtime"
 )
 
 const (
@@ -37,16 +39,16 @@ func (t *trackers) retain(live map[int64]bool) {
 // what is lost is repeated.
 type tracker struct {
 	mu        sync.Mutex
-	failures  int       // consecutive failed steps
-	retryAt   time.Time // after a failed step
-	idleSteps int       // consecutive steps without a change
-	stages    []Stage   // that the start has reached
-	stageAt   time.Time // when it reached the last of them
-	message   string    // last message of the runtime
-	messageAt time.Time // when the runtime first reported it
-	written   bool      // the message is in the history
-	version   int64     // of the row at the last step
-	steppedAt time.Time // when the last step began
+	failures  int             // consecutive failed steps
+	retryAt   time.Time       // after a failed step
+	idleSteps int             // consecutive steps without a change
+	stages    []runtime.Stage // that the start has reached
+	stageAt   time.Time       // when it reached the last of them
+	message   string          // last message of the runtime
+	messageAt time.Time       // when the runtime first reported it
+	written   bool            // the message is in the history
+	version   int64           // of the row at the last step
+	steppedAt time.Time       // when the last step began
 }
 
 // retryDelay returns the remaining delay after a failed step.
@@ -102,13 +104,13 @@ func (t *tracker) stepMissed(version int64) bool {
 // stalled reports whether a start has exceeded the timeout of its stage. A return
 // to an earlier stage is no progress. A new leader begins the current stage
 // again.
-func (t *tracker) stalled(stage Stage, now time.Time) bool {
+func (t *tracker) stalled(stage runtime.Stage, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !slices.Contains(t.stages, stage) {
 		t.stages, t.stageAt = append(t.stages, stage), now
 	}
-	return now.Sub(t.stageAt) > stage.timeout()
+	return now.Sub(t.stageAt) > stage.Timeout()
 }
 
 // messageDue reports whether a message of the runtime must be added to the

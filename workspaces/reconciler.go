@@ -14,6 +14,8 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/workspaces/idleness"
+
+	"weir/workspaces/runtime"
 )
 
 // Reconciler moves every workspace from its actual state in the runtime to its
@@ -37,7 +39,7 @@ type ReconcilerConfig struct {
 	Store   *store.Store
 	Pool    Pool
 	Storage Storage
-	Runtime Runtime
+	Runtime runtime.Runtime
 	// Activity observes a running workspace; see [ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.

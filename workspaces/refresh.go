@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"weir/models"
+
+	"weir/workspaces/runtime"
 )
 
 // refreshPeriod is how long running workspaces keep the mounts of earlier rules at most,
@@ -14,7 +16,7 @@ const refreshPeriod = 5 * time.Second
 
 // watchMounts keeps the mounts of all running workspaces as the rules are, until ctx ends.
 func (r *Reconciler) watchMounts(ctx context.Context) {
-	runtime, ok := r.config.Runtime.(Refresher)
+	runtime, ok := r.config.Runtime.(runtime.Refresher)
 	for ok && ctx.Err() == nil {
 		r.logError(ctx, r.refreshAll(ctx, runtime))
 		select {
@@ -24,7 +26,7 @@ func (r *Reconciler) watchMounts(ctx context.Context) {
 	}
 }
 
-func (r *Reconciler) refreshAll(ctx context.Context, runtime Refresher) error {
+func (r *Reconciler) refreshAll(ctx context.Context, runtime runtime.Refresher) error {
 	running, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateRunning)
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func (r *Reconciler) refreshAll(ctx context.Context, runtime Refresher) error {
 
 // refresh mounts what a start of the workspace would mount now. The runtime compares, so
 // that a refresh which a crash has interrupted is repeated.
-func (r *Reconciler) refresh(ctx context.Context, runtime Refresher, w models.Workspace) error {
+func (r *Reconciler) refresh(ctx context.Context, runtime runtime.Refresher, w models.Workspace) error {
 	holder, err := r.config.Store.Read(ctx).DirectoryUser(w.ProjectID, w.MemberID)
 	if err != nil {
 		return err

@@ -221,7 +221,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 			return token
 		}
 		token := open()
-		var visit workspaces.Visit
+		var visit models.VisitCookie
 		var kinds storetest.ErrorCounts
 		storetest.Concurrently(20, func(int) {
 			v, err := b.Redeem(b.ctx, w.ID, token)

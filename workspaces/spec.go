@@ -9,33 +9,35 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+
+	"weir/workspaces/runtime"
 )
 
 // spec returns everything that the runtime needs to launch w.
-func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error) {
+func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec, error) {
 	q := r.config.Store.Read(ctx)
 	env, err := q.Environment(w.EnvironmentID)
 	if err != nil {
-		return Spec{}, err
+		return runtime.Spec{}, err
 	}
 	user, err := q.User(w.UserID)
 	if err != nil {
-		return Spec{}, err
+		return runtime.Spec{}, err
 	}
 	holder, err := q.DirectoryUser(w.ProjectID, w.MemberID)
 	if err != nil {
-		return Spec{}, err
+		return runtime.Spec{}, err
 	}
 	mounts, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
-		return Spec{}, err
+		return runtime.Spec{}, err
 	}
 	uid, gid, err := r.config.Storage.IDs(holder)
 	if err != nil {
-		return Spec{}, err
+		return runtime.Spec{}, err
 	}
 	shm, _ := strconv.ParseInt(parameter(w, "shm_mib"), 10, 64)
-	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
+	s := runtime.Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
 		Command: env.Command, Image: env.Image, Env: r.config.Env(w), Token: w.Secret, Mounts: mounts,
 		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
 	for _, p := range w.Target {
@@ -51,7 +53,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 
 // gpusOf returns the shares of a workspace, and the name of the provider of
 // their devices: the pool places all shares of a workspace on one provider.
-func gpusOf(q *store.Queries, workspace int64) (list []GPU, node string, err error) {
+func gpusOf(q *store.Queries, workspace int64) (list []runtime.GPU, node string, err error) {
 	shares, err := q.SharesOf(workspace)
 	if err != nil || len(shares) == 0 {
 		return nil, "", err
@@ -63,7 +65,7 @@ func gpusOf(q *store.Queries, workspace int64) (list []GPU, node string, err err
 			return nil, "", err
 		}
 		provider = d.ProviderID
-		list = append(list, GPU{UUID: d.UUID, Index: int(d.Number), Minor: int(d.Minor), Cores: s.Cores,
+		list = append(list, runtime.GPU{UUID: d.UUID, Index: int(d.Number), Minor: int(d.Minor), Cores: s.Cores,
 			MemoryMiB: s.MemoryMiB, Simulated: d.Simulated, Enforcement: s.Enforcement})
 	}
 	p, err := q.Provider(provider)

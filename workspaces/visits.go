@@ -52,15 +52,8 @@ func checkRunning(state models.WorkspaceState) error {
 	}
 }
 
-// Visit is the access of a browser to a workspace.
-type Visit struct {
-	Secret  string    // the value of the cookie
-	Expires time.Time // of the cookie
-	Path    string    // of the first page, such as /tree
-}
-
 // Redeem exchanges a token of Open for a visit. It succeeds once.
-func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, err error) {
+func (s *Service) Redeem(ctx context.Context, id int64, token string) (v models.VisitCookie, err error) {
 	v.Secret = policies.NewSecret()
 	err = s.store.InTx(ctx, func(q *store.Queries) error {
 		now := q.Now()

@@ -20,6 +20,7 @@ import (
 	"weir/workspaces"
 	"weir/workspaces/kube"
 	"weir/workspaces/proxy"
+	"weir/workspaces/runtime"
 )
 
 // portal is a server with its services.
@@ -57,7 +58,7 @@ type portal struct {
 
 // workspaceRuntime is the runtime of a mode.
 type workspaceRuntime interface {
-	workspaces.Runtime
+	runtime.Runtime
 	OnChange(listener func(workspace int64))
 	Close() error
 }

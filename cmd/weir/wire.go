@@ -27,6 +27,7 @@ import (
 	"weir/workspaces/kube"
 	"weir/workspaces/local"
 	"weir/workspaces/proxy"
+	"weir/workspaces/runtime"
 )
 
 // wirePortal creates the services of a portal that listens at addr. Only here
@@ -99,7 +100,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	ledger.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Activity: workspaces.ReadActivity, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
+		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
 	service.Models, service.Defaults = p.files, cfg.Launch

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 	"weir/workspaces/runtimetest"
 )
 
@@ -18,17 +18,17 @@ const token = "c0ffee11111111111111111111"
 // Notebooks runs workspaces of members in a runtime.
 type Notebooks struct {
 	*World
-	Runtime  workspaces.Runtime
+	Runtime  runtime.Runtime
 	Patience time.Duration // for one step
 
 	count   int64
-	states  map[string]workspaces.State    // by member
+	states  map[string]runtime.State       // by member
 	kernels map[string]*runtimetest.Kernel // by member
 }
 
 // Start starts a workspace of a member as the reconciler would, and stops it with the
 // test.
-func (b *Notebooks) Start(t *testing.T, who string, command ...string) workspaces.State {
+func (b *Notebooks) Start(t *testing.T, who string, command ...string) runtime.State {
 	t.Helper()
 	u := b.DirectoryUser(t, who)
 	mounts, err := b.Dirs.EnsureMounts(t.Context(), u)
@@ -40,8 +40,8 @@ func (b *Notebooks) Start(t *testing.T, who string, command ...string) workspace
 		t.Fatal(err)
 	}
 	b.count++
-	spec := workspaces.Spec{Workspace: b.count, Generation: 1, Project: u.ProjectID, Member: u.MemberID, UID: uid, GID: gid, Token: token, Mounts: mounts, Command: command}
-	var state workspaces.State
+	spec := runtime.Spec{Workspace: b.count, Generation: 1, Project: u.ProjectID, Member: u.MemberID, UID: uid, GID: gid, Token: token, Mounts: mounts, Command: command}
+	var state runtime.State
 	b.eventually(t, func() (bool, string) {
 		if state, err = b.Runtime.Start(t.Context(), spec); err != nil && models.KindOf(err) != models.KindUnavailable {
 			t.Fatal(err)
@@ -52,17 +52,17 @@ func (b *Notebooks) Start(t *testing.T, who string, command ...string) workspace
 	return state
 }
 
-func (b *Notebooks) stop(t *testing.T, state workspaces.State) {
-	b.Await(t, state, func(s workspaces.Status) bool {
+func (b *Notebooks) stop(t *testing.T, state runtime.State) {
+	b.Await(t, state, func(s runtime.Status) bool {
 		if err := b.Runtime.Stop(context.Background(), state); err != nil {
 			t.Fatal(err)
 		}
-		return s.Phase == workspaces.PhaseExited
+		return s.Phase == runtime.PhaseExited
 	})
 }
 
 // Await polls until ok.
-func (b *Notebooks) Await(t *testing.T, state workspaces.State, ok func(workspaces.Status) bool) (s workspaces.Status) {
+func (b *Notebooks) Await(t *testing.T, state runtime.State, ok func(runtime.Status) bool) (s runtime.Status) {
 	t.Helper()
 	b.eventually(t, func() (_ bool, last string) {
 		var err error
@@ -94,7 +94,7 @@ func (b *Notebooks) eventually(t *testing.T, try func() (ok bool, last string)) 
 // Script runs a script in a workspace of a member to its end.
 func (b *Notebooks) Script(t *testing.T, who, script string) string {
 	t.Helper()
-	s := b.Await(t, b.Start(t, who, "bash", "-c", script), func(s workspaces.Status) bool { return s.Phase == workspaces.PhaseExited })
+	s := b.Await(t, b.Start(t, who, "bash", "-c", script), func(s runtime.Status) bool { return s.Phase == runtime.PhaseExited })
 	if s.ExitCode != 0 {
 		t.Fatalf("%s: exit code %d\n%s", who, s.ExitCode, s.LogTail)
 	}
@@ -104,13 +104,13 @@ func (b *Notebooks) Script(t *testing.T, who, script string) string {
 // StartKernels starts Jupyter with a kernel for ann and for ben.
 func (b *Notebooks) StartKernels(t *testing.T) {
 	t.Helper()
-	b.states = map[string]workspaces.State{"ann": nil, "ben": nil}
+	b.states = map[string]runtime.State{"ann": nil, "ben": nil}
 	for who := range b.states {
 		b.states[who] = b.Start(t, who, "jupyter-notebook")
 	}
 	b.kernels = map[string]*runtimetest.Kernel{}
 	for who, state := range b.states {
-		s := b.Await(t, state, func(s workspaces.Status) bool { return s.Phase == workspaces.PhaseRunning })
+		s := b.Await(t, state, func(s runtime.Status) bool { return s.Phase == runtime.PhaseRunning })
 		if code, body := runtimetest.Call(t, s.Endpoint, token, http.MethodPost, "/api/kernels", "{}"); code != http.StatusCreated {
 			t.Fatalf("starting a kernel: %d %s", code, body)
 		}
@@ -125,7 +125,7 @@ func (b *Notebooks) RefreshKernels(t *testing.T) {
 	for who, state := range b.states {
 		mounts, err := b.Dirs.EnsureMounts(t.Context(), b.DirectoryUser(t, who))
 		if err == nil {
-			err = b.Runtime.(workspaces.Refresher).Refresh(t.Context(), state, mounts)
+			err = b.Runtime.(runtime.Refresher).Refresh(t.Context(), state, mounts)
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", who, err)

@@ -50,12 +50,13 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":          {"models", "models/store", "policies", "pool/quota", "workspaces/idleness"},
+	"workspaces":          {"models", "models/store", "policies", "pool/quota", "workspaces/idleness", "workspaces/runtime"},
 	"workspaces/idleness": {},
+	"workspaces/runtime":  {"models", "workspaces/idleness"},
 
-	"workspaces/local": {"models", "storage/beneath", "workspaces"},
-	"workspaces/kube":  {"models", "workspaces"},
-	"workspaces/proxy": {"models", "workspaces"},
+	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
+	"workspaces/kube":  {"models", "workspaces/runtime"},
+	"workspaces/proxy": {"models"},
 
 	"docs":               {},
 	"web":                {"models"},
@@ -72,7 +73,7 @@ var mayImport = map[string][]string{
 	"models/store/storetest":      {"migrations", "models", "models/store"},
 	"pool/pooltest":               {everything},
 	"storage/storagetest":         {everything},
-	"workspaces/runtimetest":      {"models", "workspaces", "workspaces/idleness"},
+	"workspaces/runtimetest":      {"models", "workspaces/idleness", "workspaces/runtime"},
 	"workspaces/kube/clustertest": {},
 	"deploy":                      {},
 	"e2e":                         {},
@@ -100,7 +101,7 @@ var pure = []string{"models", "pool/authority", "pool/placement", "pool/placemen
 	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/idleness"}
 
 // withoutDatabase must not link the database, not even through others.
-var withoutDatabase = []string{"models", "web", "pool/agent", "pool/quota", "storage/rules", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
+var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {
@@ -132,7 +133,7 @@ func TestImportRuleIsExact(t *testing.T) {
 		imports[p.name()] = p.Imports
 	}
 	for name, allowed := range mayImport {
-		if imports[name] == nil {
+		if _, known := imports[name]; !known {
 			t.Errorf("the import rule names %s, which is no package", name)
 		}
 		for _, path := range allowed {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // applyOptions take the ownership of every field that is set.
@@ -166,7 +166,7 @@ func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVo
 }
 
 // applyOwned applies the objects that a pod owns. The pod waits for its secret.
-func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *corev1.Pod) error {
+func (r *Runtime) applyOwned(ctx context.Context, spec runtime.Spec, pod *corev1.Pod) error {
 	o := r.config.ownedObjects(spec, pod.UID)
 	m := r.pods.entry(pod.UID)
 	m.mu.Lock()

@@ -11,26 +11,26 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // describe returns the status of a pod from its object and its events, if any.
-func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
-	status := workspaces.Status{ExitCode: -1, Limits: limitsOf(pod)}
+func describe(pod *corev1.Pod, events []corev1.Event) runtime.Status {
+	status := runtime.Status{ExitCode: -1, Limits: limitsOf(pod)}
 	notebook := containerOf(pod)
 	switch {
 	case podEnded(pod):
-		status.Phase = workspaces.PhaseExited
+		status.Phase = runtime.PhaseExited
 		if t := notebook.State.Terminated; t != nil {
 			status.ExitCode = int(t.ExitCode)
 		}
 		status.Message = endMessage(pod, notebook.State.Terminated)
 	case containerReady(notebook) && pod.Status.PodIP != "":
-		status.Phase, status.Progress = workspaces.PhaseRunning, 100
+		status.Phase, status.Progress = runtime.PhaseRunning, 100
 		status.Message = runningMessage(pod, notebook.Ready)
 		status.Endpoint = models.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
 	default:
-		status.Phase = workspaces.PhaseStarting
+		status.Phase = runtime.PhaseStarting
 		status.Stage, status.Progress, status.Message = startOf(pod, notebook, events)
 	}
 	return status
@@ -76,12 +76,12 @@ func imageOf(pod *corev1.Pod) string {
 
 // startOf returns what a start waits for, and its progress in percent, which never
 // decreases.
-func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage workspaces.Stage, percent int, message models.Text) {
+func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage runtime.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return workspaces.StageLaunching, 0, models.Say("The workspace is stopping")
+		return runtime.StageLaunching, 0, models.Say("The workspace is stopping")
 	case s.State.Running != nil:
-		return workspaces.StageStarting, 70, models.Say("Jupyter is starting")
+		return runtime.StageStarting, 70, models.Say("Jupyter is starting")
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
 		stage, message = waitingFor(imageOf(pod), *s.State.Waiting)
 		return stage, 30, message
@@ -91,47 +91,47 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return workspaces.StageScheduling, 10, models.Say("No node in the cluster can run the workspace now: %s", oneLine(c.Message))
+			return runtime.StageScheduling, 10, models.Say("No node in the cluster can run the workspace now: %s", oneLine(c.Message))
 		}
 	}
-	return workspaces.StageScheduling, 10, models.Say("The cluster is choosing a node")
+	return runtime.StageScheduling, 10, models.Say("The cluster is choosing a node")
 }
 
 // waitingFor describes why the kubelet has not started a container.
-func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage, models.Text) {
+func waitingFor(image string, w corev1.ContainerStateWaiting) (runtime.Stage, models.Text) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-		return workspaces.StageImageFailed, models.Say("The image %s cannot be pulled: %s", image, oneLine(w.Message))
+		return runtime.StageImageFailed, models.Say("The image %s cannot be pulled: %s", image, oneLine(w.Message))
 	case "ErrImageNeverPull":
-		return workspaces.StageImageFailed, models.Say("The node does not have the image %s, and the configuration does not allow pulling it", image)
+		return runtime.StageImageFailed, models.Say("The node does not have the image %s, and the configuration does not allow pulling it", image)
 	case "InvalidImageName":
-		return workspaces.StageImageFailed, models.Say("“%s” is not a valid image name", image)
+		return runtime.StageImageFailed, models.Say("“%s” is not a valid image name", image)
 	case "CreateContainerConfigError":
-		return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(w.Message))
+		return runtime.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(w.Message))
 	case "PodInitializing", "":
-		return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
+		return runtime.StagePreparing, models.Say("The node is preparing the workspace")
 	}
-	return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(w.Message+" ("+w.Reason+")"))
+	return runtime.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(w.Message+" ("+w.Reason+")"))
 }
 
 // preparingFor describes, from the newest event, what a pod without a container waits
 // for. A failed mount is only in the events.
-func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models.Text) {
+func preparingFor(image string, events []corev1.Event) (runtime.Stage, models.Text) {
 	if len(events) > 0 {
 		newest := slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeenAt(a).Compare(lastSeenAt(b)) })
 		switch newest.Reason {
 		case "Pulling":
-			return workspaces.StagePulling, models.Say("The node is pulling the image %s", image)
+			return runtime.StagePulling, models.Say("The node is pulling the image %s", image)
 		case "FailedMount", "FailedAttachVolume":
-			return workspaces.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", oneLine(newest.Message))
+			return runtime.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", oneLine(newest.Message))
 		case "FailedCreatePodSandBox":
-			return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(newest.Message))
+			return runtime.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(newest.Message))
 		}
 		if newest.Type == corev1.EventTypeWarning {
-			return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(newest.Message))
+			return runtime.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(newest.Message))
 		}
 	}
-	return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
+	return runtime.StagePreparing, models.Say("The node is preparing the workspace")
 }
 
 func lastSeenAt(e corev1.Event) time.Time {
@@ -195,7 +195,7 @@ func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		return models.Say("Jupyter could not be started: %s", oneLine(t.Message))
 	}
-	return workspaces.ExitMessage(int(t.ExitCode))
+	return runtime.ExitMessage(int(t.ExitCode))
 }
 
 // disruption describes why the cluster removes a pod.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // seen is a pod as an API server tells it, changed by the cases.
@@ -74,50 +74,50 @@ func TestDescribe(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod     func(*corev1.Pod)
 		events  []corev1.Event
-		phase   workspaces.Phase
+		phase   runtime.Phase
 		percent int
 		code    int
 		says    string
 	}{
-		"new": {pod: unscheduled, phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "choosing a node"},
+		"new": {pod: unscheduled, phase: runtime.PhaseStarting, percent: 10, code: -1, says: "choosing a node"},
 		"unschedulable": {pod: with(unscheduled, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 			Message: "0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores, 2 node(s) didn't match Pod's node affinity/selector."}),
-			phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "No node in the cluster can run the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
-		"scheduled":      {phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"creating":       {pod: inUse("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "pulling the image weir/jupyter:1"},
-		"no such mount":  {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
-		"no sandbox":     {events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 3)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot set up the workspace: no network"},
-		"pull error":     {pod: inUse("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be pulled: rpc error: not found"},
-		"pull back-off":  {pod: inUse("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be pulled: Back-off"},
-		"never pull":     {pod: inUse("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "does not allow pulling it"},
-		"bad name":       {pod: inUse("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "is not a valid image name"},
-		"no secret":      {pod: inUse("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
-		"runc":           {pod: inUse("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
-		"not yet":        {pod: runs(false), phase: workspaces.PhaseStarting, percent: 70, code: -1, says: "Jupyter is starting"},
-		"running":        {pod: runs(true), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
-		"node silent":    {pod: with(runs(true), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "The node node-a is not responding"},
-		"just started":   {pod: with(func(p *corev1.Pod) { runs(true)(p); p.Status.ContainerStatuses[1].Ready = false }, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
-		"drained":        {pod: with(runs(true), disrupted("EvictionByEvictionAPI", "")), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "drained by a cluster administrator"},
-		"exit 3":         {pod: exits(3, "Error"), phase: workspaces.PhaseExited, code: 3, says: "Jupyter exited with code 3"},
-		"exit 0":         {pod: exits(0, "Completed"), phase: workspaces.PhaseExited, code: 0, says: "Jupyter exited with code 0"},
-		"killed":         {pod: exits(137, "Error"), phase: workspaces.PhaseExited, code: 137, says: "killed by signal 9"},
-		"out of memory":  {pod: exits(137, "OOMKilled"), phase: workspaces.PhaseExited, code: 137, says: "Jupyter was killed: memory limit of 2 GiB exceeded"},
-		"cannot exec":    {pod: exits(128, "StartError"), phase: workspaces.PhaseExited, code: 128, says: "could not be started"},
-		"evicted":        {pod: fails("Evicted", "The node was low on resource: memory."), phase: workspaces.PhaseExited, code: -1, says: "The node evicted the workspace: The node was low on resource: memory."},
-		"overcommitted":  {pod: fails("OutOfweir.dev/gpu-cores", "Pod was rejected: Node didn't have enough resource: weir.dev/gpu-cores, requested: 100, used: 50, capacity: 100"), phase: workspaces.PhaseExited, code: -1, says: "The node node-a rejected the workspace: Pod was rejected"},
-		"node lost":      {pod: fails("NodeLost", ""), phase: workspaces.PhaseExited, code: -1, says: "The node node-a was lost"},
-		"shut down":      {pod: fails("Terminated", "imminent node shutdown"), phase: workspaces.PhaseExited, code: -1, says: "was shut down"},
-		"preempted":      {pod: with(exits(137, "Error"), disrupted("PreemptionByScheduler", "")), phase: workspaces.PhaseExited, code: 137, says: "preempted by a higher-priority workload"},
-		"node gone":      {pod: with(fails("", ""), disrupted("DeletionByPodGC", "PodGC: node no longer exists")), phase: workspaces.PhaseExited, code: -1, says: "no longer part of the cluster"},
-		"status unknown": {pod: exits(137, "ContainerStatusUnknown"), phase: workspaces.PhaseExited, code: 137, says: "no longer running"},
+			phase: runtime.PhaseStarting, percent: 10, code: -1, says: "No node in the cluster can run the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
+		"scheduled":      {phase: runtime.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"creating":       {pod: inUse("ContainerCreating", ""), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: runtime.PhaseStarting, percent: 30, code: -1, says: "pulling the image weir/jupyter:1"},
+		"no such mount":  {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: runtime.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
+		"no sandbox":     {events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 3)}, phase: runtime.PhaseStarting, percent: 30, code: -1, says: "cannot set up the workspace: no network"},
+		"pull error":     {pod: inUse("ErrImagePull", "rpc error:\n  not found"), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be pulled: rpc error: not found"},
+		"pull back-off":  {pod: inUse("ImagePullBackOff", "Back-off pulling image"), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "cannot be pulled: Back-off"},
+		"never pull":     {pod: inUse("ErrImageNeverPull", ""), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "does not allow pulling it"},
+		"bad name":       {pod: inUse("InvalidImageName", ""), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "is not a valid image name"},
+		"no secret":      {pod: inUse("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: runtime.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
+		"runc":           {pod: inUse("RunContainerError", "exec: no such file"), phase: runtime.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
+		"not yet":        {pod: runs(false), phase: runtime.PhaseStarting, percent: 70, code: -1, says: "Jupyter is starting"},
+		"running":        {pod: runs(true), phase: runtime.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
+		"node silent":    {pod: with(runs(true), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: runtime.PhaseRunning, percent: 100, code: -1, says: "The node node-a is not responding"},
+		"just started":   {pod: with(func(p *corev1.Pod) { runs(true)(p); p.Status.ContainerStatuses[1].Ready = false }, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: runtime.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
+		"drained":        {pod: with(runs(true), disrupted("EvictionByEvictionAPI", "")), phase: runtime.PhaseRunning, percent: 100, code: -1, says: "drained by a cluster administrator"},
+		"exit 3":         {pod: exits(3, "Error"), phase: runtime.PhaseExited, code: 3, says: "Jupyter exited with code 3"},
+		"exit 0":         {pod: exits(0, "Completed"), phase: runtime.PhaseExited, code: 0, says: "Jupyter exited with code 0"},
+		"killed":         {pod: exits(137, "Error"), phase: runtime.PhaseExited, code: 137, says: "killed by signal 9"},
+		"out of memory":  {pod: exits(137, "OOMKilled"), phase: runtime.PhaseExited, code: 137, says: "Jupyter was killed: memory limit of 2 GiB exceeded"},
+		"cannot exec":    {pod: exits(128, "StartError"), phase: runtime.PhaseExited, code: 128, says: "could not be started"},
+		"evicted":        {pod: fails("Evicted", "The node was low on resource: memory."), phase: runtime.PhaseExited, code: -1, says: "The node evicted the workspace: The node was low on resource: memory."},
+		"overcommitted":  {pod: fails("OutOfweir.dev/gpu-cores", "Pod was rejected: Node didn't have enough resource: weir.dev/gpu-cores, requested: 100, used: 50, capacity: 100"), phase: runtime.PhaseExited, code: -1, says: "The node node-a rejected the workspace: Pod was rejected"},
+		"node lost":      {pod: fails("NodeLost", ""), phase: runtime.PhaseExited, code: -1, says: "The node node-a was lost"},
+		"shut down":      {pod: fails("Terminated", "imminent node shutdown"), phase: runtime.PhaseExited, code: -1, says: "was shut down"},
+		"preempted":      {pod: with(exits(137, "Error"), disrupted("PreemptionByScheduler", "")), phase: runtime.PhaseExited, code: 137, says: "preempted by a higher-priority workload"},
+		"node gone":      {pod: with(fails("", ""), disrupted("DeletionByPodGC", "PodGC: node no longer exists")), phase: runtime.PhaseExited, code: -1, says: "no longer part of the cluster"},
+		"status unknown": {pod: exits(137, "ContainerStatusUnknown"), phase: runtime.PhaseExited, code: 137, says: "no longer running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := describe(seen(test.pod), test.events)
 			if s.Phase != test.phase || s.Progress != test.percent || s.ExitCode != test.code || !strings.Contains(s.Message.String(), test.says) {
 				t.Errorf("%s at %d percent, code %d: %q", s.Phase, s.Progress, s.ExitCode, s.Message)
 			}
-			if want := map[bool]string{true: "10.88.0.7:8888"}[test.phase == workspaces.PhaseRunning]; s.Endpoint.Address != want {
+			if want := map[bool]string{true: "10.88.0.7:8888"}[test.phase == runtime.PhaseRunning]; s.Endpoint.Address != want {
 				t.Errorf("it answers at %q", s.Endpoint.Address)
 			}
 		})
@@ -133,7 +133,7 @@ func event(reason, message string, minute int) corev1.Event {
 }
 
 func TestLimitsAreThoseOfThePod(t *testing.T) {
-	says := workspaces.GPULimits([]workspaces.GPU{{Simulated: true}}, config(t, nil).gpuLimit)
+	says := runtime.GPULimits([]runtime.GPU{{Simulated: true}}, config(t, nil).gpuLimit)
 	b, err := json.Marshal(says)
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +159,12 @@ func TestPlainIsOneShortLine(t *testing.T) {
 
 func TestLastLinesShowNoSecret(t *testing.T) {
 	secrets := secretsOf(map[string]string{"JUPYTER_TOKEN": "abcdefgh", "WEIR_TOKEN": "abcdefgh-longer", "HOME": "/home/jovyan", "X_TOKEN": "short"})
-	got := workspaces.LogTail("at http://x/?token=abcdefgh and abcdefgh-longer in /home/jovyan\n", secrets...)
+	got := runtime.LogTail("at http://x/?token=abcdefgh and abcdefgh-longer in /home/jovyan\n", secrets...)
 	if got != "at http://x/?token=[token] and [token] in /home/jovyan\n" {
 		t.Errorf("%q", got)
 	}
 	long := strings.Repeat("0123456789\n", 1000)
-	if got := workspaces.LogTail(long); len(got) > workspaces.MaxLogTail || !strings.HasPrefix(got, "0123456789\n") {
+	if got := runtime.LogTail(long); len(got) > runtime.MaxLogTail || !strings.HasPrefix(got, "0123456789\n") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }
@@ -233,7 +233,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for _, state := range []string{"", "no state", "{}", `{"namespace":"x"}`} {
-		if _, err := parseState(workspaces.State(state)); err == nil {
+		if _, err := parseState(runtime.State(state)); err == nil {
 			t.Errorf("%q is a state", state)
 		}
 	}
@@ -255,13 +255,13 @@ func TestStages(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod    func(*corev1.Pod)
 		events []corev1.Event
-		want   workspaces.Stage
+		want   runtime.Stage
 	}{
-		"no node":        {pod: unscheduled, want: workspaces.StageScheduling},
-		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: workspaces.StagePulling},
-		"mount fails":    {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: workspaces.StageMountFailed},
-		"no such image":  {pod: inUse("ImagePullBackOff", ""), want: workspaces.StageImageFailed},
-		"does not start": {pod: runs(false), want: workspaces.StageStarting},
+		"no node":        {pod: unscheduled, want: runtime.StageScheduling},
+		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: runtime.StagePulling},
+		"mount fails":    {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: runtime.StageMountFailed},
+		"no such image":  {pod: inUse("ImagePullBackOff", ""), want: runtime.StageImageFailed},
+		"does not start": {pod: runs(false), want: runtime.StageStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := seen(test.pod)

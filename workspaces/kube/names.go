@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // Labels and annotations of the objects of this package.
@@ -50,7 +50,7 @@ func (c Config) labels(name string, project int64) map[string]string {
 		labelProject: strconv.FormatInt(project, 10)}
 }
 
-func (c Config) workspaceLabels(spec workspaces.Spec) map[string]string {
+func (c Config) workspaceLabels(spec runtime.Spec) map[string]string {
 	all := c.labels(nameNotebook, spec.Project)
 	maps.Copy(all, map[string]string{
 		labelMember:     strconv.FormatInt(spec.Member, 10),
@@ -73,12 +73,12 @@ type ref struct {
 	Generation int64  `json:"generation"`
 }
 
-func (c Config) ref(spec workspaces.Spec) ref {
+func (c Config) ref(spec runtime.Spec) ref {
 	return ref{Namespace: c.namespace(spec.Project), Pod: podName(spec.Workspace, spec.Generation),
 		Workspace: spec.Workspace, Generation: spec.Generation}
 }
 
-func (r ref) state() workspaces.State {
+func (r ref) state() runtime.State {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err) // two strings and two numbers
@@ -88,7 +88,7 @@ func (r ref) state() workspaces.State {
 
 var errNoState = errors.New("not a state of the Kubernetes runtime")
 
-func parseState(state workspaces.State) (ref, error) {
+func parseState(state runtime.State) (ref, error) {
 	var r ref
 	if err := json.Unmarshal(state, &r); err != nil {
 		return r, fmt.Errorf("%w: %w", errNoState, err)

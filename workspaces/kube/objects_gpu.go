@@ -10,7 +10,7 @@ import (
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // resourceCores is the extended resource for hundredths of a node's GPUs.
@@ -29,8 +29,8 @@ type gpuObjects struct {
 
 // gpuPart returns the parts of a pod that give it its shares, for the configured
 // back end.
-func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
-	p := gpuObjects{env: workspaces.GPUEnvironment(spec.GPUs), limits: workspaces.GPULimits(spec.GPUs, c.gpuLimit)}
+func (c Config) gpuPart(spec runtime.Spec) (gpuObjects, error) {
+	p := gpuObjects{env: runtime.GPUEnvironment(spec.GPUs), limits: runtime.GPULimits(spec.GPUs, c.gpuLimit)}
 	if len(spec.GPUs) == 0 {
 		return p, nil
 	}
@@ -40,10 +40,10 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
 	switch c.GPUBackend {
 	case BackendHAMi:
 		p.resources = hamiResources(spec.GPUs)
-		p.annotations = map[string]string{"nvidia.com/use-gpuuuid": workspaces.JoinGPUs(spec.GPUs, func(g workspaces.GPU) string { return g.UUID })}
+		p.annotations = map[string]string{"nvidia.com/use-gpuuuid": runtime.JoinGPUs(spec.GPUs, func(g runtime.GPU) string { return g.UUID })}
 		return p, nil
 	case BackendNVIDIA:
-		if part := slices.IndexFunc(spec.GPUs, func(g workspaces.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
+		if part := slices.IndexFunc(spec.GPUs, func(g runtime.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
 			return p, models.Conflict("This cluster allocates whole GPUs only; %d GPU cores were requested.", spec.GPUs[part].Cores)
 		}
 		p.resources = corev1.ResourceList{"nvidia.com/gpu": quantityOf(int64(len(spec.GPUs)))}
@@ -54,7 +54,7 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
 		cores += g.Cores
 	}
 	p.resources = corev1.ResourceList{resourceCores: quantityOf(cores)}
-	if slices.ContainsFunc(spec.GPUs, func(g workspaces.GPU) bool { return !g.Simulated }) {
+	if slices.ContainsFunc(spec.GPUs, func(g runtime.GPU) bool { return !g.Simulated }) {
 		p.runtimeClass = c.RuntimeClass
 	}
 	return p, c.addMPS(&p, spec.GPUs)
@@ -66,7 +66,7 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
 // (kueue.sigs.k8s.io/docs/tasks/run/using_hami; Project-HAMi/HAMi issue 302).
 // Because one value applies to every GPU, it is the minimum of unequal shares.
 // Without nvidia.com/gpumem, HAMi assigns the whole memory.
-func hamiResources(gpus []workspaces.GPU) corev1.ResourceList {
+func hamiResources(gpus []runtime.GPU) corev1.ResourceList {
 	cores, memory := gpus[0].Cores, gpus[0].MemoryMiB
 	for _, g := range gpus[1:] {
 		cores, memory = min(cores, g.Cores), min(memory, g.MemoryMiB)
@@ -79,7 +79,7 @@ func hamiResources(gpus []workspaces.GPU) corev1.ResourceList {
 }
 
 // servedByMPS reports whether the pod of a share needs an MPS daemon.
-func (c Config) servedByMPS(g workspaces.GPU) bool {
+func (c Config) servedByMPS(g runtime.GPU) bool {
 	return c.GPUBackend == BackendWeir && g.ServedByMPS()
 }
 
@@ -87,7 +87,7 @@ func (c Config) servedByMPS(g workspaces.GPU) bool {
 // clients must share /dev/shm, so that of the first daemon replaces the
 // workspace's own. The volume is mounted through a claim, because Pod Security
 // "restricted" forbids host paths.
-func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
+func (c Config) addMPS(p *gpuObjects, gpus []runtime.GPU) error {
 	for i, g := range gpus {
 		if !c.servedByMPS(g) {
 			continue
@@ -102,14 +102,14 @@ func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 			p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath("/dev/shm").WithSubPath(g.UUID+"/shm"))
 			p.volumes = append(p.volumes, claimVolume(claimMPS, claimMPS, false))
 		}
-		p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath(workspaces.MPSPipe(i)).WithSubPath(g.UUID+"/pipe"))
+		p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath(runtime.MPSPipe(i)).WithSubPath(g.UUID+"/pipe"))
 	}
 	return nil
 }
 
 // gpuLimit returns whether and how this configuration makes the cluster enforce a
 // share.
-func (c Config) gpuLimit(g workspaces.GPU) (enforced bool, how models.Text) {
+func (c Config) gpuLimit(g runtime.GPU) (enforced bool, how models.Text) {
 	switch {
 	case g.Simulated:
 		return g.Isolation()

@@ -18,18 +18,18 @@ import (
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 const (
 	notebookPort = 8888
-	notebookHome = workspaces.NotebookHome
+	notebookHome = runtime.NotebookHome
 	runDir       = "/tmp/weir" // sockets of kernels
 	minShm       = 64          // MiB
 )
 
 // podObject returns the pod of one start.
-func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, error) {
+func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error) {
 	r := c.ref(spec)
 	notebook, volumes, err := c.containerObject(spec)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 }
 
 // userOf is the user of a pod. MPS serves the programs of one user at a time.
-func (c Config) userOf(spec workspaces.Spec) int64 {
+func (c Config) userOf(spec runtime.Spec) int64 {
 	if slices.ContainsFunc(spec.GPUs, c.servedByMPS) {
 		return c.UID
 	}
@@ -102,7 +102,7 @@ func toleration(t corev1.Toleration) *core.TolerationApplyConfiguration {
 
 // containerObject returns the notebook's container without its GPUs, and the
 // volumes that it mounts.
-func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
+func (c Config) containerObject(spec runtime.Spec) (*core.ContainerApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
 	image := cmp.Or(spec.Image, c.Image)
 	if err := checkSpec(spec, image); err != nil {
 		return nil, nil, err
@@ -120,7 +120,7 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 		WithWorkingDir(notebookHome).
 		WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithEnvFrom(core.EnvFromSource().WithSecretRef(core.SecretEnvSource().WithName(c.ref(spec).Pod))).
-		WithEnv(envVars(workspaces.NotebookEnvironment(spec, runDir))...).
+		WithEnv(envVars(runtime.NotebookEnvironment(spec, runDir))...).
 		WithResources(c.resources(spec)).
 		WithVolumeMounts(mounts...).
 		WithStartupProbe(c.probe()).
@@ -134,7 +134,7 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 }
 
 // checkSpec returns an error for a spec that cannot be launched.
-func checkSpec(spec workspaces.Spec, image string) error {
+func checkSpec(spec runtime.Spec, image string) error {
 	if err := spec.Check(); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func envVars(env map[string]string) []*core.EnvVarApplyConfiguration {
 
 // resources returns the limits of the launch parameters. The requests are the
 // memory and a part of the CPU, because notebooks are idle most of the time.
-func (c Config) resources(spec workspaces.Spec) *core.ResourceRequirementsApplyConfiguration {
+func (c Config) resources(spec runtime.Spec) *core.ResourceRequirementsApplyConfiguration {
 	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
 	if spec.CPU > 0 {
 		limits[corev1.ResourceCPU] = milli(spec.CPU)
@@ -194,7 +194,7 @@ func (c Config) probe() *core.ProbeApplyConfiguration {
 
 // mounts returns the volumes of the shared directories, and those that a read-only
 // root file system needs.
-func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
+func (c Config) mounts(spec runtime.Spec) ([]*core.VolumeMountApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
 	tmp, shm := core.EmptyDirVolumeSource(), core.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).
 		WithSizeLimit(mebibytes(max(spec.Shm, minShm)))
 	if c.Scratch > 0 {
@@ -206,7 +206,7 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 	}
 	mounts := []*core.VolumeMountApplyConfiguration{
 		core.VolumeMount().WithName("tmp").WithMountPath("/tmp").WithSubPath("tmp"),
-		core.VolumeMount().WithName("jupyter").WithMountPath(workspaces.JupyterDir).WithReadOnly(true),
+		core.VolumeMount().WithName("jupyter").WithMountPath(runtime.JupyterDir).WithReadOnly(true),
 	}
 	if !slices.ContainsFunc(spec.GPUs, c.servedByMPS) { // otherwise its daemon's
 		volumes = append(volumes, core.Volume().WithName("shm").WithEmptyDir(shm))
@@ -262,7 +262,7 @@ type podOwned struct {
 }
 
 // ownedObjects returns the other objects of a start, owned by its pod.
-func (c Config) ownedObjects(spec workspaces.Spec, pod types.UID) podOwned {
+func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
 	owner := meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
 	env := map[string]string{"PIP_BREAK_SYSTEM_PACKAGES": "1"} // the root is read-only: pip can only write to the home

@@ -11,7 +11,7 @@ import (
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // namespaceObjects are the objects of a project: its namespace and what that
@@ -40,7 +40,7 @@ func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) 
 		Quota:     quotaObject(ns, quota).WithLabels(labels),
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
-		Jupyter:   core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(workspaces.JupyterFiles(`ip = "*"`, fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
+		Jupyter:   core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`, fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)

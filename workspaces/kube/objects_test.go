@@ -17,7 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 func config(t testing.TB, change func(*Config)) Config {
@@ -38,8 +38,8 @@ func layout(project int64) []Directory {
 	return []Directory{{Name: "project", Path: fmt.Sprintf("/notebook/%d", project)}, {Name: "public-model", Path: "/public_model", ReadOnly: true}}
 }
 
-func spec() workspaces.Spec {
-	return workspaces.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
+func spec() runtime.Spec {
+	return runtime.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
 		Env: map[string]string{"WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"}, Token: "notebook-token", CPU: 2000, Memory: 4096, Shm: 512,
 		Mounts: []models.Mount{
 			{Source: "/srv/weir/notebook/7/9", Target: "/home/jovyan"},
@@ -50,8 +50,8 @@ func spec() workspaces.Spec {
 		}}
 }
 
-func share(cores int64, enforcement string) workspaces.GPU {
-	return workspaces.GPU{UUID: fmt.Sprintf("GPU-%s-%d", enforcement, cores), Cores: cores, MemoryMiB: 8000, Enforcement: enforcement}
+func share(cores int64, enforcement string) runtime.GPU {
+	return runtime.GPU{UUID: fmt.Sprintf("GPU-%s-%d", enforcement, cores), Cores: cores, MemoryMiB: 8000, Enforcement: enforcement}
 }
 
 // as makes of what is applied what the API server would have.
@@ -71,7 +71,7 @@ func as[T any](t interface {
 	return object
 }
 
-func podOf(t testing.TB, c Config, s workspaces.Spec) corev1.Pod {
+func podOf(t testing.TB, c Config, s runtime.Spec) corev1.Pod {
 	t.Helper()
 	applied, err := c.podObject(s)
 	if err != nil {
@@ -121,7 +121,7 @@ func TestPodIsAsTheSpecSays(t *testing.T) {
 		"/public_model":             {Name: "public-model", ReadOnly: true},
 		"/notebook/7/8":             {Name: "empty", ReadOnly: true},
 		"/tmp":                      {SubPath: "tmp", Name: "tmp"},
-		workspaces.JupyterDir:       {Name: "jupyter", ReadOnly: true},
+		runtime.JupyterDir:          {Name: "jupyter", ReadOnly: true},
 		"/dev/shm":                  {Name: "shm"},
 	} {
 		want.MountPath = target
@@ -211,19 +211,19 @@ func TestGPUBackends(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		backend   string
-		gpus      []workspaces.GPU
+		gpus      []runtime.GPU
 		resources map[corev1.ResourceName]int64
 		visible   string
 		class     string
 		refused   string
 	}{
-		{name: "weir", backend: BackendWeir, gpus: []workspaces.GPU{whole, half},
+		{name: "weir", backend: BackendWeir, gpus: []runtime.GPU{whole, half},
 			resources: map[corev1.ResourceName]int64{resourceCores: 150}, visible: whole.UUID + "," + half.UUID, class: "nvidia"},
-		{name: "simulated", backend: BackendWeir, gpus: []workspaces.GPU{{UUID: "GPU-S", Cores: 30, Simulated: true}},
+		{name: "simulated", backend: BackendWeir, gpus: []runtime.GPU{{UUID: "GPU-S", Cores: 30, Simulated: true}},
 			resources: map[corev1.ResourceName]int64{resourceCores: 30}, visible: "GPU-S"},
-		{name: "nvidia", backend: BackendNVIDIA, gpus: []workspaces.GPU{whole, whole}, resources: map[corev1.ResourceName]int64{"nvidia.com/gpu": 2}},
-		{name: "nvidia, half", backend: BackendNVIDIA, gpus: []workspaces.GPU{half}, refused: "whole GPUs only; 50 GPU cores"},
-		{name: "hami", backend: BackendHAMi, gpus: []workspaces.GPU{half},
+		{name: "nvidia", backend: BackendNVIDIA, gpus: []runtime.GPU{whole, whole}, resources: map[corev1.ResourceName]int64{"nvidia.com/gpu": 2}},
+		{name: "nvidia, half", backend: BackendNVIDIA, gpus: []runtime.GPU{half}, refused: "whole GPUs only; 50 GPU cores"},
+		{name: "hami", backend: BackendHAMi, gpus: []runtime.GPU{half},
 			resources: map[corev1.ResourceName]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 8000}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -266,7 +266,7 @@ func TestGPUBackends(t *testing.T) {
 
 func TestMPS(t *testing.T) {
 	s := spec()
-	s.GPUs = []workspaces.GPU{share(50, models.EnforcedMPS), share(25, models.EnforcedMPS)}
+	s.GPUs = []runtime.GPU{share(50, models.EnforcedMPS), share(25, models.EnforcedMPS)}
 	if _, err := config(t, nil).podObject(s); err == nil || !strings.Contains(err.Error(), "no directory") {
 		t.Errorf("without a directory it says %v", err)
 	}
@@ -286,20 +286,20 @@ func TestMPS(t *testing.T) {
 }
 
 func TestSpecsThatCannotRun(t *testing.T) {
-	for name, change := range map[string]func(*workspaces.Spec){
-		"no command":           func(s *workspaces.Spec) { s.Command = nil },
-		"no id":                func(s *workspaces.Spec) { s.Workspace = 0 },
-		"no project":           func(s *workspaces.Spec) { s.Project = 0 },
-		"relative target":      func(s *workspaces.Spec) { s.Mounts[0].Target = "home" },
-		"target of the system": func(s *workspaces.Spec) { s.Mounts[0].Target = "/etc/weir" },
-		"source elsewhere":     func(s *workspaces.Spec) { s.Mounts[0].Source = "/etc" },
-		"source beside":        func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weirdo" },
-		"source above":         func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/../x" },
-		"a variable's name":    func(s *workspaces.Spec) { s.Env["A B"] = "" },
-		"the whole root":       func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/" },
-		"another project":      func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/8/9" },
-		"a project beside":     func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/70" },
-		"all projects":         func(s *workspaces.Spec) { s.Mounts[0].Source = "/srv/weir/notebook" },
+	for name, change := range map[string]func(*runtime.Spec){
+		"no command":           func(s *runtime.Spec) { s.Command = nil },
+		"no id":                func(s *runtime.Spec) { s.Workspace = 0 },
+		"no project":           func(s *runtime.Spec) { s.Project = 0 },
+		"relative target":      func(s *runtime.Spec) { s.Mounts[0].Target = "home" },
+		"target of the system": func(s *runtime.Spec) { s.Mounts[0].Target = "/etc/weir" },
+		"source elsewhere":     func(s *runtime.Spec) { s.Mounts[0].Source = "/etc" },
+		"source beside":        func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weirdo" },
+		"source above":         func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weir/../x" },
+		"a variable's name":    func(s *runtime.Spec) { s.Env["A B"] = "" },
+		"the whole root":       func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weir/" },
+		"another project":      func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/8/9" },
+		"a project beside":     func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weir/notebook/70" },
+		"all projects":         func(s *runtime.Spec) { s.Mounts[0].Source = "/srv/weir/notebook" },
 	} {
 		s := spec()
 		change(&s)
@@ -368,7 +368,7 @@ func anyPod(t *rapid.T) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := workspaces.Spec{Workspace: 1 + number("workspace", 1e9), Generation: number("generation", 1e6), Project: 1 + number("project", 1e9),
+	s := runtime.Spec{Workspace: 1 + number("workspace", 1e9), Generation: number("generation", 1e6), Project: 1 + number("project", 1e9),
 		Command: rapid.SliceOfN(rapid.String(), 1, 4).Draw(t, "command"), Env: rapid.MapOf(rapid.StringMatching(`[A-Z][A-Z0-9_]{0,20}`), rapid.String()).Draw(t, "env"),
 		Token: rapid.String().Draw(t, "token"), CPU: number("cpu", 64000), Memory: number("memory", 1<<20), Shm: number("shm", 1<<16),
 		Node: rapid.SampledFrom([]string{"", "node-a"}).Draw(t, "node")}
@@ -377,7 +377,7 @@ func anyPod(t *rapid.T) any {
 			Target: []string{notebookHome, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
 	}
 	for i := range number("gpus", 4) {
-		s.GPUs = append(s.GPUs, workspaces.GPU{UUID: fmt.Sprintf("GPU-%d", i), Cores: 1 + number("cores", 99), MemoryMiB: number("gpu memory", 80000),
+		s.GPUs = append(s.GPUs, runtime.GPU{UUID: fmt.Sprintf("GPU-%d", i), Cores: 1 + number("cores", 99), MemoryMiB: number("gpu memory", 80000),
 			Simulated: rapid.Bool().Draw(t, "simulated"), Enforcement: rapid.SampledFrom([]string{models.EnforcedExclusive, models.EnforcedMIG,
 				models.EnforcedMPS, models.EnforcedAdvisory}).Draw(t, "enforcement")})
 	}
@@ -437,7 +437,7 @@ func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
 	exclusive := share(100, models.EnforcedExclusive)
 	for _, test := range []struct {
 		backend, class string
-		gpu            workspaces.GPU
+		gpu            runtime.GPU
 		enforced       bool
 	}{
 		{BackendWeir, "nvidia", exclusive, true},
@@ -445,7 +445,7 @@ func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
 		{BackendWeir, "nvidia", share(50, models.EnforcedMIG), true},
 		{BackendWeir, "nvidia", share(50, models.EnforcedMPS), false},
 		{BackendWeir, "nvidia", share(50, models.EnforcedAdvisory), false},
-		{BackendWeir, "nvidia", workspaces.GPU{Simulated: true, Enforcement: models.EnforcedExclusive}, false},
+		{BackendWeir, "nvidia", runtime.GPU{Simulated: true, Enforcement: models.EnforcedExclusive}, false},
 		{BackendNVIDIA, "", exclusive, true},
 		{BackendHAMi, "", share(50, models.EnforcedAdvisory), false},
 	} {
@@ -465,14 +465,14 @@ func TestGraceReachesThePod(t *testing.T) {
 
 func TestHAMiResources(t *testing.T) {
 	for name, c := range map[string]struct {
-		gpus []workspaces.GPU
+		gpus []runtime.GPU
 		want map[string]int64
 	}{
-		"each": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 4096}, {Cores: 50, MemoryMiB: 4096}},
+		"each": {[]runtime.GPU{{Cores: 50, MemoryMiB: 4096}, {Cores: 50, MemoryMiB: 4096}},
 			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 4096}},
-		"the least": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 2048}, {Cores: 25, MemoryMiB: 4096}},
+		"the least": {[]runtime.GPU{{Cores: 50, MemoryMiB: 2048}, {Cores: 25, MemoryMiB: 4096}},
 			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 25, "nvidia.com/gpumem": 2048}},
-		"all memory": {[]workspaces.GPU{{Cores: 100}}, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 100}},
+		"all memory": {[]runtime.GPU{{Cores: 100}}, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 100}},
 	} {
 		got := map[string]int64{}
 		for resource, quantity := range hamiResources(c.gpus) {

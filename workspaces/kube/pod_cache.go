@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 const (
@@ -111,7 +111,7 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) e
 	if len(b) == logRead { // cut, perhaps within a secret
 		b = b[:strings.LastIndexByte(string(b), '\n')+1]
 	}
-	m.logTail = workspaces.LogTail(string(b), m.secrets...)
+	m.logTail = runtime.LogTail(string(b), m.secrets...)
 	return nil
 }
 

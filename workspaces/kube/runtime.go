@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 const (
@@ -43,7 +43,7 @@ type Runtime struct {
 	requests    requestMetrics
 	log         *slog.Logger
 	now         func() time.Time
-	workspaces.Changes
+	runtime.Changes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -65,7 +65,7 @@ type Runtime struct {
 
 // lastStatus is the status of a pod when it was deleted.
 type lastStatus struct {
-	status workspaces.Status
+	status runtime.Status
 	at     time.Time
 	// unconfirmed is set if the pod was not stopped: it may still run, without
 	// the labels by which it is watched.
@@ -74,7 +74,7 @@ type lastStatus struct {
 }
 
 var (
-	_ workspaces.Runtime = (*Runtime)(nil)
+	_ runtime.Runtime = (*Runtime)(nil)
 )
 
 // New returns a Runtime after the initial lists of the informers. The error
@@ -130,10 +130,10 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Start launches spec; see [workspaces.Runtime]. It returns when the pod is created.
+// Start launches spec; see [runtime.Runtime]. It returns when the pod is created.
 // Errors for people are of kind conflict, or of kind unavailable if a retry may
 // succeed. The state is also returned with an error if the pod may exist.
-func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
+func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	object, err := r.config.podObject(spec)
@@ -177,15 +177,15 @@ func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyCo
 	return pod, err
 }
 
-// Poll returns the status of a workspace; see [workspaces.Runtime].
-func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
+// Poll returns the status of a workspace; see [runtime.Runtime].
+func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status, error) {
 	id, err := parseState(state)
 	if err != nil {
-		return workspaces.Status{}, err
+		return runtime.Status{}, err
 	}
 	pod, err := r.find(ctx, id)
 	if err != nil {
-		return workspaces.Status{}, err
+		return runtime.Status{}, err
 	}
 	if pod == nil {
 		return r.finalStatus(id), nil
@@ -237,23 +237,23 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 }
 
 // finalStatus returns the status of a deleted pod.
-func (r *Runtime) finalStatus(id ref) workspaces.Status {
+func (r *Runtime) finalStatus(id ref) runtime.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if f, ok := r.deleted[id]; ok {
 		return f.status
 	}
-	return workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Message: models.Say("Jupyter is no longer running")}
+	return runtime.Status{Phase: runtime.PhaseExited, ExitCode: -1, Message: models.Say("Jupyter is no longer running")}
 }
 
-// Stop deletes the pod of a workspace; see [workspaces.Runtime]. The node kills
+// Stop deletes the pod of a workspace; see [runtime.Runtime]. The node kills
 // what exceeds the grace period; if the pod exists after that, Stop deletes it
 // again with a grace period of one second.
 //
 // Stop never force-deletes a pod that may still run: on a node that does not
 // respond, the workspace ends when the node is back, or has been removed from the
 // cluster or marked as out of service.
-func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
+func (r *Runtime) Stop(ctx context.Context, state runtime.State) error {
 	id, err := parseState(state)
 	if err != nil {
 		return err
@@ -297,9 +297,9 @@ func (r *Runtime) shouldDelete(pod *corev1.Pod, options *metav1.DeleteOptions) b
 	return true
 }
 
-// StateOf returns the state of a start; see [workspaces.Namer].
-func (r *Runtime) StateOf(project, workspace, generation int64) workspaces.State {
-	return r.config.ref(workspaces.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
+// StateOf returns the state of a start; see [runtime.Namer].
+func (r *Runtime) StateOf(project, workspace, generation int64) runtime.State {
+	return r.config.ref(runtime.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
 }
 
 // HasNode reports whether the cluster has a node of this name.
@@ -310,12 +310,12 @@ func (r *Runtime) HasNode(name string) bool {
 
 // List returns the running workspaces. It deletes pods that ended long ago and were
 // not stopped.
-func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
+func (r *Runtime) List(ctx context.Context) ([]runtime.Instance, error) {
 	pods, err := r.podLister.List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
-	var all []workspaces.Instance
+	var all []runtime.Instance
 	present := map[types.UID]bool{}
 	for _, pod := range pods {
 		present[pod.UID] = true
@@ -323,7 +323,7 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 		switch {
 		case !ok:
 		case !podEnded(pod):
-			all = append(all, workspaces.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
+			all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
 		case r.isOrphan(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
 				return nil, err

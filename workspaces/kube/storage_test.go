@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 func TestParseStorage(t *testing.T) {
@@ -205,12 +205,12 @@ func TestUserOfThePod(t *testing.T) {
 	c := config(t, func(c *Config) { c.UID, c.MPSDir = 1000, "/run/weir/mps" })
 	for name, test := range map[string]struct {
 		uid, gid   int64
-		gpus       []workspaces.GPU
+		gpus       []runtime.GPU
 		user, team int64
 	}{
 		"shared":   {0, 0, nil, 1000, 1000},
-		"its own":  {1900000009, 1900000007, []workspaces.GPU{share(50, models.EnforcedAdvisory)}, 1900000009, 1900000007},
-		"with MPS": {1900000009, 1900000007, []workspaces.GPU{share(50, models.EnforcedMPS)}, 1000, 1900000007},
+		"its own":  {1900000009, 1900000007, []runtime.GPU{share(50, models.EnforcedAdvisory)}, 1900000009, 1900000007},
+		"with MPS": {1900000009, 1900000007, []runtime.GPU{share(50, models.EnforcedMPS)}, 1000, 1900000007},
 	} {
 		s := spec()
 		s.UID, s.GID, s.GPUs = test.uid, test.gid, test.gpus

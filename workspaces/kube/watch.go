@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // watch starts the informers of the objects of this installation and of nodes, and
@@ -113,8 +113,8 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 		return
 	}
 	status := describe(pod, nil)
-	if status.Phase != workspaces.PhaseExited {
-		status = workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Limits: status.Limits, Message: endMessage(pod, nil)}
+	if status.Phase != runtime.PhaseExited {
+		status = runtime.Status{Phase: runtime.PhaseExited, ExitCode: -1, Limits: status.Limits, Message: endMessage(pod, nil)}
 	}
 	m := r.pods.entry(pod.UID)
 	m.mu.Lock()

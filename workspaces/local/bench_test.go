@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // BenchmarkStart measures from Start until Poll says running; what it takes
@@ -29,9 +29,9 @@ func BenchmarkStart(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for s := (workspaces.Status{}); s.Phase != workspaces.PhaseRunning; {
+		for s := (runtime.Status{}); s.Phase != runtime.PhaseRunning; {
 			<-changed
-			if s, err = r.Poll(b.Context(), state); err != nil || s.Phase == workspaces.PhaseExited {
+			if s, err = r.Poll(b.Context(), state); err != nil || s.Phase == runtime.PhaseExited {
 				b.Fatal(s, err)
 			}
 		}

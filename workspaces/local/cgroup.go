@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // maxProcesses is the maximum of processes and threads of a workspace.
@@ -34,7 +34,7 @@ func cgroupName(dir string) string {
 
 // confine limits a process and its descendants, and returns for each resource
 // whether the limit is enforced.
-func confine(name string, pid int, spec workspaces.Spec) (cgroup, []models.Limit) {
+func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 	group := cgroup{}
 	mounts := cgroupMounts()
 	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) models.Limit {
@@ -62,7 +62,7 @@ func (r *Runtime) Limits() []models.Limit {
 	if err := cmd.Start(); err != nil {
 		return []models.Limit{{Resource: "cpu", How: describeError(err)}, {Resource: "memory", How: describeError(err)}}
 	}
-	group, limits := confine(cgroupName(filepath.Join(r.config.Dir, "limits")), cmd.Process.Pid, workspaces.Spec{CPU: 1000, Memory: 64})
+	group, limits := confine(cgroupName(filepath.Join(r.config.Dir, "limits")), cmd.Process.Pid, runtime.Spec{CPU: 1000, Memory: 64})
 	_ = cmd.Process.Kill() // it ends by itself otherwise
 	_ = cmd.Wait()         // killed
 	if err := group.remove(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // The test binary is its own other server: it starts one workspace as the
@@ -84,7 +84,7 @@ func TestServerKilledBeforeGo(t *testing.T) {
 		t.Errorf("listed: %v, %v", all, err)
 	}
 	state := start(t, r, scriptSpec(1, "exec sleep 600"))
-	if s := poll(t, r, state); s.Phase == workspaces.PhaseExited {
+	if s := poll(t, r, state); s.Phase == runtime.PhaseExited {
 		t.Errorf("it cannot be started again: %+v", s)
 	}
 }
@@ -98,7 +98,7 @@ func TestServerKilledLater(t *testing.T) {
 		t.Fatalf("listed: %v, %v", all, err)
 	}
 	t.Cleanup(func() { stop(t, r, all[0].State) })
-	if s := poll(t, r, all[0].State); s.Phase != workspaces.PhaseStarting {
+	if s := poll(t, r, all[0].State); s.Phase != runtime.PhaseStarting {
 		t.Errorf("it is %+v", s)
 	}
 	in, _ := r.parseState(all[0].State)
@@ -108,7 +108,7 @@ func TestServerKilledLater(t *testing.T) {
 
 // awaken ends a workspace, and polls only when told of a change, until it has
 // ended.
-func awaken(t *testing.T, r *Runtime, state workspaces.State, end func()) workspaces.Status {
+func awaken(t *testing.T, r *Runtime, state runtime.State, end func()) runtime.Status {
 	t.Helper()
 	changed := make(chan int64, 100)
 	r.OnChange(func(workspace int64) { changed <- workspace })
@@ -119,7 +119,7 @@ func awaken(t *testing.T, r *Runtime, state workspaces.State, end func()) worksp
 		case <-deadline:
 			t.Fatal("nothing was heard of the end")
 		}
-		if s := poll(t, r, state); s.Phase == workspaces.PhaseExited {
+		if s := poll(t, r, state); s.Phase == runtime.PhaseExited {
 			return s
 		}
 	}
@@ -139,11 +139,11 @@ func notebookPID(t *testing.T, in *instance) int {
 func TestKilledNotebook(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, notebookSpec(1))
-	reach(t, r, state, workspaces.PhaseRunning)
+	reach(t, r, state, runtime.PhaseRunning)
 	in, _ := r.parseState(state)
 	pid := notebookPID(t, in)
 	s := awaken(t, r, state, func() { syscall.Kill(pid, syscall.SIGKILL) })
-	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message.String() != "Jupyter was killed by signal 9" {
+	if s.Phase != runtime.PhaseExited || s.ExitCode != 137 || s.Message.String() != "Jupyter was killed by signal 9" {
 		t.Errorf("it says %+v", s)
 	}
 	if _, err := readProcess(in.PID); err == nil {
@@ -155,7 +155,7 @@ func TestKilledNotebook(t *testing.T) {
 func TestNothingOutlivesTheNotebook(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, scriptSpec(1, "(trap '' TERM HUP; exec setsid sleep 600) & exit 4"))
-	s := reach(t, r, state, workspaces.PhaseExited)
+	s := reach(t, r, state, runtime.PhaseExited)
 	if s.ExitCode != 4 {
 		t.Errorf("it says %+v", s)
 	}
@@ -194,7 +194,7 @@ func TestKilledBubblewrap(t *testing.T) {
 func TestClosedDirectoryIsRemoved(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, scriptSpec(1, "mkdir -p /run/weir/a/b; chmod 0 /run/weir/a; exit 0"))
-	reach(t, r, state, workspaces.PhaseExited)
+	reach(t, r, state, runtime.PhaseExited)
 	if err := r.Stop(t.Context(), state); err != nil {
 		t.Error(err)
 	}
@@ -256,7 +256,7 @@ func TestNumberOfAnotherProcess(t *testing.T) {
 	} {
 		rec.Workspace, rec.Generation = 1, 1
 		in := &instance{record: rec}
-		if s := poll(t, r, in.state()); s.Phase != workspaces.PhaseExited {
+		if s := poll(t, r, in.state()); s.Phase != runtime.PhaseExited {
 			t.Errorf("%s: it is %+v", name, s)
 		}
 		if err := r.Stop(t.Context(), in.state()); err != nil {

@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // bindGPUs binds the devices of the shares and no others, and the directories of
 // the MPS daemons that serve them. Simulated devices have no files.
-func (r *Runtime) bindGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GPU) {
+func (r *Runtime) bindGPUs(ctx context.Context, s *sandbox, gpus []runtime.GPU) {
 	inUse, served := false, false
 	for i, g := range gpus {
 		if g.Simulated {
@@ -44,7 +44,7 @@ func (r *Runtime) bindGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GP
 	}
 }
 
-func (r *Runtime) deviceFiles(ctx context.Context, g workspaces.GPU) ([]string, error) {
+func (r *Runtime) deviceFiles(ctx context.Context, g runtime.GPU) ([]string, error) {
 	if g.Enforcement != models.EnforcedMIG {
 		return []string{fmt.Sprintf("/dev/nvidia%d", g.Minor)}, nil
 	}
@@ -57,7 +57,7 @@ func (r *Runtime) deviceFiles(ctx context.Context, g workspaces.GPU) ([]string, 
 // bindMPS binds the pipes of the daemon that serves a share. A daemon and its
 // clients must share /dev/shm, so that of the first daemon replaces the
 // workspace's own.
-func (r *Runtime) bindMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
+func (r *Runtime) bindMPS(s *sandbox, place int, g runtime.GPU, first bool) {
 	if r.config.MPSDir == "" {
 		s.fail(errors.New("this machine's runtime has no directory for MPS"))
 		return
@@ -67,7 +67,7 @@ func (r *Runtime) bindMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
 		s.fail(fmt.Errorf("MPS does not run for the GPU %s: %w", g.UUID, err))
 		return
 	}
-	s.bind(filepath.Join(base, "pipe"), workspaces.MPSPipe(place), false)
+	s.bind(filepath.Join(base, "pipe"), runtime.MPSPipe(place), false)
 	if first {
 		s.bind(filepath.Join(base, "shm"), "/dev/shm", false)
 	}

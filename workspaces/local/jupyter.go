@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // checkSpec returns the command of a spec with the path of its program, or an error
 // for a spec that cannot be launched.
-func checkSpec(spec workspaces.Spec) ([]string, error) {
+func checkSpec(spec runtime.Spec) ([]string, error) {
 	if err := spec.Check(); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func checkSpec(spec workspaces.Spec) ([]string, error) {
 }
 
 // sandboxFor returns the sandbox of an instance.
-func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.Spec) (*sandbox, error) {
+func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spec) (*sandbox, error) {
 	program := spec.Command[0]
 	s := newSandbox(r.tool, r.userOf(spec))
 	s.system(spec.Memory, max(spec.Shm, 64))
@@ -51,8 +51,8 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 		s.share(m)
 	}
 	s.bind(in.shared(), innerRun, false)
-	for name, config := range workspaces.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
-		s.data(workspaces.JupyterDir+"/"+name, config)
+	for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
+		s.data(runtime.JupyterDir+"/"+name, config)
 	}
 	env := environment(program, spec)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -67,7 +67,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 
 // environment returns the variables of the spec, with defaults below and those of
 // this runtime above them.
-func environment(program string, spec workspaces.Spec) map[string]string {
+func environment(program string, spec runtime.Spec) map[string]string {
 	path := "/usr/local/bin:/usr/bin:/bin"
 	if dir := filepath.Dir(program); dir != "/usr/bin" {
 		path = dir + ":" + path
@@ -79,9 +79,9 @@ func environment(program string, spec workspaces.Spec) map[string]string {
 		"PIP_BREAK_SYSTEM_PACKAGES": "1",
 	}
 	maps.Copy(env, spec.Env)
-	maps.Copy(env, workspaces.NotebookEnvironment(spec, innerXDG))
+	maps.Copy(env, runtime.NotebookEnvironment(spec, innerXDG))
 	maps.Copy(env, map[string]string{"SHELL": "/bin/bash", "JUPYTER_TOKEN": spec.Token})
-	maps.Copy(env, workspaces.GPUEnvironment(spec.GPUs))
+	maps.Copy(env, runtime.GPUEnvironment(spec.GPUs))
 	return env
 }
 
@@ -122,7 +122,7 @@ func isSocket(path string) bool {
 
 // serverResponds reports whether a notebook responds to its status request.
 func serverResponds(ctx context.Context, socket, token string) bool {
-	resp, err := workspaces.GetNotebook(ctx, models.Endpoint{Network: "unix", Address: socket}, token, "/api/status")
+	resp, err := runtime.GetNotebook(ctx, models.Endpoint{Network: "unix", Address: socket}, token, "/api/status")
 	if err != nil {
 		return false
 	}

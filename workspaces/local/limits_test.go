@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
-func limitOf(t *testing.T, s workspaces.Status, resource string) models.Limit {
+func limitOf(t *testing.T, s runtime.Status, resource string) models.Limit {
 	t.Helper()
 	for _, l := range s.Limits {
 		if l.Resource == resource {
@@ -30,7 +30,7 @@ func TestMemoryLimit(t *testing.T) {
 	if !limit.Enforced {
 		t.Skipf("memory is %s", limit.How)
 	}
-	s := reach(t, r, state, workspaces.PhaseExited)
+	s := reach(t, r, state, runtime.PhaseExited)
 	if s.Message.String() != "Jupyter was killed: memory limit of 128 MiB exceeded" || s.ExitCode != 137 {
 		t.Errorf("it says %+v", s)
 	}
@@ -79,7 +79,7 @@ func TestMemoryOfOneKernel(t *testing.T) {
 	if limit := limitOf(t, poll(t, r, state), "memory"); !limit.Enforced {
 		t.Skipf("memory is %s", limit.How)
 	}
-	s := reach(t, r, state, workspaces.PhaseExited)
+	s := reach(t, r, state, runtime.PhaseExited)
 	if s.Message.String() != "Jupyter exited with code 5; a process was killed: memory limit of 128 MiB exceeded" {
 		t.Errorf("it says %+v", s)
 	}
@@ -153,7 +153,7 @@ func TestLogStaysBounded(t *testing.T) {
 	if err != nil || info.Size() > logKeep+1024 {
 		t.Errorf("the log has %d bytes, %v", info.Size(), err)
 	}
-	if len(s.LogTail) > workspaces.MaxLogTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
+	if len(s.LogTail) > runtime.MaxLogTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
 		t.Errorf("the tail has %d bytes and ends with %q", len(s.LogTail), s.LogTail[max(0, len(s.LogTail)-20):])
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // stopGrace is the grace period after the first Stop.
@@ -44,7 +44,7 @@ type Runtime struct {
 	root   *os.File // Dir, for sockets whose path is too long
 	user   identity
 	tool   bubblewrap
-	workspaces.Changes
+	runtime.Changes
 
 	ctx    context.Context // of the watchers, not of what they watch
 	cancel context.CancelFunc
@@ -58,7 +58,7 @@ type Runtime struct {
 }
 
 var (
-	_ workspaces.Runtime = (*Runtime)(nil)
+	_ runtime.Runtime = (*Runtime)(nil)
 )
 
 // New returns a Runtime on c.Dir. If this machine cannot run a sandbox, the error
@@ -100,13 +100,13 @@ func (r *Runtime) User() uint32 { return r.user.uid }
 
 // userOf is the user that a workspace runs as. MPS serves the programs of one user at a
 // time, so workspaces with such shares have the same.
-func (r *Runtime) userOf(spec workspaces.Spec) identity {
+func (r *Runtime) userOf(spec runtime.Spec) identity {
 	user := r.user
 	if !user.drop || spec.GID == 0 {
 		return user
 	}
 	user.gid = uint32(spec.GID)
-	if !slices.ContainsFunc(spec.GPUs, func(g workspaces.GPU) bool { return g.Enforcement == "mps" && !g.Simulated }) {
+	if !slices.ContainsFunc(spec.GPUs, func(g runtime.GPU) bool { return g.Enforcement == "mps" && !g.Simulated }) {
 		user.uid = uint32(spec.UID)
 	}
 	return user

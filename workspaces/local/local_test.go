@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 	"weir/workspaces/runtimetest"
 )
 
@@ -56,9 +56,9 @@ func newHarness(t *testing.T) runtimetest.Harness {
 	c.Clock = time.Now
 	return runtimetest.Harness{
 		Runtime:     open(t, c),
-		Reopen:      func(t *testing.T) workspaces.Runtime { return open(t, c) },
-		Notebook:    func(*testing.T) workspaces.Spec { return notebookSpec(0) },
-		Script:      func(_ *testing.T, script string) workspaces.Spec { return scriptSpec(0, script) },
+		Reopen:      func(t *testing.T) runtime.Runtime { return open(t, c) },
+		Notebook:    func(*testing.T) runtime.Spec { return notebookSpec(0) },
+		Script:      func(_ *testing.T, script string) runtime.Spec { return scriptSpec(0, script) },
 		Share:       share,
 		StepTimeout: patience,
 		PassGrace: func() {
@@ -78,13 +78,13 @@ func share(t *testing.T) string {
 	return dir
 }
 
-func notebookSpec(id int64) workspaces.Spec {
-	return workspaces.Spec{Workspace: id, Generation: 1, Token: "c0ffee" + strings.Repeat("1", 20),
+func notebookSpec(id int64) runtime.Spec {
+	return runtime.Spec{Workspace: id, Generation: 1, Token: "c0ffee" + strings.Repeat("1", 20),
 		Command: []string{"jupyter", "notebook"}}
 }
 
-func scriptSpec(id int64, script string) workspaces.Spec {
-	return workspaces.Spec{Workspace: id, Generation: 1, Token: "c0ffee" + strings.Repeat("1", 20),
+func scriptSpec(id int64, script string) runtime.Spec {
+	return runtime.Spec{Workspace: id, Generation: 1, Token: "c0ffee" + strings.Repeat("1", 20),
 		Command: []string{"sh", "-c", script}}
 }
 
@@ -96,7 +96,7 @@ func TestConformance(t *testing.T) {
 }
 
 // start launches spec and sees to it that it ends with the test.
-func start(t *testing.T, r *Runtime, spec workspaces.Spec) workspaces.State {
+func start(t *testing.T, r *Runtime, spec runtime.Spec) runtime.State {
 	t.Helper()
 	state, err := r.Start(t.Context(), spec)
 	if err != nil {
@@ -106,7 +106,7 @@ func start(t *testing.T, r *Runtime, spec workspaces.Spec) workspaces.State {
 	return state
 }
 
-func stop(t *testing.T, r *Runtime, state workspaces.State) {
+func stop(t *testing.T, r *Runtime, state runtime.State) {
 	t.Helper()
 	in, err := r.parseState(state)
 	if err != nil {
@@ -137,7 +137,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func poll(t *testing.T, r *Runtime, state workspaces.State) workspaces.Status {
+func poll(t *testing.T, r *Runtime, state runtime.State) runtime.Status {
 	t.Helper()
 	s, err := r.Poll(t.Context(), state)
 	if err != nil {
@@ -147,12 +147,12 @@ func poll(t *testing.T, r *Runtime, state workspaces.State) workspaces.Status {
 }
 
 // reach polls until a phase is reached.
-func reach(t *testing.T, r *Runtime, state workspaces.State, phase workspaces.Phase) workspaces.Status {
+func reach(t *testing.T, r *Runtime, state runtime.State, phase runtime.Phase) runtime.Status {
 	t.Helper()
-	var s workspaces.Status
+	var s runtime.Status
 	eventually(t, string(phase), func() bool {
 		s = poll(t, r, state)
-		if s.Phase == workspaces.PhaseExited && phase != s.Phase {
+		if s.Phase == runtime.PhaseExited && phase != s.Phase {
 			t.Fatalf("ended: %s\n%s", s.Message, s.LogTail)
 		}
 		return s.Phase == phase
@@ -161,7 +161,7 @@ func reach(t *testing.T, r *Runtime, state workspaces.State, phase workspaces.Ph
 }
 
 // output runs a script to its end and returns what it printed.
-func output(t *testing.T, r *Runtime, spec workspaces.Spec) string {
+func output(t *testing.T, r *Runtime, spec runtime.Spec) string {
 	t.Helper()
-	return reach(t, r, start(t, r, spec), workspaces.PhaseExited).LogTail
+	return reach(t, r, start(t, r, spec), runtime.PhaseExited).LogTail
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // memberIDs are IDs that nobody has on this machine.
 const memberIDs = 1_900_500_000
 
 // memberSpec is a script in a workspace of a member.
-func memberSpec(id, member int64, script string) workspaces.Spec {
+func memberSpec(id, member int64, script string) runtime.Spec {
 	spec := scriptSpec(id, script)
 	spec.Member, spec.UID, spec.GID = member, memberIDs+member, memberIDs+1
 	return spec
@@ -54,7 +54,7 @@ func TestMembersShareNothingOfTheKernel(t *testing.T) {
 		t.Skip("only root can change users")
 	}
 	r := open(t, config(t.TempDir()))
-	printed := func(spec workspaces.Spec) (lines map[string]string, in *instance) {
+	printed := func(spec runtime.Spec) (lines map[string]string, in *instance) {
 		state := start(t, r, spec)
 		var log string
 		eventually(t, "all is printed", func() bool {
@@ -99,7 +99,7 @@ func TestMembersShareNothingOfTheKernel(t *testing.T) {
 func TestUserOfMPSShares(t *testing.T) {
 	r := &Runtime{user: identity{uid: 5, gid: 5, drop: true}}
 	spec := memberSpec(1, 11, "")
-	spec.GPUs = []workspaces.GPU{{Enforcement: "mps"}}
+	spec.GPUs = []runtime.GPU{{Enforcement: "mps"}}
 	if u := r.userOf(spec); u.uid != 5 || int64(u.gid) != spec.GID {
 		t.Errorf("%+v", u)
 	}

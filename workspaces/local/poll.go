@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // probeTimeout is how long Poll waits for the response of a starting notebook.
 const probeTimeout = 300 * time.Millisecond
 
-// Poll returns the status of a workspace; see [workspaces.Runtime].
-func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
+// Poll returns the status of a workspace; see [runtime.Runtime].
+func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status, error) {
 	in, err := r.parseState(state)
 	if err != nil {
-		return workspaces.Status{}, err
+		return runtime.Status{}, err
 	}
 	if in.exited() {
 		return r.exitStatus(in), nil
@@ -30,15 +30,15 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	if err := in.trimLog(); err != nil && !os.IsNotExist(err) {
 		r.config.Logger.Warn("cannot shorten a notebook's log", "workspace", in.Workspace, "error", err)
 	}
-	status := workspaces.Status{LogTail: in.tail(), Limits: in.Limits}
+	status := runtime.Status{LogTail: in.tail(), Limits: in.Limits}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if !r.ready(ctx, in) {
-		status.Phase = workspaces.PhaseStarting
+		status.Phase = runtime.PhaseStarting
 		status.Stage, status.Progress, status.Message = in.progress()
 		return status, nil
 	}
-	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, models.Say("Jupyter is running")
+	status.Phase, status.Progress, status.Message = runtime.PhaseRunning, 100, models.Say("Jupyter is running")
 	status.Endpoint = r.endpoint(in)
 	if in.Cgroup.outOfMemory() > 0 {
 		status.Message = models.Say("Jupyter is running; a process was killed: memory limit of %s exceeded", models.FormatMiB(in.MemoryMiB))
@@ -46,19 +46,19 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	return status, nil
 }
 
-func (in *instance) progress() (workspaces.Stage, int, models.Text) {
+func (in *instance) progress() (runtime.Stage, int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
-		return workspaces.StageAnswering, 70, models.Say("Jupyter is almost ready")
+		return runtime.StageAnswering, 70, models.Say("Jupyter is almost ready")
 	}
 	if in.sandboxStatus().Child != 0 {
-		return workspaces.StageStarting, 40, models.Say("Jupyter is starting")
+		return runtime.StageStarting, 40, models.Say("Jupyter is starting")
 	}
-	return workspaces.StageLaunching, 10, models.Say("Creating the sandbox")
+	return runtime.StageLaunching, 10, models.Say("Creating the sandbox")
 }
 
 // exitStatus returns the status of a workspace that has ended.
-func (r *Runtime) exitStatus(in *instance) workspaces.Status {
-	status := workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
+func (r *Runtime) exitStatus(in *instance) runtime.Status {
+	status := runtime.Status{Phase: runtime.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
 	if code := in.sandboxStatus().ExitCode; code != nil {
 		status.ExitCode = *code
 	}
@@ -73,15 +73,15 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 	case code < 0:
 		return models.Say("Jupyter is no longer running")
 	}
-	message := workspaces.ExitMessage(code)
+	message := runtime.ExitMessage(code)
 	if outOfMemory {
 		message = models.Say("%s; a process was killed: memory limit of %s exceeded", message, models.FormatMiB(mib))
 	}
 	return message
 }
 
-// Stop terminates a workspace; see [workspaces.Runtime].
-func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
+// Stop terminates a workspace; see [runtime.Runtime].
+func (r *Runtime) Stop(_ context.Context, state runtime.State) error {
 	in, err := r.parseState(state)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 }
 
 // List returns all running workspaces, also those whose directory was removed.
-func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
+func (r *Runtime) List(context.Context) ([]runtime.Instance, error) {
 	r.mu.Lock() // not during a start
 	defer r.mu.Unlock()
 	found := map[key]*instance{}
@@ -125,9 +125,9 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 			found[k] = in
 		}
 	}
-	var all []workspaces.Instance
+	var all []runtime.Instance
 	for k, in := range found {
-		all = append(all, workspaces.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
+		all = append(all, runtime.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
 	}
 	return all, nil
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // key identifies one start of one workspace.
@@ -52,7 +52,7 @@ func (in *instance) logFile() string    { return filepath.Join(in.dir, "log") }
 func (in *instance) statusFile() string { return filepath.Join(in.dir, "status") }
 func (in *instance) socket() string     { return filepath.Join(in.dir, socketName) }
 
-func (in *instance) state() workspaces.State {
+func (in *instance) state() runtime.State {
 	b, err := json.Marshal(in.record)
 	if err != nil {
 		panic(err) // numbers and strings always marshal
@@ -110,7 +110,7 @@ func (r *Runtime) load(k key) (*instance, error) {
 }
 
 // parseState parses a State that this or an earlier Runtime returned.
-func (r *Runtime) parseState(state workspaces.State) (*instance, error) {
+func (r *Runtime) parseState(state runtime.State) (*instance, error) {
 	in := &instance{}
 	if err := json.Unmarshal(state, &in.record); err != nil {
 		return nil, fmt.Errorf("not a state of the local runtime: %w", err)
@@ -163,7 +163,7 @@ const (
 // tail returns the end of the log with the token masked.
 func (in *instance) tail() string {
 	token := in.token()
-	return workspaces.LogTail(string(readEnd(in.logFile(), workspaces.MaxLogTail+len(token))), token)
+	return runtime.LogTail(string(readEnd(in.logFile(), runtime.MaxLogTail+len(token))), token)
 }
 
 // trimLog limits the size of the log. Truncation is safe because the notebook

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
-var _ workspaces.Refresher = (*Runtime)(nil)
+var _ runtime.Refresher = (*Runtime)(nil)
 
 // mounted is what is mounted in a sandbox, parents before the directories in them.
 type mounted struct {
@@ -25,10 +25,10 @@ type mounted struct {
 }
 
 // Refresh mounts other shared directories in a running workspace; see
-// [workspaces.Refresher]. Where only the access differs, the mount is changed, so that it
+// [runtime.Refresher]. Where only the access differs, the mount is changed, so that it
 // also holds for programs that work in the directory. Other mounts are replaced: what a
 // program has open or works in, it keeps.
-func (r *Runtime) Refresh(_ context.Context, state workspaces.State, mounts []models.Mount) error {
+func (r *Runtime) Refresh(_ context.Context, state runtime.State, mounts []models.Mount) error {
 	if !canStage() {
 		return errors.ErrUnsupported
 	}
@@ -88,7 +88,7 @@ func (m mounted) during(mounts []models.Mount) mounted {
 			all = append(all, n)
 		}
 	}
-	return mounted{Mounts: workspaces.Spec{Mounts: all}.SortedMounts(), Points: m.Points, Changing: true}
+	return mounted{Mounts: runtime.Spec{Mounts: all}.SortedMounts(), Points: m.Points, Changing: true}
 }
 
 // withPresent returns the mounts with those of the present that show what would be seen
@@ -125,7 +125,7 @@ func (m mounted) withPoints(mounts []models.Mount) ([]models.Mount, error) {
 			mounts = append(mounts, models.Mount{Target: m.Points[i], ReadOnly: true})
 		}
 	}
-	return workspaces.Spec{Mounts: mounts}.SortedMounts(), nil
+	return runtime.Spec{Mounts: mounts}.SortedMounts(), nil
 }
 
 // view is the mount namespace of a sandbox.

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // refreshBench is a workspace with a shell that runs what is written to its socket
 // directory, in the directory where it has stayed.
 type refreshBench struct {
 	*Runtime
-	state workspaces.State
+	state runtime.State
 	share string // with the directories a/b, c and empty, each with a file
 	asked int
 }

@@ -17,14 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // Names inside the sandbox.
 const (
-	innerUser  = workspaces.NotebookUser
+	innerUser  = runtime.NotebookUser
 	innerID    = "1000"
-	innerHome  = workspaces.NotebookHome
+	innerHome  = runtime.NotebookHome
 	innerRun   = "/run/weir" // the instance's shared directory
 	innerXDG   = "/run/user" // private, in memory
 	socketName = "jupyter.sock"

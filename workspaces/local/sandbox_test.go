@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 	"weir/workspaces/runtimetest"
 )
 
@@ -37,7 +37,7 @@ func everyCommandLine(t *testing.T) string {
 func TestTokenIsInNoCommandLine(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	spec := notebookSpec(1)
-	reach(t, r, start(t, r, spec), workspaces.PhaseRunning)
+	reach(t, r, start(t, r, spec), runtime.PhaseRunning)
 	all := everyCommandLine(t)
 	if !strings.Contains(all, r.path(key{1, 1})) {
 		t.Error("the sandbox cannot be found by its command line")
@@ -97,7 +97,7 @@ func TestGPUVariablesAndDevices(t *testing.T) {
 		t.Errorf("without a GPU:\n%s", none)
 	}
 	spec := scriptSpec(2, show)
-	spec.GPUs = []workspaces.GPU{
+	spec.GPUs = []runtime.GPU{
 		{UUID: "GPU-a", Minor: 0, Cores: 50, MemoryMiB: 4096, Simulated: true, Enforcement: "advisory"},
 		{UUID: "GPU-b", Minor: 1, Cores: 100, MemoryMiB: 8192, Simulated: true, Enforcement: "exclusive"},
 	}
@@ -110,11 +110,11 @@ func TestGPUVariablesAndDevices(t *testing.T) {
 
 func TestDeviceFiles(t *testing.T) {
 	r, s := &Runtime{}, &sandbox{}
-	r.bindGPUs(t.Context(), s, []workspaces.GPU{{Minor: 0, Simulated: true, Enforcement: "mps"}})
+	r.bindGPUs(t.Context(), s, []runtime.GPU{{Minor: 0, Simulated: true, Enforcement: "mps"}})
 	if len(s.args) != 0 {
 		t.Errorf("a simulated GPU shows %v", s.args)
 	}
-	r.bindGPUs(t.Context(), s, []workspaces.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
+	r.bindGPUs(t.Context(), s, []runtime.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
 	all := strings.Join(s.args, " ")
 	for _, want := range []string{"/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"} {
 		if !strings.Contains(all, "--dev-bind-try "+want+" "+want) {
@@ -128,7 +128,7 @@ func TestDeviceFiles(t *testing.T) {
 
 func TestFilesOfAnInstance(t *testing.T) {
 	r, s := &Runtime{}, &sandbox{}
-	share := []workspaces.GPU{{UUID: "MIG-a", Minor: 2, Enforcement: "mig"}}
+	share := []runtime.GPU{{UUID: "MIG-a", Minor: 2, Enforcement: "mig"}}
 	if r.bindGPUs(t.Context(), s, share); s.err == nil {
 		t.Error("an instance is shown without its files")
 	}
@@ -154,7 +154,7 @@ func TestMPSShareSeesItsDaemon(t *testing.T) {
 	c.MPSDir = t.TempDir()
 	r := open(t, c)
 	spec := scriptSpec(1, `cat $CUDA_MPS_PIPE_DIRECTORY/control; echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; touch /dev/shm/here; ls /run/nvidia-mps; echo end`)
-	spec.GPUs = []workspaces.GPU{{UUID: "GPU-a", Minor: 700, Cores: 30, MemoryMiB: 4096, Enforcement: "mps"}}
+	spec.GPUs = []runtime.GPU{{UUID: "GPU-a", Minor: 700, Cores: 30, MemoryMiB: 4096, Enforcement: "mps"}}
 	if _, err := r.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "MPS does not run for the GPU GPU-a") {
 		t.Fatalf("launched without its daemon: %v", err)
 	}
@@ -177,12 +177,12 @@ func TestMPSShareSeesItsDaemon(t *testing.T) {
 
 func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
 	for enforcement, want := range map[string]bool{"exclusive": true, "mig": true, "mps": false, "advisory": false} {
-		limits := workspaces.GPULimits([]workspaces.GPU{{Enforcement: enforcement}}, workspaces.GPU.Isolation)
+		limits := runtime.GPULimits([]runtime.GPU{{Enforcement: enforcement}}, runtime.GPU.Isolation)
 		if len(limits) != 1 || limits[0].Enforced != want || limits[0].How.Empty() {
 			t.Errorf("%s: %+v", enforcement, limits)
 		}
 	}
-	if limits := workspaces.GPULimits([]workspaces.GPU{{Enforcement: "exclusive", Simulated: true}}, workspaces.GPU.Isolation); limits[0].Enforced {
+	if limits := runtime.GPULimits([]runtime.GPU{{Enforcement: "exclusive", Simulated: true}}, runtime.GPU.Isolation); limits[0].Enforced {
 		t.Errorf("simulated: %+v", limits)
 	}
 }
@@ -194,7 +194,7 @@ func TestNoPortIsOpened(t *testing.T) {
 	}
 	r := open(t, config(t.TempDir()))
 	spec := notebookSpec(1)
-	s := reach(t, r, start(t, r, spec), workspaces.PhaseRunning)
+	s := reach(t, r, start(t, r, spec), runtime.PhaseRunning)
 	if code, body := runtimetest.Call(t, s.Endpoint, spec.Token, "POST", "/api/kernels", "{}"); code != 201 {
 		t.Fatalf("starting a kernel: %d %s", code, body)
 	}
@@ -221,7 +221,7 @@ print(any("-ipc-" in f for f in files), "%04X" % getattr(sys.stdout.pub_thread, 
 func TestLongDirectory(t *testing.T) {
 	r := open(t, config(filepath.Join(t.TempDir(), strings.Repeat("long", 20), strings.Repeat("path", 20))))
 	spec := notebookSpec(1)
-	s := reach(t, r, start(t, r, spec), workspaces.PhaseRunning)
+	s := reach(t, r, start(t, r, spec), runtime.PhaseRunning)
 	if len(s.Endpoint.Address) > maxSocketPath {
 		t.Errorf("the address %q cannot be dialled", s.Endpoint.Address)
 	}
@@ -293,7 +293,7 @@ func TestSocketOfTheHostIsNotDialled(t *testing.T) {
 	state := start(t, r, scriptSpec(1, "ln -s "+outside+" /run/weir/jupyter.sock; echo linked; exec sleep 600"))
 	eventually(t, "the link is there", func() bool { return poll(t, r, state).LogTail != "" })
 	for range 20 {
-		if s := poll(t, r, state); s.Phase != workspaces.PhaseStarting {
+		if s := poll(t, r, state); s.Phase != runtime.PhaseStarting {
 			t.Errorf("it is %s", s.Phase)
 		}
 	}
@@ -305,8 +305,8 @@ func TestSocketOfTheHostIsNotDialled(t *testing.T) {
 }
 
 func TestMountsKeepAwayFromTheSystem(t *testing.T) {
-	withMount := func(target string) workspaces.Spec {
-		return workspaces.Spec{Workspace: 1, Command: []string{"/bin/true"}, Mounts: []models.Mount{{Source: "/srv", Target: target}}}
+	withMount := func(target string) runtime.Spec {
+		return runtime.Spec{Workspace: 1, Command: []string{"/bin/true"}, Mounts: []models.Mount{{Source: "/srv", Target: target}}}
 	}
 	for _, target := range []string{"", "/", "x", "/home/../etc", "/usr/lib", "/etc", "/run/weir", "/proc/1", "/home/"} {
 		if withMount(target).Check() == nil {
@@ -329,7 +329,7 @@ func TestInstallationOutsideOfTheSystem(t *testing.T) {
 	spec := scriptSpec(1, "")
 	spec.Command = []string{filepath.Join(prefix, "bin", "python3"), "-c", "import sys; print(sys.prefix, flush=True); open(sys.prefix + '/x', 'w')"}
 	state := start(t, r, spec)
-	s := reach(t, r, state, workspaces.PhaseExited)
+	s := reach(t, r, state, runtime.PhaseExited)
 	if !strings.HasPrefix(s.LogTail, prefix+"\n") || !strings.Contains(s.LogTail, "Read-only file system") {
 		t.Errorf("printed %q", s.LogTail)
 	}

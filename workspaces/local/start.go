@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
-// Start launches spec; see [workspaces.Runtime].
-func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
+// Start launches spec; see [runtime.Runtime].
+func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, error) {
 	command, err := checkSpec(spec)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (r *Runtime) sweep(k key) error {
 
 // launch creates the files of the workspace, starts its process behind a gate, and
 // opens the gate when the process is recorded.
-func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec) error {
+func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec) error {
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec
 
 // confirm limits and records a gated process before it opens the gate: no workspace
 // runs without a record.
-func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess, spec workspaces.Spec) error {
+func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess, spec runtime.Spec) error {
 	p, err := readProcess(gated.cmd.Process.Pid)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	if in.UID == r.user.uid {
 		in.Limits = append(in.Limits, models.Limit{Resource: "user", How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
 	}
-	in.Limits = append(in.Limits, workspaces.GPULimits(spec.GPUs, workspaces.GPU.Isolation)...)
+	in.Limits = append(in.Limits, runtime.GPULimits(spec.GPUs, runtime.GPU.Isolation)...)
 	if err := in.save(); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	return gated.open()
 }
 
-func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
+func (r *Runtime) makeFiles(in *instance, spec runtime.Spec) error {
 	if err := os.Mkdir(in.dir, 0o711); err != nil {
 		return err
 	}

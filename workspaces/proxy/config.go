@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 // Gate admits visitors. It is called for every request, so that a revocation takes
 // effect with the next one.
 type Gate interface {
 	// Redeem exchanges a single-use opening token for a visit.
-	Redeem(ctx context.Context, workspace int64, token string) (workspaces.Visit, error)
+	Redeem(ctx context.Context, workspace int64, token string) (models.VisitCookie, error)
 
 	// Admit returns the notebook for a visitor of the workspace. Its errors are
 	// of type models.Error: unauthenticated for a missing or invalid credential,

@@ -9,12 +9,11 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 func TestOpenIsSingleUse(t *testing.T) {
 	w := newWorld(t, hello)
-	w.opening["once"] = workspaces.Visit{Secret: "fresh", Expires: time.Now().Add(time.Hour), Path: "/tree?a=b"}
+	w.opening["once"] = models.VisitCookie{Secret: "fresh", Expires: time.Now().Add(time.Hour), Path: "/tree?a=b"}
 
 	res, _ := w.do(t, request(t, "GET", "/.weir/open?token=once", nil))
 	cookie := res.Header.Get("Set-Cookie")
@@ -45,7 +44,7 @@ func TestOpenIsSingleUse(t *testing.T) {
 
 func TestOpenSpendsNothingByMistake(t *testing.T) {
 	w := newWorld(t, hello)
-	w.opening["once"] = workspaces.Visit{Secret: "fresh", Path: "//evil.example/"}
+	w.opening["once"] = models.VisitCookie{Secret: "fresh", Path: "//evil.example/"}
 	for _, r := range []*http.Request{
 		request(t, "HEAD", "/.weir/open?token=once", nil),
 		request(t, "POST", "/.weir/open?token=once", nil),
@@ -64,7 +63,7 @@ func TestOpenSpendsNothingByMistake(t *testing.T) {
 
 func TestSecureCookies(t *testing.T) {
 	w := newWorld(t, echoHeaders, func(c *Config) { c.Secure = true })
-	w.opening["once"] = workspaces.Visit{Secret: "fresh", Path: "/"}
+	w.opening["once"] = models.VisitCookie{Secret: "fresh", Path: "/"}
 	res, _ := w.do(t, request(t, "GET", "/.weir/open?token=once", nil))
 	if got := res.Header.Get("Set-Cookie"); got != "__Host-weir_visit=fresh; Path=/; HttpOnly; Secure; SameSite=Lax" {
 		t.Error(got)

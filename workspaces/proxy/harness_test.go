@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 const (
@@ -36,19 +35,19 @@ const patience = 2 * time.Minute
 // gate is a Gate over maps, as the service is one over the database.
 type gate struct {
 	mu      sync.Mutex
-	opening map[string]workspaces.Visit // single use
+	opening map[string]models.VisitCookie // single use
 	good    map[Credential]bool
 	targets map[int64]Target
 	refusal map[int64]error // of the owner's own workspaces
 	asked   int
 }
 
-func (g *gate) Redeem(_ context.Context, workspace int64, token string) (workspaces.Visit, error) {
+func (g *gate) Redeem(_ context.Context, workspace int64, token string) (models.VisitCookie, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	visit, ok := g.opening[token]
 	if !ok || workspace != 12 {
-		return workspaces.Visit{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("token %s was used", token)}
+		return models.VisitCookie{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("token %s was used", token)}
 	}
 	delete(g.opening, token)
 	g.good[Credential{Cookie: visit.Secret}] = true
@@ -95,7 +94,7 @@ func newWorld(t testing.TB, backend http.Handler, adjust ...func(*Config)) *worl
 func newWorldAt(t testing.TB, endpoint models.Endpoint, adjust ...func(*Config)) *world {
 	t.Helper()
 	g := &gate{
-		opening: map[string]workspaces.Visit{},
+		opening: map[string]models.VisitCookie{},
 		good:    map[Credential]bool{{Cookie: ownerCookie}: true, {Bearer: ownerBearer}: true},
 		targets: map[int64]Target{12: {Workspace: 12, Generation: 1, Endpoint: endpoint, Token: secret}},
 		refusal: map[int64]error{},

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 	"weir/workspaces/idleness"
+	"weir/workspaces/runtime"
 )
 
 const home = "/home/jovyan"
@@ -43,7 +43,7 @@ func testNotebook(t *testing.T, b *bench) {
 func testActivity(t *testing.T, b *bench) {
 	at := b.running(t, b.start(t, b.notebook(t, 12))).Endpoint
 	read := func() idleness.Observation {
-		o, err := workspaces.ReadActivity(t.Context(), at, token)
+		o, err := runtime.ReadActivity(t.Context(), at, token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func testActivity(t *testing.T, b *bench) {
 	if o := read(); o.Busy || o.Executed != nil || o.Typed != nil {
 		t.Errorf("a new server: %+v", o)
 	}
-	if _, err := workspaces.ReadActivity(t.Context(), at, "wrong"); err == nil {
+	if _, err := runtime.ReadActivity(t.Context(), at, "wrong"); err == nil {
 		t.Error("without the token")
 	}
 	Call(t, at, token, "POST", "/api/kernels", "{}")
@@ -146,7 +146,7 @@ func testStartTwice(t *testing.T, b *bench) {
 	if string(first) != string(second) {
 		t.Errorf("two states: %s and %s", first, second)
 	}
-	s := b.until(t, b.Runtime, first, "printing", func(s workspaces.Status) bool { return s.LogTail != "" })
+	s := b.until(t, b.Runtime, first, "printing", func(s runtime.Status) bool { return s.LogTail != "" })
 	if strings.Count(s.LogTail, "started") != 1 {
 		t.Errorf("it ran more than once:\n%s", s.LogTail)
 	}
@@ -174,8 +174,8 @@ func testStop(t *testing.T, b *bench) {
 
 func testStubborn(t *testing.T, b *bench) {
 	state := b.start(t, b.script(t, 5, `trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done`))
-	says := func(word string) func(workspaces.Status) bool {
-		return func(s workspaces.Status) bool { return strings.Contains(s.LogTail, word) }
+	says := func(word string) func(runtime.Status) bool {
+		return func(s runtime.Status) bool { return strings.Contains(s.LogTail, word) }
 	}
 	b.until(t, b.Runtime, state, "ready", says("ready"))
 	if err := b.Runtime.Stop(b.ctx, state); err != nil {
@@ -212,7 +212,7 @@ func testList(t *testing.T, b *bench) {
 	if all := b.list(t, b.Runtime); len(all) != 0 {
 		t.Fatalf("%d run before anything was started", len(all))
 	}
-	states := map[int64]workspaces.State{}
+	states := map[int64]runtime.State{}
 	for id := int64(10); id < 13; id++ {
 		states[id] = b.start(t, b.script(t, id, "exec sleep 600"))
 	}
@@ -233,7 +233,7 @@ func testAdoption(t *testing.T, b *bench) {
 	b.running(t, state)
 	later := b.Reopen(t)
 	s, err := later.Poll(b.ctx, state)
-	if err != nil || s.Phase != workspaces.PhaseRunning {
+	if err != nil || s.Phase != runtime.PhaseRunning {
 		t.Fatalf("the later one sees %+v, %v", s, err)
 	}
 	if code, body := Call(t, s.Endpoint, token, "GET", "/api/status", ""); code != http.StatusOK {
@@ -255,20 +255,20 @@ func testGenerations(t *testing.T, b *bench) {
 	b.stop(t, b.Runtime, first)
 	spec.Generation = 2
 	second := b.start(t, spec)
-	if s := b.exited(t, first); s.Phase != workspaces.PhaseExited {
+	if s := b.exited(t, first); s.Phase != runtime.PhaseExited {
 		t.Errorf("the first generation lives again: %+v", s)
 	}
 	if err := b.Runtime.Stop(b.ctx, first); err != nil {
 		t.Errorf("Stop of the first generation: %v", err)
 	}
 	s, err := b.Runtime.Poll(b.ctx, second)
-	if err != nil || s.Phase == workspaces.PhaseExited {
+	if err != nil || s.Phase == runtime.PhaseExited {
 		t.Errorf("the second generation: %+v, %v", s, err)
 	}
 }
 
 func testUnknown(t *testing.T, b *bench) {
-	for _, state := range []workspaces.State{nil, workspaces.State("no state"), workspaces.State("{}")} {
+	for _, state := range []runtime.State{nil, runtime.State("no state"), runtime.State("{}")} {
 		if _, err := b.Runtime.Poll(b.ctx, state); err == nil {
 			t.Errorf("Poll knows what %q is", state)
 		}

@@ -1,4 +1,4 @@
-// Package runtimetest is the conformance suite of workspaces.Runtime: the tests of
+// Package runtimetest is the conformance suite of runtime.Runtime: the tests of
 // an implementation call Run with a Harness.
 //
 // It must not know how an implementation runs a workspace: it uses the interface

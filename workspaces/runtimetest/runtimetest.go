@@ -11,23 +11,23 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // Harness is an implementation under test.
 type Harness struct {
-	Runtime workspaces.Runtime
+	Runtime runtime.Runtime
 
 	// Reopen returns another value over the same machine or cluster, as a
 	// restarted server would have.
-	Reopen func(t *testing.T) workspaces.Runtime
+	Reopen func(t *testing.T) runtime.Runtime
 
 	// Notebook is a spec that starts real Jupyter. The suite sets the ids,
 	// the token and the mounts.
-	Notebook func(t *testing.T) workspaces.Spec
+	Notebook func(t *testing.T) runtime.Spec
 
 	// Script is a spec that runs a shell script in place of Jupyter.
-	Script func(t *testing.T, script string) workspaces.Spec
+	Script func(t *testing.T, script string) runtime.Spec
 
 	// Share makes a directory that can be a mount's source.
 	Share func(t *testing.T) string
@@ -42,7 +42,7 @@ type Harness struct {
 
 const token = "0f3a5c79b1d2e4f6a8c0"
 
-// Run tests an implementation of workspaces.Runtime. Every test has its own Harness.
+// Run tests an implementation of runtime.Runtime. Every test has its own Harness.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
@@ -74,7 +74,7 @@ type bench struct {
 }
 
 // start launches a workspace, and stops it after the test.
-func (b *bench) start(t *testing.T, spec workspaces.Spec) workspaces.State {
+func (b *bench) start(t *testing.T, spec runtime.Spec) runtime.State {
 	t.Helper()
 	state, err := b.Runtime.Start(b.ctx, spec)
 	if err != nil {
@@ -88,20 +88,20 @@ func (b *bench) start(t *testing.T, spec workspaces.Spec) workspaces.State {
 }
 
 // stop calls Stop until the workspace is gone.
-func (b *bench) stop(t *testing.T, r workspaces.Runtime, state workspaces.State) workspaces.Status {
+func (b *bench) stop(t *testing.T, r runtime.Runtime, state runtime.State) runtime.Status {
 	t.Helper()
-	return b.until(t, r, state, "exited", func(s workspaces.Status) bool {
+	return b.until(t, r, state, "exited", func(s runtime.Status) bool {
 		if err := r.Stop(b.ctx, state); err != nil {
 			t.Fatalf("Stop: %v", err)
 		}
-		return s.Phase == workspaces.PhaseExited
+		return s.Phase == runtime.PhaseExited
 	})
 }
 
 // until polls until ok is true.
-func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
+func (b *bench) until(t *testing.T, r runtime.Runtime, state runtime.State, want string, ok func(runtime.Status) bool) runtime.Status {
 	t.Helper()
-	var s workspaces.Status
+	var s runtime.Status
 	b.eventually(t, want, func() bool {
 		var err error
 		if s, err = r.Poll(b.ctx, state); err != nil {
@@ -126,36 +126,36 @@ func (b *bench) eventually(t *testing.T, want string, ok func() bool) {
 	}
 }
 
-func (b *bench) running(t *testing.T, state workspaces.State) workspaces.Status {
+func (b *bench) running(t *testing.T, state runtime.State) runtime.Status {
 	t.Helper()
 	last := 0
-	return b.until(t, b.Runtime, state, "running", func(s workspaces.Status) bool {
-		if s.Phase == workspaces.PhaseExited {
+	return b.until(t, b.Runtime, state, "running", func(s runtime.Status) bool {
+		if s.Phase == runtime.PhaseExited {
 			t.Fatalf("ended instead of running: %s (code %d)\n%s", s.Message, s.ExitCode, s.LogTail)
 		}
 		if s.Progress < last || s.Progress > 100 || s.Message.Empty() {
 			t.Fatalf("progress went from %d to %d, message %q", last, s.Progress, s.Message)
 		}
 		last = s.Progress
-		return s.Phase == workspaces.PhaseRunning
+		return s.Phase == runtime.PhaseRunning
 	})
 }
 
-func (b *bench) exited(t *testing.T, state workspaces.State) workspaces.Status {
+func (b *bench) exited(t *testing.T, state runtime.State) runtime.Status {
 	t.Helper()
-	return b.until(t, b.Runtime, state, "exited", func(s workspaces.Status) bool {
-		return s.Phase == workspaces.PhaseExited
+	return b.until(t, b.Runtime, state, "exited", func(s runtime.Status) bool {
+		return s.Phase == runtime.PhaseExited
 	})
 }
 
 // list returns the workspace and generation of all that runs.
-func (b *bench) list(t *testing.T, r workspaces.Runtime) map[[2]int64]workspaces.State {
+func (b *bench) list(t *testing.T, r runtime.Runtime) map[[2]int64]runtime.State {
 	t.Helper()
 	instances, err := r.List(b.ctx)
 	if err != nil {
 		t.Fatalf("List: %v", err)
 	}
-	all := map[[2]int64]workspaces.State{}
+	all := map[[2]int64]runtime.State{}
 	for _, in := range instances {
 		all[[2]int64{in.Workspace, in.Generation}] = in.State
 	}
@@ -165,13 +165,13 @@ func (b *bench) list(t *testing.T, r workspaces.Runtime) map[[2]int64]workspaces
 	return all
 }
 
-func (b *bench) notebook(t *testing.T, id int64) workspaces.Spec {
+func (b *bench) notebook(t *testing.T, id int64) runtime.Spec {
 	spec := b.Notebook(t)
 	spec.Workspace, spec.Generation, spec.Token = id, 1, token
 	return spec
 }
 
-func (b *bench) script(t *testing.T, id int64, script string) workspaces.Spec {
+func (b *bench) script(t *testing.T, id int64, script string) runtime.Spec {
 	spec := b.Script(t, script)
 	spec.Workspace, spec.Generation, spec.Token = id, 1, token
 	return spec

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"weir/models"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 )
 
 // A life of a workspace costs the API server few requests, and the project's
@@ -30,16 +30,16 @@ func TestRequests(t *testing.T) {
 	})
 	r := open(t, c)
 	first := start(t, r, notebook())
-	until(t, r, first, "running", is(workspaces.PhaseRunning))
+	until(t, r, first, "running", is(runtime.PhaseRunning))
 	t.Logf("the first start: %d requests", len(count.take()))
 	second := notebook()
 	second.Workspace = 2
 	state := start(t, r, second)
-	until(t, r, state, "running", is(workspaces.PhaseRunning))
+	until(t, r, state, "running", is(runtime.PhaseRunning))
 	if err := r.Stop(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, state, "exited", is(workspaces.PhaseExited))
+	until(t, r, state, "exited", is(runtime.PhaseExited))
 	seen := count.take()
 	t.Logf("the second life: %d requests: %s", len(seen), strings.Join(seen, ", "))
 	patches := 0
@@ -83,20 +83,20 @@ func TestOvercommitment(t *testing.T) {
 	if err != nil || len(unknown) != 1 || unknown[0] != "elsewhere" {
 		t.Fatalf("unknown %v, %v", unknown, err)
 	}
-	holder := func(id int64) workspaces.Spec {
+	holder := func(id int64) runtime.Spec {
 		s := script("echo on $NVIDIA_VISIBLE_DEVICES; exec sleep 600")
 		s.Workspace, s.Node = id, at
-		s.GPUs = []workspaces.GPU{{UUID: "GPU-1", Cores: 60, Simulated: true, Enforcement: models.EnforcedAdvisory}}
+		s.GPUs = []runtime.GPU{{UUID: "GPU-1", Cores: 60, Simulated: true, Enforcement: models.EnforcedAdvisory}}
 		return s
 	}
 	first := start(t, r, holder(1))
-	until(t, r, first, "sees its GPU", func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "on GPU-1") })
+	until(t, r, first, "sees its GPU", func(s runtime.Status) bool { return strings.Contains(s.LogTail, "on GPU-1") })
 	second := start(t, r, holder(2))
 	until(t, r, second, "waits", says("Insufficient weir.dev/gpu-cores"))
 	if err := r.Stop(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, second, "runs", func(s workspaces.Status) bool { return s.LogTail != "" })
+	until(t, r, second, "runs", func(s runtime.Status) bool { return s.LogTail != "" })
 }
 
 func TestWhatTheNodeSays(t *testing.T) {
@@ -110,7 +110,7 @@ func TestWhatTheNodeSays(t *testing.T) {
 	absent, memory, pinned := start(t, r, missing), start(t, r, greedy), start(t, r, stray)
 	until(t, r, absent, "no image", says("does not have the image weir.invalid/no-such-image:1"))
 	until(t, r, pinned, "no node", says("No node in the cluster can run the workspace now"))
-	s := until(t, r, memory, "out of memory", is(workspaces.PhaseExited))
+	s := until(t, r, memory, "out of memory", is(runtime.PhaseExited))
 	if !says("memory limit of 128 MiB exceeded")(s) {
 		t.Errorf("code %d: %s\n%s", s.ExitCode, s.Message, s.LogTail)
 	}
@@ -122,7 +122,7 @@ func TestDollars(t *testing.T) {
 	s := script(`WORD=kept; echo "$WORD, $(echo run), $${WORD}"; env; exec sleep 600`)
 	s.Env = map[string]string{"PRICE": "$(HOME)$$"}
 	state := start(t, r, s)
-	got := until(t, r, state, "printed", func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "HOME=") }).LogTail
+	got := until(t, r, state, "printed", func(s runtime.Status) bool { return strings.Contains(s.LogTail, "HOME=") }).LogTail
 	for _, want := range []string{"kept, run, ", "PRICE=$(HOME)$$", "HOME=/home/jovyan", "NB_USER=jovyan", "JUPYTER_TOKEN=[token]"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("without %q:\n%s", want, got)
@@ -203,12 +203,12 @@ func TestNamespaceRemovedByOthers(t *testing.T) {
 	if err := admin.CoreV1().Namespaces().Delete(t.Context(), c.Prefix+"7", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, state, "exited", is(workspaces.PhaseExited))
+	until(t, r, state, "exited", is(runtime.PhaseExited))
 	eventually(t, func() string { return "the namespace is still there" }, func() bool {
 		_, err := admin.CoreV1().Namespaces().Get(t.Context(), c.Prefix+"7", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	})
 	again := script("cat /public_model/mark; exec sleep 600")
 	again.Generation, again.Mounts = 2, first.Mounts
-	until(t, r, start(t, r, again), "finds what was written", func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "kept") })
+	until(t, r, start(t, r, again), "finds what was written", func(s runtime.Status) bool { return strings.Contains(s.LogTail, "kept") })
 }

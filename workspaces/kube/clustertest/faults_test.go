@@ -18,7 +18,7 @@ import (
 	"weir/models"
 	"weir/tools/cluster"
 	"weir/tools/cluster/faults"
-	"weir/workspaces"
+	"weir/workspaces/runtime"
 )
 
 // A node that falls silent is told of, and nothing on it is taken for ended;
@@ -36,7 +36,7 @@ func TestNodeLost(t *testing.T) {
 	if err := f.Stop(t.Context(), stopping); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := f.Poll(t.Context(), stopping); err != nil || s.Phase == workspaces.PhaseExited {
+	if s, err := f.Poll(t.Context(), stopping); err != nil || s.Phase == runtime.PhaseExited {
 		t.Errorf("what may still run has %+v, %v", s, err)
 	}
 	if err := f.admin.CoreV1().Nodes().Delete(t.Context(), lostNode, metav1.DeleteOptions{}); err != nil {
@@ -46,7 +46,7 @@ func TestNodeLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Parallel()
-	s := until(t, f.Runtime, lost, "exited", is(workspaces.PhaseExited))
+	s := until(t, f.Runtime, lost, "exited", is(runtime.PhaseExited))
 	if !says("The node is no longer part of the cluster")(s) {
 		t.Errorf("it ended with %q", s.Message)
 	}
@@ -83,7 +83,7 @@ func TestControlPlaneAway(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if s, err := f.Poll(t.Context(), stays); err != nil || s.Phase != workspaces.PhaseRunning {
+			if s, err := f.Poll(t.Context(), stays); err != nil || s.Phase != runtime.PhaseRunning {
 				t.Errorf("what runs: %+v, %v", s, err)
 			}
 			waits := simulated(id + 2)
@@ -106,9 +106,9 @@ func TestControlPlaneAway(t *testing.T) {
 				again, err := f.Start(t.Context(), waits)
 				return string(again) == string(state), err
 			})
-			until(t, f.Runtime, state, "runs", is(workspaces.PhaseRunning))
+			until(t, f.Runtime, state, "runs", is(runtime.PhaseRunning))
 			t.Logf("the next runs %s after it is back", time.Since(began).Round(time.Millisecond))
-			for _, all := range []workspaces.State{stays, ends, state} {
+			for _, all := range []runtime.State{stays, ends, state} {
 				f.stops(t, all)
 			}
 			f.nothingLeft(t)
@@ -197,7 +197,7 @@ func TestBadAnswers(t *testing.T) {
 
 // live is the whole life of a workspace, as a reconciler leads it.
 func (f *faulty) live(t *testing.T, id int64) {
-	var state workspaces.State
+	var state runtime.State
 	steps := []struct {
 		what string
 		step func() (bool, error)
@@ -208,17 +208,17 @@ func (f *faulty) live(t *testing.T, id int64) {
 		}},
 		{"running", func() (bool, error) {
 			s, err := f.Poll(t.Context(), state)
-			if s.Phase == workspaces.PhaseExited {
+			if s.Phase == runtime.PhaseExited {
 				t.Errorf("workspace %d ended by itself: %s", id, s.Message)
 			}
-			return s.Phase != workspaces.PhaseStarting, err
+			return s.Phase != runtime.PhaseStarting, err
 		}},
 		{"stopped", func() (bool, error) {
 			if err := f.Stop(t.Context(), state); err != nil {
 				return false, err
 			}
 			s, err := f.Poll(t.Context(), state)
-			return s.Phase == workspaces.PhaseExited, err
+			return s.Phase == runtime.PhaseExited, err
 		}},
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -253,7 +253,7 @@ func TestStalePicture(t *testing.T) {
 	if err := f.admin.NetworkingV1().NetworkPolicies(f.ns).Delete(t.Context(), "default-deny", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := f.Poll(t.Context(), state); err != nil || s.Phase != workspaces.PhaseRunning {
+	if s, err := f.Poll(t.Context(), state); err != nil || s.Phase != runtime.PhaseRunning {
 		t.Errorf("while nothing can be known: %+v, %v", s, err)
 	}
 	if err := f.Stop(t.Context(), state); err != nil {
@@ -261,7 +261,7 @@ func TestStalePicture(t *testing.T) {
 	}
 	unseen := f.runs(t, simulated(2)) // asked for by name
 	f.proxy.Set()
-	until(t, f.Runtime, state, "exited", is(workspaces.PhaseExited))
+	until(t, f.Runtime, state, "exited", is(runtime.PhaseExited))
 	eventually(t, func() string { return "the policy is not back" }, func() bool {
 		_, err := f.admin.NetworkingV1().NetworkPolicies(f.ns).Get(t.Context(), "default-deny", metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -331,7 +331,7 @@ func TestLabelsRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, func() string { return "the labels are not back" }, func() bool {
-			if s, err := f.Poll(t.Context(), state); err != nil || s.Phase != workspaces.PhaseRunning {
+			if s, err := f.Poll(t.Context(), state); err != nil || s.Phase != runtime.PhaseRunning {
 				t.Fatalf("it is said to be %+v, %v", s, err)
 			}
 			pod, err := pods.Get(t.Context(), "ws-1-1", metav1.GetOptions{})
@@ -353,7 +353,7 @@ func TestLabelsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := open(t, f.config)
-	if s, err := later.Poll(t.Context(), state); err != nil || s.Phase != workspaces.PhaseRunning {
+	if s, err := later.Poll(t.Context(), state); err != nil || s.Phase != runtime.PhaseRunning {
 		t.Errorf("a later process says %+v, %v", s, err)
 	}
 	f.stops(t, state)
@@ -372,7 +372,7 @@ func TestNamespaceStuck(t *testing.T) {
 	if err := f.admin.CoreV1().Namespaces().Delete(t.Context(), f.ns, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	until(t, f.Runtime, state, "exited", is(workspaces.PhaseExited))
+	until(t, f.Runtime, state, "exited", is(runtime.PhaseExited))
 	again := simulated(1)
 	again.Generation = 2
 	for range 3 {

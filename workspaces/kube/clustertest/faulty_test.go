@@ -17,8 +17,8 @@ import (
 	"weir/models"
 	"weir/tools/cluster"
 	"weir/tools/cluster/faults"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 )
 
 // lostNode is the simulated node that one test takes away.
@@ -80,29 +80,29 @@ func openFaulty(t *testing.T) *faulty {
 }
 
 // simulated is what runs nowhere.
-func simulated(id int64) workspaces.Spec {
+func simulated(id int64) runtime.Spec {
 	s := script("exec sleep 600")
 	s.Workspace, s.Node = id, "simulated-0"
 	return s
 }
 
 // runs starts a workspace and returns when it runs.
-func (f *faulty) runs(t *testing.T, s workspaces.Spec) workspaces.State {
+func (f *faulty) runs(t *testing.T, s runtime.Spec) runtime.State {
 	t.Helper()
 	state := start(t, f.Runtime, s)
-	until(t, f.Runtime, state, "runs", is(workspaces.PhaseRunning))
+	until(t, f.Runtime, state, "runs", is(runtime.PhaseRunning))
 	return state
 }
 
 // stops asks a workspace to end until it has.
-func (f *faulty) stops(t *testing.T, state workspaces.State) {
+func (f *faulty) stops(t *testing.T, state runtime.State) {
 	t.Helper()
 	f.insist(t, "stopped", func() (bool, error) {
 		if err := f.Stop(t.Context(), state); err != nil {
 			return false, err
 		}
 		s, err := f.Poll(t.Context(), state)
-		return s.Phase == workspaces.PhaseExited, err
+		return s.Phase == runtime.PhaseExited, err
 	})
 }
 

@@ -26,8 +26,8 @@ import (
 
 	"weir/models"
 	"weir/tools/cluster"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 	"weir/workspaces/runtimetest"
 )
 
@@ -170,12 +170,12 @@ func removeProjects(c kube.Config) error {
 // The projects of the tests; the first is that of a new database.
 const firstProject, project, other = 1, 7, 8
 
-func script(text string) workspaces.Spec {
-	return workspaces.Spec{Workspace: 1, Generation: 1, Project: project, Member: 9, Token: "c0ffee" + strings.Repeat("1", 20),
+func script(text string) runtime.Spec {
+	return runtime.Spec{Workspace: 1, Generation: 1, Project: project, Member: 9, Token: "c0ffee" + strings.Repeat("1", 20),
 		Command: []string{"sh", "-c", text}}
 }
 
-func notebook() workspaces.Spec {
+func notebook() runtime.Spec {
 	s := script("")
 	s.Command = []string{"jupyter-notebook"}
 	return s
@@ -198,9 +198,9 @@ func TestConformance(t *testing.T) {
 		c := config(t)
 		return runtimetest.Harness{
 			Runtime:     open(t, c),
-			Reopen:      func(t *testing.T) workspaces.Runtime { return open(t, c) },
-			Notebook:    func(*testing.T) workspaces.Spec { return notebook() },
-			Script:      func(_ *testing.T, text string) workspaces.Spec { return script(text) },
+			Reopen:      func(t *testing.T) runtime.Runtime { return open(t, c) },
+			Notebook:    func(*testing.T) runtime.Spec { return notebook() },
+			Script:      func(_ *testing.T, text string) runtime.Spec { return script(text) },
 			Share:       share,
 			StepTimeout: patience,
 		}
@@ -208,9 +208,9 @@ func TestConformance(t *testing.T) {
 }
 
 // start launches spec and sees to it that it ends with the test.
-func start(t *testing.T, r *kube.Runtime, s workspaces.Spec) workspaces.State {
+func start(t *testing.T, r *kube.Runtime, s runtime.Spec) runtime.State {
 	t.Helper()
-	var state workspaces.State
+	var state runtime.State
 	var err error
 	eventually(t, func() string { return fmt.Sprintf("started: %v", err) }, func() bool {
 		if state, err = r.Start(t.Context(), s); err != nil && models.KindOf(err) != models.KindUnavailable {
@@ -227,9 +227,9 @@ func start(t *testing.T, r *kube.Runtime, s workspaces.Spec) workspaces.State {
 }
 
 // until polls until the status is as wanted.
-func until(t *testing.T, r *kube.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
+func until(t *testing.T, r *kube.Runtime, state runtime.State, want string, ok func(runtime.Status) bool) runtime.Status {
 	t.Helper()
-	var s workspaces.Status
+	var s runtime.Status
 	eventually(t, func() string { return fmt.Sprintf("%s: %+v", want, s) }, func() bool {
 		var err error
 		if s, err = r.Poll(t.Context(), state); err != nil {
@@ -240,12 +240,12 @@ func until(t *testing.T, r *kube.Runtime, state workspaces.State, want string, o
 	return s
 }
 
-func is(phase workspaces.Phase) func(workspaces.Status) bool {
-	return func(s workspaces.Status) bool { return s.Phase == phase }
+func is(phase runtime.Phase) func(runtime.Status) bool {
+	return func(s runtime.Status) bool { return s.Phase == phase }
 }
 
-func says(words string) func(workspaces.Status) bool {
-	return func(s workspaces.Status) bool { return strings.Contains(s.Message.String(), words) }
+func says(words string) func(runtime.Status) bool {
+	return func(s runtime.Status) bool { return strings.Contains(s.Message.String(), words) }
 }
 
 func eventually(t *testing.T, what func() string, ok func() bool) {

@@ -17,8 +17,8 @@ import (
 
 	"weir/models"
 	"weir/storage/nfs"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 )
 
 // serveNFS exports the shared root to this machine, and returns the port.
@@ -90,7 +90,7 @@ func TestNFSThroughTheKubelet(t *testing.T) {
 		{Source: top + "/project_model", Target: "/notebook/7/project_model"}, {Source: root + "/public_model", Target: "/public_model", ReadOnly: true},
 	}
 	state := start(t, r, s)
-	log := until(t, r, state, "uses the directories", func(s workspaces.Status) bool {
+	log := until(t, r, state, "uses the directories", func(s runtime.Status) bool {
 		return strings.Contains(s.LogTail, "nfs /notebook/7/project_model fuse")
 	}).LogTail
 	for _, want := range []string{"content\n", "weights\n", "'/notebook/7/10/colleague': Read-only file system", "'/notebook/7/new': Read-only file system",
@@ -111,5 +111,5 @@ func TestNFSThroughTheKubelet(t *testing.T) {
 	if err := r.Stop(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
-	until(t, r, state, "exited, with its volumes unmounted", is(workspaces.PhaseExited))
+	until(t, r, state, "exited, with its volumes unmounted", is(runtime.PhaseExited))
 }

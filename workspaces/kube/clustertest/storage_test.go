@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"weir/models"
-	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/runtime"
 )
 
 // claimsOf are the claims of a namespace, by the name of their directory.
@@ -151,14 +151,14 @@ func TestStorageIsMoved(t *testing.T) {
 		c.Storage = kube.Storage{HostPath: dir}
 		return open(t, c)
 	}
-	reader := func(id int64, rest string) workspaces.Spec {
+	reader := func(id int64, rest string) runtime.Spec {
 		s := script("cat /home/jovyan/place; " + rest + "; exec sleep 600")
 		s.Workspace, s.Mounts = id, []models.Mount{{Source: share, Target: "/home/jovyan"}}
 		return s
 	}
-	prints := func(r *kube.Runtime, state workspaces.State, text string) {
+	prints := func(r *kube.Runtime, state runtime.State, text string) {
 		t.Helper()
-		until(t, r, state, "prints "+text, func(s workspaces.Status) bool { return strings.Contains(s.LogTail, text) })
+		until(t, r, state, "prints "+text, func(s runtime.Status) bool { return strings.Contains(s.LogTail, text) })
 	}
 	before := at(root)
 	first := start(t, before, reader(1, "until [ -e /home/jovyan/go ]; do sleep 0.1; done; cat /home/jovyan/place"))
@@ -212,7 +212,7 @@ func TestStorageOfAClaim(t *testing.T) {
 	r := open(t, c)
 	s := script("touch /home/jovyan/written && echo written; exec sleep 600")
 	s.Mounts = []models.Mount{{Source: share(t), Target: "/home/jovyan"}}
-	until(t, r, start(t, r, s), "writes", func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "written\n") })
+	until(t, r, start(t, r, s), "writes", func(s runtime.Status) bool { return strings.Contains(s.LogTail, "written\n") })
 }
 
 // The volumes of an NFS server are accepted and bound; a node that cannot

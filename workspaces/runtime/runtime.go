@@ -1,4 +1,4 @@
-package workspaces
+package runtime
 
 import (
 	"context"
@@ -151,8 +151,8 @@ const (
 	StageAnswering   Stage = "answering" // its first response
 )
 
-// timeout is the maximum duration of a stage.
-func (s Stage) timeout() time.Duration {
+// Timeout is the maximum duration of a stage.
+func (s Stage) Timeout() time.Duration {
 	switch s {
 	case StageScheduling: // a cluster autoscaler needs minutes for a node
 		return 10 * time.Minute
