@@ -91,12 +91,12 @@ func providerView(p pool.ProviderView, me int64) web.Provider {
 	return v
 }
 
-// devicesOf lists the devices with shares of a workspace.
-func devicesOf(view pool.View, workspace, me int64) (list []web.Device) {
+// devicesOf lists the devices with shares of a holder.
+func devicesOf(view pool.View, holder, me int64) (list []web.Device) {
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
 			for _, s := range d.Shares {
-				if !s.Anonymous && s.WorkspaceID == workspace {
+				if !s.Anonymous && s.HolderID == holder {
 					v := deviceView(d, me)
 					v.Provider, v.Enforcement = p.Name, s.Enforcement
 					list = append(list, v)

@@ -20,10 +20,14 @@ func BenchmarkPoolPage(b *testing.B) {
 	}
 	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
 	storetest.InTx(b, w.store, func(q *store.Queries) error {
+		row, err := q.Workspace(store.AllProjects, workspace)
+		if err != nil {
+			return err
+		}
 		devices, err := q.DevicesAt(store.AllMachines)
 		for _, d := range devices {
 			for range 4 {
-				if err := q.CreateShare(&models.Share{DeviceID: d.ID, WorkspaceID: workspace, ProjectID: w.project, UserID: 1, Cores: 20, MemoryMiB: 1024,
+				if err := q.CreateShare(&models.Share{DeviceID: d.ID, HolderID: row.HolderID, ProjectID: w.project, UserID: 1, Cores: 20, MemoryMiB: 1024,
 					Enforcement: models.EnforcedAdvisory, From: time.Now()}); err != nil {
 					return err
 				}

@@ -125,16 +125,16 @@ func (a rest) workspaceOf(ctx context.Context, w workspaces.Summary, position in
 	return v
 }
 
-// sharesInUse returns the shares of workspaces, by ID, and the view of the pool
+// sharesInUse returns the shares of holders, by ID, and the view of the pool
 // that has them.
-func (a rest) sharesInUse(ctx context.Context, workspaces ...int64) (map[int64][]WorkspaceShare, pool.View, error) {
-	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
+func (a rest) sharesInUse(ctx context.Context, holders ...int64) (map[int64][]WorkspaceShare, pool.View, error) {
+	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), holders...)
 	shares := map[int64][]WorkspaceShare{}
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
 			for _, s := range d.Shares {
 				if !s.Anonymous {
-					shares[s.WorkspaceID] = append(shares[s.WorkspaceID], workspaceShare(d, s))
+					shares[s.HolderID] = append(shares[s.HolderID], workspaceShare(d, s))
 				}
 			}
 		}
@@ -175,14 +175,14 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 		if err != nil || shares != nil { // the second call only finds out whether there are more
 			return list, err
 		}
-		ids := make([]int64, len(list))
+		holders := make([]int64, len(list))
 		for i, w := range list {
-			ids[i] = w.ID
+			holders[i] = w.HolderID
 		}
-		shares, view, err = a.sharesInUse(ctx, ids...)
+		shares, view, err = a.sharesInUse(ctx, holders...)
 		return list, err
 	}, func(w workspaces.Summary) Workspace {
-		return a.workspaceOf(ctx, w, view.Position(w.ID), shares[w.ID])
+		return a.workspaceOf(ctx, w, view.Position(w.HolderID), shares[w.HolderID])
 	})
 }
 
@@ -191,8 +191,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if err != nil {
 		return nil, err
 	}
-	shares, view, err := a.sharesInUse(ctx, in.ID)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.ID), shares[w.ID]), Limits: convert(w.Limits, limitOf),
+	shares, view, err := a.sharesInUse(ctx, w.HolderID)
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), shares[w.HolderID]), Limits: convert(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail

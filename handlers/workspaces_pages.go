@@ -31,20 +31,20 @@ func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page s
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	ids := make([]int64, len(list))
+	holders := make([]int64, len(list))
 	for i, w := range list {
-		ids[i] = w.ID
+		holders[i] = w.HolderID
 	}
-	view, err := a.Pool.ViewOf(ctx, actor, ids...)
+	view, err := a.Pool.ViewOf(ctx, actor, holders...)
 	if err != nil {
 		return nil, err
 	}
 	rows := make([]web.WorkspaceRow, len(list))
 	for i, w := range list {
-		devices := devicesOf(view, w.ID, actor.User.ID)
+		devices := devicesOf(view, w.HolderID, actor.User.ID)
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
-			Progress: w.Progress, Position: view.Position(w.ID), Simulated: anySimulated(devices),
+			Progress: w.Progress, Position: view.Position(w.HolderID), Simulated: anySimulated(devices),
 			CanOpen: w.State == models.StateRunning && w.CanOpen, CanStop: w.CanStop, Idleness: idlenessView(w.Idleness),
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
@@ -79,12 +79,12 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	if err != nil {
 		return nil, err
 	}
-	view, err := a.Pool.ViewOf(ctx, actor, w.ID)
+	view, err := a.Pool.ViewOf(ctx, actor, w.HolderID)
 	if err != nil {
 		return nil, err
 	}
-	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.ID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
-		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.ID, actor.User.ID)}
+	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.HolderID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
+		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
 	if v.Directories, v.Outdated, err = a.directoriesOf(ctx, w); err != nil {
 		return nil, err

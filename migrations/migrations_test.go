@@ -36,12 +36,13 @@ var rows = []string{
 	"providers (id, name, state, seen_at, created_at) VALUES (1, 'n', 'online', " + day + ", " + day + ")",
 	"devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at) VALUES (1, 1, 'u', 0, 0, 'm', 1, " + day + ")",
 	"pool_changes (version, provider_id) VALUES (1, 1)",
-	`workspaces (id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
-		VALUES (1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, ` + day + ")",
-	`shares (device_id, workspace_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
+	"holders (id, kind, project_id, member_id, user_id) VALUES (1, 'workspace', 1, 1, 1)",
+	`workspaces (id, holder_id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (1, 1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, ` + day + ")",
+	`shares (device_id, holder_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
 		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",
-	"decisions (at, project_id, workspace_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
+	"decisions (at, project_id, holder_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
 	`invitations (id, email, project_id, role_id, department_id, inviter_id, created_at, expires_at) VALUES (1, 'c@example.org', 1, 1, 1, 1, ` + day + ", " + day + ")",
 	"one_time_tokens (hash, purpose, invitation_id, expires_at) VALUES ('i', 'invitation', 1, " + day + ")",
 	"one_time_tokens (hash, purpose, user_id, expires_at) VALUES ('p', 'password', 1, " + day + ")",

@@ -72,7 +72,9 @@ func TestRolesKeepWhatTheyPermit(t *testing.T) {
 // before14 names columns and tables as they were called up to version 13.
 var before14 = strings.NewReplacer("limit_", "peak_", "allocated_", "promised_", "requested, ", "asked, ", "join_requests", "ask_to_join",
 	"'limit'", "'peak'", "notification_preferences", "notice_preferences", "period_notifications", "period_notices", "notifications (", "notices (",
-	"notified_at", "told_at", "origin, keys", "origin, ties", "heartbeat, applied", "beat, done", "session_generation", "epoch")
+	"notified_at", "told_at", "origin, keys", "origin, ties", "heartbeat, applied", "beat, done", "session_generation", "epoch",
+	"shares (device_id, holder_id,", "shares (device_id, workspace_id,", "decisions (at, project_id, holder_id,", "decisions (at, project_id, workspace_id,",
+	"workspaces (id, holder_id,", "workspaces (id,", "VALUES (1, 1, 1, 1, 1, 1, 'w',", "VALUES (1, 1, 1, 1, 1, 'w',")
 
 // rowOf is the row of a table.
 func rowOf(table string) string {

@@ -135,7 +135,7 @@ const EnforcementLapsed = "lapsed"
 type Share struct {
 	ID          int64
 	DeviceID    int64
-	WorkspaceID int64
+	HolderID    int64
 	ProjectID   int64
 	UserID      int64
 	Cores       int64
@@ -154,7 +154,7 @@ type DecisionRecord struct {
 	ID          int64
 	At          time.Time
 	ProjectID   int64
-	WorkspaceID *int64 // nil when the launch was refused
+	HolderID    *int64 // nil when the launch was refused
 	UserID      int64
 	Outcome     string // granted, partial, delayed, refused
 	Demand      Text

@@ -54,6 +54,7 @@ func (s WorkspaceState) UsesResources() bool { return slices.Contains(InUseState
 // Workspace is one member's launched environment in one project.
 type Workspace struct {
 	ID            int64
+	HolderID      int64
 	ProjectID     int64
 	MemberID      int64
 	UserID        int64
@@ -79,6 +80,16 @@ type Workspace struct {
 	WorkedAt      *time.Time // when it last worked; nil: not known
 	WorkSignal    string     // what showed that; see idleness.Signal
 	RemindedAt    *time.Time // when its user was told that it will be stopped as idle; nil: not since it worked
+}
+
+// Holder is the workspace as the pool knows it.
+func (w Workspace) Holder() Holder {
+	return Holder{ID: w.HolderID, Kind: HolderWorkspace, ProjectID: w.ProjectID, MemberID: w.MemberID, UserID: w.UserID}
+}
+
+// Claim is what the workspace demands of the pool.
+func (w Workspace) Claim() Claim {
+	return Claim{Holder: w.Holder(), Demand: w.Demand, RequestedAt: w.RequestedAt}
 }
 
 // Demand is the resources that a workspace needs. GPU amounts are per GPU.

@@ -15,7 +15,7 @@ import (
 type state struct {
 	snapshot
 	queued      []store.QueuedView
-	withinQuota map[int64]bool // queued workspaces that wait for the pool alone, if for long
+	withinQuota map[int64]bool // claims that wait for the pool alone, if for long
 	involved    map[int64]bool // in display: the owners of machines and the users of shares
 }
 
@@ -25,7 +25,7 @@ func (s *Scheduler) read(q *store.Queries) (st state, err error) {
 		return st, err
 	}
 	if st.queued, err = q.Queued(); err == nil {
-		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v store.QueuedView) bool { return !st.reserves(v.Workspace) }))
+		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v store.QueuedView) bool { return !st.reserves(v.Claim) }))
 	}
 	return st, err
 }

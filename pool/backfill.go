@@ -11,11 +11,11 @@ import (
 )
 
 // reserves reports whether a request has waited for longer than reserveAfter.
-func (s state) reserves(w models.Workspace) bool {
-	return s.now.Sub(w.RequestedAt) >= reserveAfter && w.Demand.GPUs > 0
+func (s state) reserves(c models.Claim) bool {
+	return s.now.Sub(c.RequestedAt) >= reserveAfter && c.Demand.GPUs > 0
 }
 
-// withinQuota reports, by id, of which queued workspaces the demand is within limit and
+// withinQuota reports, by id, of which claims in the queue the demand is within limit and
 // quota now.
 func withinQuota(q *store.Queries, queued []store.QueuedView) (map[int64]bool, error) {
 	if len(queued) == 0 {

@@ -103,7 +103,7 @@ func bigPool(b *testing.B, db *store.Store, machines int) (w models.Workspace) {
 				if err := q.CreateDevice(&d); err != nil {
 					return err
 				}
-				share := models.Share{DeviceID: d.ID, WorkspaceID: holder.ID, ProjectID: project.ID, UserID: user.ID, Cores: 50, MemoryMiB: 40_000,
+				share := models.Share{DeviceID: d.ID, HolderID: holder.HolderID, ProjectID: project.ID, UserID: user.ID, Cores: 50, MemoryMiB: 40_000,
 					Enforcement: models.EnforcedAdvisory, From: now}
 				if err := q.CreateShare(&share); err != nil {
 					return err

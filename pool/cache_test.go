@@ -38,7 +38,7 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 			case 2:
 				if len(inUse) > 0 {
 					i := random.IntN(len(inUse))
-					storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+					storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].HolderID) })
 					inUse = slices.Delete(inUse, i, i+1)
 				}
 			case 3:
@@ -50,7 +50,7 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 					if err := q.CreateWorkspace(&w, models.Say("Requested.")); err != nil {
 						return err
 					}
-					_, err := o.Pool.Claim(q, w)
+					_, err := o.Pool.Claim(q, w.Claim())
 					return errors.Join(err, errUndone)
 				})
 				if !errors.Is(err, errUndone) {

@@ -143,7 +143,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	teams := []models.Member{o.NewTeam(t, fmt.Sprint("a", random.Int64())), o.NewTeam(t, fmt.Sprint("b", random.Int64()))}
 	var inUse []models.Workspace
 	release := func(i int) {
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse[i].HolderID) })
 		inUse = slices.Delete(inUse, i, i+1)
 	}
 	steps := map[string]func(){

@@ -5,9 +5,9 @@ import (
 	"weir/models/store"
 )
 
-// Claim takes the shares that w demands, within the transaction q. Nothing is
+// Claim takes the shares that are claimed, within the transaction q. Nothing is
 // taken unless the outcome is granted.
-func (s *Scheduler) Claim(q *store.Queries, w models.Workspace) (models.Decision, error) {
+func (s *Scheduler) Claim(q *store.Queries, c models.Claim) (models.Decision, error) {
 	if err := q.LockPool(); err != nil {
 		return models.Decision{}, err
 	}
@@ -15,19 +15,19 @@ func (s *Scheduler) Claim(q *store.Queries, w models.Workspace) (models.Decision
 	if err != nil {
 		return models.Decision{}, err
 	}
-	a := s.decideIn(st, st.queueWith(), w.ID, w.ProjectID, w.Demand)
+	a := s.decideIn(st, st.queueWith(), c.ID, c.ProjectID, c.Demand)
 	if a.Outcome != models.OutcomeGranted {
 		return a, nil
 	}
-	return a, s.Take(q, w, a)
+	return a, s.Take(q, c.Holder, a)
 }
 
-// Take takes the shares that a decision grants to w. The transaction has locked the
+// Take takes the shares that a decision grants to h. The transaction has locked the
 // pool since before the decision.
-func (s *Scheduler) Take(q *store.Queries, w models.Workspace, a models.Decision) error {
+func (s *Scheduler) Take(q *store.Queries, h models.Holder, a models.Decision) error {
 	now := q.Now()
 	for _, g := range a.Grants {
-		share := models.Share{DeviceID: g.Device.ID, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID,
+		share := models.Share{DeviceID: g.Device.ID, HolderID: h.ID, ProjectID: h.ProjectID, UserID: h.UserID,
 			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now, GrantID: g.Reserved}
 		if err := q.CreateShare(&share); err != nil {
 			return err
@@ -36,21 +36,22 @@ func (s *Scheduler) Take(q *store.Queries, w models.Workspace, a models.Decision
 	return nil
 }
 
-// Release ends the shares of a workspace.
-func (s *Scheduler) Release(q *store.Queries, workspace int64) error {
-	return q.EndShares(workspace, q.Now())
+// Release ends the shares of a holder.
+func (s *Scheduler) Release(q *store.Queries, holder int64) error {
+	return q.EndShares(holder, q.Now())
 }
 
-// Record keeps a decision and its explanation for people to read.
-func (s *Scheduler) Record(q *store.Queries, w models.Workspace, a models.Decision) error {
-	if w.Demand.GPUs == 0 {
+// Record keeps a decision and its explanation for people to read. A claim that was
+// refused at once has no holder: its ID is 0.
+func (s *Scheduler) Record(q *store.Queries, c models.Claim, a models.Decision) error {
+	if c.Demand.GPUs == 0 {
 		return nil
 	}
-	d := models.DecisionRecord{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
-		Outcome: a.Outcome, Demand: DescribeDemand(w.Demand), Explanation: a.Explanation,
-		GPUs: w.Demand.GPUs, Cores: w.Demand.Cores, GPUModel: w.Demand.GPUModel}
-	if w.ID != 0 {
-		d.WorkspaceID = &w.ID
+	d := models.DecisionRecord{At: q.Now(), ProjectID: c.ProjectID, UserID: c.UserID,
+		Outcome: a.Outcome, Demand: DescribeDemand(c.Demand), Explanation: a.Explanation,
+		GPUs: c.Demand.GPUs, Cores: c.Demand.Cores, GPUModel: c.Demand.GPUModel}
+	if c.ID != 0 {
+		d.HolderID = &c.ID
 	}
 	return q.CreateDecisionRecord(&d)
 }

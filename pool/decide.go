@@ -11,19 +11,19 @@ import (
 	"weir/pool/placement"
 )
 
-// QueueEntries lists the queued workspaces in their order, each with the
+// QueueEntries lists the queue in its order, each with the
 // decision as things are before any of them is started.
-func (s *Scheduler) QueueEntries(q *store.Queries) ([]store.QueueEntry, error) {
+func (s *Scheduler) QueueEntries(q *store.Queries) ([]models.QueueEntry, error) {
 	st, err := s.read(q)
 	if err != nil {
 		return nil, err
 	}
 	waiting := st.queueWith()
-	entries := make([]store.QueueEntry, len(waiting.ranked))
+	entries := make([]models.QueueEntry, len(waiting.ranked))
 	var reserved []int64
 	for i, r := range waiting.ranked {
-		w := waiting.byID[r.ID].Workspace
-		entries[i] = store.QueueEntry{Workspace: w, Decision: s.decide(st.snapshot, r.Demand, w.Demand, reserved)}
+		c := waiting.byID[r.ID].Claim
+		entries[i] = models.QueueEntry{Claim: c, Decision: s.decide(st.snapshot, r.Demand, c.Demand, reserved)}
 		reserved = st.reserve(r, reserved)
 	}
 	return entries, nil

@@ -27,7 +27,7 @@ func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
 		if _, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
 			t.Errorf("%+v", a)
 		}
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
 		if v, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(v.Providers[0].Devices) != 0 {
 			t.Errorf("%+v, %v", v, err)
 		}

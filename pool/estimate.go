@@ -88,11 +88,11 @@ func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, er
 	var ends []estimates.End
 	for m, share := range s.shares {
 		age := s.now.Sub(share.From)
-		e := estimates.End{Holder: share.WorkspaceID}
+		e := estimates.End{Holder: share.HolderID}
 		if left, ok := estimates.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
-		for _, at := range []*time.Time{share.EndsAt, periods[share.WorkspaceID]} {
+		for _, at := range []*time.Time{share.EndsAt, periods[share.HolderID]} {
 			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
 				e.At, e.Known = *at, true
 			}

@@ -36,7 +36,7 @@ func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bo
 	shares := map[int64][]placement.Share{}
 	for _, v := range m.shares {
 		shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
-			Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.WorkspaceID})
+			Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.HolderID})
 	}
 	for h := range horizonCount {
 		n := &placement.Node{ID: m.ID, Name: m.Name, Projects: m.Terms.Projects,

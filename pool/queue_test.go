@@ -35,7 +35,7 @@ func (o *world) order(t *testing.T) (ids []int64) {
 		t.Fatal(err)
 	}
 	for _, turn := range turns {
-		ids = append(ids, turn.Workspace.ID)
+		ids = append(ids, turn.ID)
 	}
 	return ids
 }
@@ -59,18 +59,18 @@ func TestQueueIsByPriorityThenFairness(t *testing.T) {
 		s1, s2 := o.waits(t, speech, whole), o.waits(t, speech, whole)
 		u := o.waits(t, urgent, whole)
 		// vision uses more GPUs, so that speech comes first, then they alternate.
-		if got, want := o.order(t), []int64{u.ID, s1.ID, v1.ID, s2.ID, v2.ID}; !slices.Equal(got, want) {
+		if got, want := o.order(t), []int64{u.HolderID, s1.HolderID, v1.HolderID, s2.HolderID, v2.HolderID}; !slices.Equal(got, want) {
 			t.Errorf("order %v, want %v", got, want)
 		}
 		view, err := o.Pool.View(o.Ctx, o.Root)
 		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
 			t.Fatalf("%+v, %v", view.Waiting, err)
 		}
-		if own, err := o.Pool.ViewOf(o.Ctx, o.Root, v1.ID, s2.ID); err != nil || own.Position(v1.ID) != 3 || own.Position(s2.ID) != 4 || own.Position(u.ID) != 0 {
+		if own, err := o.Pool.ViewOf(o.Ctx, o.Root, v1.HolderID, s2.HolderID); err != nil || own.Position(v1.HolderID) != 3 || own.Position(s2.HolderID) != 4 || own.Position(u.HolderID) != 0 {
 			t.Errorf("positions %+v, %v", own.Waiting, err)
 		}
 		o.Clock.Advance(time.Hour) // everybody has waited for long: first come, first served
-		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
+		if got, want := o.order(t), []int64{u.HolderID, v1.HolderID, v2.HolderID, s1.HolderID, s2.HolderID}; !slices.Equal(got, want) {
 			t.Errorf("after an hour %v, want %v", got, want)
 		}
 		stranger, err := o.Pool.View(o.Ctx, o.Actor(t, o.NewPerson(t)))
@@ -103,7 +103,7 @@ func TestForecast(t *testing.T) {
 		for range 9 { // what was held before lasted for 40 minutes
 			past := o.WantClaim(t, m, whole, models.OutcomeGranted)
 			o.Clock.Advance(40 * time.Minute)
-			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.ID) })
+			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.HolderID) })
 		}
 		o.WantClaim(t, m, whole, models.OutcomeGranted)
 		o.Clock.Advance(10 * time.Minute)
@@ -136,7 +136,7 @@ func TestEstimateIsByFairness(t *testing.T) {
 		for range 9 { // shares lasted for 40 minutes
 			past := o.WantClaim(t, vision, whole, models.OutcomeGranted)
 			o.Clock.Advance(40 * time.Minute)
-			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.ID) })
+			storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, past.HolderID) })
 		}
 		o.WantClaim(t, vision, whole, models.OutcomeGranted)
 		o.Clock.Advance(10 * time.Minute)
@@ -160,7 +160,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
 		for range 2 {
 			storetest.InTx(t, o.Store, func(q *store.Queries) error {
-				return o.Pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
+				return o.Pool.Record(q, models.Claim{Holder: models.Holder{ProjectID: m.ProjectID, UserID: m.UserID}, Demand: d}, refused)
 			})
 		}
 		view, err := o.Pool.View(o.Ctx, o.Root)
@@ -208,7 +208,7 @@ func TestBackfillEndsAfterTenMinutes(t *testing.T) {
 		second := func() models.Decision {
 			t.Helper()
 			entries, err := o.Pool.QueueEntries(o.Store.Read(o.Ctx))
-			if err != nil || len(entries) != 2 || entries[0].Workspace.ID != large.ID || entries[1].Workspace.ID != small.ID {
+			if err != nil || len(entries) != 2 || entries[0].ID != large.HolderID || entries[1].ID != small.HolderID {
 				t.Fatalf("%+v, %v", entries, err)
 			}
 			return entries[1].Decision

@@ -51,17 +51,17 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 	return v, err
 }
 
-// ViewOf is the part of the view about some workspaces: the devices that they
+// ViewOf is the part of the view about some holders: the devices that they
 // use and their queue positions.
-func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
+func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, holders ...int64) (v View, err error) {
 	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	v.Providers = views.providersUsedBy(workspaces)
+	v.Providers = views.providersUsedBy(holders)
 	waiting := orderQueue(views.queued, views.snapshot)
 	for _, r := range waiting.ranked {
-		if slices.Contains(workspaces, r.ID) && views.canSee(r.Project) {
+		if slices.Contains(holders, r.ID) && views.canSee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))
 		}
 	}
@@ -101,9 +101,9 @@ func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p mode
 	return v, err
 }
 
-// Position is the queue position of a workspace, from 1; 0 if it is not queued.
-func (v View) Position(workspace int64) int {
-	i := slices.IndexFunc(v.Waiting, func(w WaitingView) bool { return w.ID == workspace })
+// Position is the queue position of a holder, from 1; 0 if it is not queued.
+func (v View) Position(holder int64) int {
+	i := slices.IndexFunc(v.Waiting, func(w WaitingView) bool { return w.ID == holder })
 	if i < 0 {
 		return 0
 	}

@@ -54,7 +54,7 @@ type ShareView struct {
 	Anonymous bool
 }
 
-// WaitingView is a queued workspace.
+// WaitingView is a claim in the queue.
 type WaitingView struct {
 	store.QueuedView
 	Position  int
@@ -161,8 +161,7 @@ func (w waitQueue) view(r queue.Ranked) WaitingView {
 
 func (v WaitingView) anonymous() WaitingView {
 	v.Anonymous = true
-	v.QueuedView = store.QueuedView{WorkspaceView: models.WorkspaceView{
-		Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}
+	v.QueuedView = store.QueuedView{Claim: models.Claim{Demand: v.Demand, RequestedAt: v.RequestedAt}}
 	return v
 }
 
@@ -262,13 +261,13 @@ func (v viewBuilder) canSeeProcesses(shares []store.ShareView, at time.Time) boo
 	return len(shares) > 0
 }
 
-// providersUsedBy are the providers and devices that workspaces use, with their
+// providersUsedBy are the providers and devices that holders use, with their
 // shares.
-func (v viewBuilder) providersUsedBy(workspaces []int64) (views []ProviderView) {
+func (v viewBuilder) providersUsedBy(holders []int64) (views []ProviderView) {
 	for _, m := range v.machines {
 		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
 		for _, d := range m.devices {
-			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s store.ShareView) bool { return !slices.Contains(workspaces, s.WorkspaceID) })
+			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s store.ShareView) bool { return !slices.Contains(holders, s.HolderID) })
 			if len(shares) > 0 {
 				view.Devices = append(view.Devices, v.deviceView(m, d, shares))
 			}

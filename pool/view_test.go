@@ -64,7 +64,7 @@ func TestWhoReadsProcesses(t *testing.T) {
 		reads("a member, of a GPU that nobody holds", false, o.as(t, vision), "GPU-1")
 
 		first := o.WantClaim(t, vision, pooltest.Half, models.OutcomeGranted)
-		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(first.HolderID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestWhoReadsProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { // beside it, whatever placement would choose
-			return q.CreateShare(&models.Share{DeviceID: gpu.ID, WorkspaceID: first.ID, ProjectID: speech.ProjectID, UserID: speech.UserID, Cores: 10, MemoryMiB: 10,
+			return q.CreateShare(&models.Share{DeviceID: gpu.ID, HolderID: first.HolderID, ProjectID: speech.ProjectID, UserID: speech.UserID, Cores: 10, MemoryMiB: 10,
 				Enforcement: models.EnforcedAdvisory, From: q.Now()})
 		})
 		o.measured(t, pooltest.Machine(2))
@@ -111,7 +111,7 @@ func TestWhoReadsProcessesOfInstances(t *testing.T) {
 		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(cut)})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		w := o.WantClaim(t, vision, small, models.OutcomeGranted)
-		shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(w.HolderID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestLapsedEnforcement(t *testing.T) {
 			}
 		}
 		o.measured(t, pooltest.Machine(1))
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
 		_, history, err := o.Pool.Device(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID)
 		if err != nil || len(history) != 1 || history[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("what has ended was under MPS: %+v, %v", history, err)
@@ -206,7 +206,7 @@ func TestTheViewHidesForeignNames(t *testing.T) {
 		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		o.Enlist(t, pooltest.Machine(2))
 		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Record(q, w, a) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Record(q, w.Claim(), a) })
 		w.State = models.StateQueued
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
 		for _, c := range []struct {

@@ -88,7 +88,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 		return w, err
 	}
 	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		project, err := q.LockProject(actor.Scope(), launch.ProjectID)
+		project, err := q.Project(actor.Scope(), launch.ProjectID) // locked by Write
 		if err != nil {
 			return err
 		}
@@ -132,13 +132,13 @@ func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Works
 	w.Demand = p.Target.Demand
 	switch p.State {
 	case models.StateStarting:
-		if err = s.pool.Take(q, *w, p.launchDecision); err == nil {
+		if err = s.pool.Take(q, w.Holder(), p.launchDecision); err == nil {
 			err = schedule(q, s.pool, w, p.launchDecision)
 		}
 	case models.StateQueued:
 		w.State, w.Reason = models.StateQueued, p.launchDecision.Explanation
 		if err = q.Transition(w, models.StateRequested, models.Say("Queued: %s.", p.launchDecision.Explanation)); err == nil {
-			err = s.pool.Record(q, *w, p.launchDecision)
+			err = s.pool.Record(q, w.Claim(), p.launchDecision)
 		}
 	default:
 		return p.Insufficient()
@@ -152,9 +152,10 @@ func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Works
 
 // recordRefusal records unmet demand, for capacity planning.
 func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
-	w.ID = 0
+	c := w.Claim()
+	c.ID = 0 // the workspace was not created
 	a.Outcome = models.OutcomeRefused
-	return s.store.InTx(ctx, func(q *store.Queries) error { return s.pool.Record(q, w, a) })
+	return s.store.InTx(ctx, func(q *store.Queries) error { return s.pool.Record(q, c, a) })
 }
 
 func describe(d models.Demand) models.Text {

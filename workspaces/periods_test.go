@@ -210,7 +210,7 @@ func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
 		first := b.until(t, b.launch(t, "first", gpu(1, 100)).ID, models.StateRunning)
 		waits := b.queue(t, b.actor, "waits")
 		b.clock.Advance(time.Hour)
-		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.ID) })
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.HolderID) })
 		if err := b.ServeQueue(b.ctx); err != nil || b.row(t, waits.ID).State != models.StateQueued || b.shares(t) != 0 {
 			t.Errorf("%s with %d cores, %v", b.row(t, waits.ID).State, b.shares(t), err)
 		}

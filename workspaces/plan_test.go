@@ -82,7 +82,7 @@ func (p *planned) change(t *testing.T) {
 		storetest.InTx(t, p.store, func(q *store.Queries) error {
 			from, now := w.State, q.Now()
 			w.State, w.EndedAt = models.StateStopped, &now
-			return errors.Join(q.Transition(&w, from, models.Text{}), p.pool.Release(q, w.ID))
+			return errors.Join(q.Transition(&w, from, models.Text{}), p.pool.Release(q, w.HolderID))
 		})
 	}
 }
@@ -132,7 +132,7 @@ func (p *planned) compare(t *testing.T, what string, v workspaces.Plan, w models
 // compareShares checks that a workspace has the shares of its plan.
 func (p *planned) compareShares(t *testing.T, what string, v workspaces.Plan, row models.Workspace) {
 	t.Helper()
-	shares, err := p.store.Read(p.ctx).SharesOf(row.ID)
+	shares, err := p.store.Read(p.ctx).SharesOf(row.HolderID)
 	if err != nil {
 		t.Fatal(err)
 	}

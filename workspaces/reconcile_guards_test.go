@@ -106,7 +106,7 @@ func TestAFencedReconcilerWritesNothing(t *testing.T) {
 		in := b.ask("fits", gpu(1, 50))
 		in.WhenInsufficient = workspaces.WhenInsufficientWait
 		storetest.InTx(t, b.store, func(q *store.Queries) error { // the pool has room again
-			return b.pool.Release(q, running.ID)
+			return b.pool.Release(q, running.HolderID)
 		})
 		starting, err := b.Launch(b.ctx, other, in)
 		if err != nil || starting.State != models.StateStarting {
@@ -172,7 +172,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.ID) })
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return b.pool.Release(q, first.HolderID) })
 		if err := b.ServeQueue(b.ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -29,19 +29,32 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		r.queueChanged.Store(true)
 		return err
 	}
-	return forEach(entries, func(e store.QueueEntry) error { return r.place(ctx, e) })
+	queued, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateQueued)
+	if err != nil {
+		r.queueChanged.Store(true)
+		return err
+	}
+	byHolder := make(map[int64]models.Workspace, len(queued))
+	for _, w := range queued {
+		byHolder[w.HolderID] = w
+	}
+	return forEach(entries, func(e models.QueueEntry) error {
+		if w, ok := byHolder[e.ID]; ok {
+			return r.place(ctx, w, e.Decision)
+		}
+		return nil
+	})
 }
 
-// place places one queued workspace if possible. It checks without a lock first,
-// which costs no write when nothing has changed.
-func (r *Reconciler) place(ctx context.Context, entry store.QueueEntry) error {
-	w := entry.Workspace
+// place places one queued workspace if possible; d is the pool's decision in its turn. It
+// checks without a lock first, which costs no write when nothing has changed.
+func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Decision) error {
 	blocked, err := r.blocked(r.config.Store.Read(ctx), w)
 	if err != nil {
 		return err
 	}
-	if blocked.Empty() && entry.Decision.Outcome != models.OutcomeGranted {
-		blocked = entry.Decision.Explanation
+	if blocked.Empty() && d.Outcome != models.OutcomeGranted {
+		blocked = d.Explanation
 	}
 	if !blocked.Empty() {
 		if blocked.String() == w.Reason.String() {
@@ -64,7 +77,7 @@ func (r *Reconciler) place(ctx context.Context, entry store.QueueEntry) error {
 		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
 			return err
 		}
-		a, err := r.config.Pool.Claim(q, now)
+		a, err := r.config.Pool.Claim(q, now.Claim())
 		if err != nil || a.Outcome != models.OutcomeGranted {
 			return err
 		}
@@ -85,7 +98,7 @@ func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decisio
 	if err := notifyNearlyUsed(q, w); err != nil {
 		return err
 	}
-	return pool.Record(q, *w, a)
+	return pool.Record(q, w.Claim(), a)
 }
 
 // blocked returns by which limit or quota a queued workspace cannot start now;

@@ -229,7 +229,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)
 	}
-	err := r.transition(ctx, w, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, w.ID) })
+	err := r.transition(ctx, w, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, w.HolderID) })
 	if err == nil {
 		r.trackers.Delete(w.ID)
 	}

@@ -107,7 +107,7 @@ func TestEnforcementInAReservation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if shares, err := b.store.Read(b.ctx).SharesOf(w.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedAdvisory {
+		if shares, err := b.store.Read(b.ctx).SharesOf(w.HolderID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedAdvisory {
 			t.Errorf("the shares are %+v, %v", shares, err)
 		}
 	})

@@ -18,16 +18,17 @@ type Pool interface {
 	// DisplayedAvailability is Availability as pages show it.
 	DisplayedAvailability(ctx context.Context) (models.Availability, error)
 	// Take takes the shares that a decision grants.
-	Take(q *store.Queries, w models.Workspace, a models.Decision) error
-	// Claim decides on a workspace of the queue, and takes its shares if it is granted.
-	Claim(q *store.Queries, w models.Workspace) (models.Decision, error)
+	Take(q *store.Queries, h models.Holder, a models.Decision) error
+	// Claim decides on a claim of the queue, and takes its shares if it is granted.
+	Claim(q *store.Queries, c models.Claim) (models.Decision, error)
 	// Record saves a decision.
-	Record(q *store.Queries, w models.Workspace, a models.Decision) error
-	Release(q *store.Queries, workspace int64) error
+	Record(q *store.Queries, c models.Claim, a models.Decision) error
+	// Release ends the shares of a holder.
+	Release(q *store.Queries, holder int64) error
 	// Reserved returns how demands of workspaces in a reservation are decided on.
 	Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error)
 	// QueueEntries returns the queue, with the current decision on each entry.
-	QueueEntries(q *store.Queries) ([]store.QueueEntry, error)
+	QueueEntries(q *store.Queries) ([]models.QueueEntry, error)
 }
 
 // Storage is the shared directories.

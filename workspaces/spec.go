@@ -47,14 +47,14 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec
 			s.Env["WEIR_MODEL"] = p.Value
 		}
 	}
-	s.GPUs, s.Node, err = gpusOf(q, w.ID)
+	s.GPUs, s.Node, err = gpusOf(q, w.HolderID)
 	return s, err
 }
 
 // gpusOf returns the shares of a workspace, and the name of the provider of
 // their devices: the pool places all shares of a workspace on one provider.
-func gpusOf(q *store.Queries, workspace int64) (list []runtime.GPU, node string, err error) {
-	shares, err := q.SharesOf(workspace)
+func gpusOf(q *store.Queries, holder int64) (list []runtime.GPU, node string, err error) {
+	shares, err := q.SharesOf(holder)
 	if err != nil || len(shares) == 0 {
 		return nil, "", err
 	}

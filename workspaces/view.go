@@ -57,7 +57,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	if v.Events, err = q.WorkspaceEvents(id); err != nil {
 		return v, err
 	}
-	if v.Shares, err = q.SharesOf(id); err != nil {
+	if v.Shares, err = q.SharesOf(w.HolderID); err != nil {
 		return v, err
 	}
 	if err := v.addScheduledStop(q, w); err != nil {

@@ -30,7 +30,7 @@ func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
 		return nil, err
 	}
 	err = q.db.Table("decisions").Select("project_id, user_id, gpus, cores, gpu_model, at AS requested_at, at AS ended_at").
-		Where("outcome = ? AND workspace_id IS NULL AND gpus > 0", models.OutcomeRefused).Order("id DESC").Limit(limit).Scan(&refused).Error
+		Where("outcome = ? AND holder_id IS NULL AND gpus > 0", models.OutcomeRefused).Order("id DESC").Limit(limit).Scan(&refused).Error
 	if err != nil {
 		return nil, err
 	}

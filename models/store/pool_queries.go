@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql"
 	"slices"
 	"time"
 
@@ -239,25 +238,25 @@ func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
 	return all, err
 }
 
-// EndShares ends the open shares of a workspace. It also deletes the processes
+// EndShares ends the open shares of a holder. It also deletes the processes
 // last measured on their GPUs, which the next users must not see.
-func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
-	const devices = "SELECT device_id FROM shares WHERE workspace_id = ? AND until_at IS NULL"
+func (q *Queries) EndShares(holder int64, now time.Time) error {
+	const devices = "SELECT device_id FROM shares WHERE holder_id = ? AND until_at IS NULL"
 	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+devices+`)
-		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, workspaceID, workspaceID).Error; err != nil {
+		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, holder, holder).Error; err != nil {
 		return err
 	}
 	var ended []int64
-	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE workspace_id = ? AND until_at IS NULL RETURNING device_id", now, workspaceID).Scan(&ended).Error
+	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE holder_id = ? AND until_at IS NULL RETURNING device_id", now, holder).Scan(&ended).Error
 	if len(ended) > 0 {
 		q.changeDevices(ended...)
 	}
 	return err
 }
 
-// SharesOf lists the open shares of a workspace.
-func (q *Queries) SharesOf(workspaceID int64) (shares []models.Share, err error) {
-	return shares, q.db.Where("workspace_id = ? AND until_at IS NULL", workspaceID).Order("id").Find(&shares).Error
+// SharesOf lists the open shares of a holder.
+func (q *Queries) SharesOf(holder int64) (shares []models.Share, err error) {
+	return shares, q.db.Where("holder_id = ? AND until_at IS NULL", holder).Order("id").Find(&shares).Error
 }
 
 // ShareHistory lists a device's shares, newest first.
@@ -268,17 +267,18 @@ func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, e
 
 func (q *Queries) sharesWithNames() *gorm.DB {
 	return q.db.Table("shares").
-		Select("shares.*, projects.name AS project_name, users.name AS user_name, workspaces.name AS workspace_name").
+		Select("shares.*, projects.name AS project_name, users.name AS user_name, workspaces.id AS workspace_id, workspaces.name AS workspace_name").
 		Joins("JOIN projects ON projects.id = shares.project_id").
 		Joins("JOIN users ON users.id = shares.user_id").
-		Joins("JOIN workspaces ON workspaces.id = shares.workspace_id")
+		Joins("LEFT JOIN workspaces ON workspaces.holder_id = shares.holder_id")
 }
 
-// ShareView is a share with the names of its project, user and workspace.
+// ShareView is a share with the names of its project, user and workspace, if one holds it.
 type ShareView struct {
 	models.Share
 	ProjectName   string
 	UserName      string
+	WorkspaceID   int64
 	WorkspaceName string
 }
 
@@ -304,26 +304,6 @@ func (q *Queries) CoresInUseAt(providerID int64) (map[int64]int64, error) {
 func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
 	return n, q.db.Model(&models.Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).
 		Count(&n).Error
-}
-
-// WorkspacesAtProvider lists the workspaces with an open share at a provider.
-func (q *Queries) WorkspacesAtProvider(providerID int64) ([]models.Workspace, error) {
-	return q.workspacesOn("d.provider_id = @id", providerID)
-}
-
-// WorkspacesOnDevice lists the workspaces with an open share of a device, optionally
-// including the MIG instances of a GPU.
-func (q *Queries) WorkspacesOnDevice(device int64, instances bool) ([]models.Workspace, error) {
-	if instances {
-		return q.workspacesOn("(d.id = @id OR d.parent_id = @id)", device)
-	}
-	return q.workspacesOn("d.id = @id", device)
-}
-
-// workspacesOn lists the workspaces with an open share of some devices d.
-func (q *Queries) workspacesOn(devices string, id int64) (list []models.Workspace, err error) {
-	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
-		WHERE `+devices+` AND s.until_at IS NULL)`, sql.Named("id", id)).Order("id").Find(&list).Error
 }
 
 // SharesWithOtherEnd lists the open shares at a provider that have no end, or
@@ -353,6 +333,6 @@ func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why models.Text) err
 // OverdueWorkspaces lists the workspaces with an open share whose announced end has come.
 func (q *Queries) OverdueWorkspaces(now time.Time) (list []models.Workspace, err error) {
 	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
-		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
+		Where("holder_id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
 		Order("id").Find(&list).Error
 }

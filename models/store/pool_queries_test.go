@@ -66,7 +66,7 @@ func TestDecisionsInScope(t *testing.T) {
 // share creates a share of the workspace with an announced end.
 func (w *world) share(t *testing.T, device int64, ends *time.Time) models.Share {
 	t.Helper()
-	share := models.Share{DeviceID: device, WorkspaceID: w.workspace.ID, ProjectID: w.project.ID, UserID: w.user.ID, Cores: 10, MemoryMiB: 10,
+	share := models.Share{DeviceID: device, HolderID: w.workspace.HolderID, ProjectID: w.project.ID, UserID: w.user.ID, Cores: 10, MemoryMiB: 10,
 		Enforcement: models.EnforcedAdvisory, From: w.store.Now(), EndsAt: ends}
 	storetest.InTx(t, w.store, func(q *store.Queries) error { return q.CreateShare(&share) })
 	return share
@@ -124,7 +124,7 @@ func TestEndedSharesLeaveNoProcesses(t *testing.T) {
 			return q.SaveStates(states)
 		})
 		w.share(t, instance.ID, nil)
-		storetest.InTx(t, s, func(q *store.Queries) error { return q.EndShares(w.workspace.ID, q.Now()) })
+		storetest.InTx(t, s, func(q *store.Queries) error { return q.EndShares(w.workspace.HolderID, q.Now()) })
 		states, err := s.Read(t.Context()).DeviceStates()
 		if err != nil || len(states) != 3 || len(states[parent].Processes)+len(states[instance.ID].Processes) > 0 || len(states[other.ID].Processes) != 1 ||
 			states[parent].Utilisation != 5 {
@@ -141,7 +141,7 @@ func TestSharesEndOnce(t *testing.T) {
 		w, device := newWorld(t, s), addDevice(t, s)
 		release := func() (changes int) {
 			storetest.InTx(t, s, func(q *store.Queries) error {
-				err := q.EndShares(w.workspace.ID, q.Now())
+				err := q.EndShares(w.workspace.HolderID, q.Now())
 				changes = q.PoolChanges()
 				return err
 			})
@@ -196,7 +196,7 @@ func TestAbsentDevicesInUse(t *testing.T) {
 		if got, want := listed(), []int64{present.ID, inUse.ID}; !slices.Equal(got, want) {
 			t.Errorf("devices %v, want %v: not %d, which is absent", got, want, unused)
 		}
-		storetest.InTx(t, s, func(q *store.Queries) error { return q.EndShares(w.workspace.ID, q.Now()) })
+		storetest.InTx(t, s, func(q *store.Queries) error { return q.EndShares(w.workspace.HolderID, q.Now()) })
 		if got, want := listed(), []int64{present.ID}; !slices.Equal(got, want) {
 			t.Errorf("devices %v, want %v: nothing uses %d any more", got, want, inUse.ID)
 		}

@@ -6,31 +6,36 @@ import (
 	"weir/models"
 )
 
-// QueuedView is a queued workspace, with its project's rank and quota and its
+// QueuedView is a claim in the queue with names, its project's rank and quota and its
 // member's limit, which is nothing for a former member.
 type QueuedView struct {
-	models.WorkspaceView
+	models.Claim
+	Reason          models.Text // for which it waits
+	WorkspaceID     int64
+	WorkspaceName   string
+	ProjectName     string
+	UserName        string
 	ProjectPriority int64
 	ProjectQuota    models.Resources `gorm:"embedded;embeddedPrefix:project_quota_"`
 	Limit           models.Resources `gorm:"embedded;embeddedPrefix:limit_"`
 }
 
-// QueueEntry is a queued workspace, with the pool's decision on it.
-type QueueEntry struct {
-	Workspace models.Workspace
-	Decision  models.Decision
-}
-
-// Queued lists all queued workspaces, oldest first.
+// Queued lists all claims of queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
-	return list, q.workspaceViews(AllProjects).
-		Select(workspaceColumns+`, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
+	return list, q.db.Table("holders").
+		Select(`holders.*, workspaces.gpus, workspaces.cores, workspaces.gpu_memory_mib, workspaces.gpu_model, workspaces.cpu_milli, workspaces.memory_mib,
+			workspaces.storage_mib, workspaces.requested_at, workspaces.reason, workspaces.id AS workspace_id, workspaces.name AS workspace_name,
+			projects.name AS project_name, users.name AS user_name,
+			projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
 			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
 			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
 			`+limitColumns).
-		Joins("LEFT JOIN members ON members.id = workspaces.member_id AND members.removed_at IS NULL").
+		Joins("JOIN workspaces ON workspaces.holder_id = holders.id").
+		Joins("JOIN projects ON projects.id = holders.project_id").
+		Joins("JOIN users ON users.id = holders.user_id").
+		Joins("LEFT JOIN members ON members.id = holders.member_id AND members.removed_at IS NULL").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where("workspaces.state = ?", models.StateQueued).Order("workspaces.id").Find(&list).Error
+		Where("workspaces.state = ?", models.StateQueued).Order("holders.id").Find(&list).Error
 }
 
 // Spans are the durations of past shares, by project.
@@ -63,7 +68,7 @@ func (q *Queries) PastSpans(limit int) (Spans, error) {
 	return s, err
 }
 
-// PeriodEnds maps workspaces that use resources to the end of the right to them:
+// PeriodEnds maps the holders of open shares to the end of the right to them:
 // of the membership or of the project's period. Those without an end are
 // absent.
 func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
@@ -72,10 +77,11 @@ func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
 		Until  *time.Time
 		EndsAt *time.Time
 	}
-	err := q.db.Table("workspaces").Select("workspaces.id, members.until, projects.ends_at").
-		Joins("JOIN members ON members.id = workspaces.member_id").
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Where("workspaces.state IN ? AND (members.until IS NOT NULL OR projects.ends_at IS NOT NULL)", models.InUseStates).Find(&rows).Error
+	err := q.db.Table("holders").Select("holders.id, members.until, projects.ends_at").
+		Joins("JOIN members ON members.id = holders.member_id").
+		Joins("JOIN projects ON projects.id = holders.project_id").
+		Where("holders.id IN (SELECT holder_id FROM shares WHERE until_at IS NULL)").
+		Where("(members.until IS NOT NULL OR projects.ends_at IS NOT NULL)").Find(&rows).Error
 	ends := make(map[int64]*time.Time, len(rows))
 	for _, r := range rows {
 		ends[r.ID] = r.Until

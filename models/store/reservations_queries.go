@@ -161,7 +161,7 @@ func (q *Queries) UseReservation(id int64, at time.Time) error {
 // reservation that has ended.
 func (q *Queries) WorkspacesPastReservation(now time.Time) (list []models.Workspace, err error) {
 	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
-		Where(`id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
+		Where(`holder_id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 

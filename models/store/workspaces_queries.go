@@ -9,9 +9,15 @@ import (
 	"weir/models"
 )
 
-// CreateWorkspace inserts w and the first event of its history. An active
+// CreateWorkspace inserts w with its holder and the first event of its history. An active
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) error {
+	h := w.Holder()
+	h.ID = 0
+	if err := q.db.Create(&h).Error; err != nil {
+		return err
+	}
+	w.HolderID = h.ID
 	err := taken(q.db.Create(w).Error, "name",
 		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name))
 	if err != nil {
@@ -31,7 +37,7 @@ func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, me
 	expected := w.Version
 	w.Version++
 	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
-		Select("*").Omit("id", "active_at", "worked_at", "work_signal", "reminded_at").Updates(w)
+		Select("*").Omit("id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at").Updates(w)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -148,16 +154,17 @@ func (q *Queries) SaveIdleness(w models.Workspace, reminder bool) error {
 }
 
 // GPUUtilisation returns the utilisation of the GPUs of workspaces in percent, by
-// workspace: as measured after a time, on real devices that no other workspace shares.
+// workspace: as measured after a time, on real devices that nothing else shares.
 // Workspaces without such a device are absent.
 func (q *Queries) GPUUtilisation(after time.Time) (map[int64]int64, error) {
 	var rows []struct{ WorkspaceID, Utilisation int64 }
-	err := q.db.Table("shares").Select("shares.workspace_id, MAX(device_states.utilisation) AS utilisation").
+	err := q.db.Table("shares").Select("workspaces.id AS workspace_id, MAX(device_states.utilisation) AS utilisation").
+		Joins("JOIN workspaces ON workspaces.holder_id = shares.holder_id").
 		Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated = ?", false).
 		Joins("JOIN device_states ON device_states.device_id = shares.device_id AND device_states.at > ?", after).
 		Where("shares.until_at IS NULL").
-		Where("NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id AND others.until_at IS NULL AND others.workspace_id <> shares.workspace_id)").
-		Group("shares.workspace_id").Scan(&rows).Error
+		Where("NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id AND others.until_at IS NULL AND others.holder_id <> shares.holder_id)").
+		Group("workspaces.id").Scan(&rows).Error
 	used := make(map[int64]int64, len(rows))
 	for _, r := range rows {
 		used[r.WorkspaceID] = r.Utilisation

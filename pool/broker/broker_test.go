@@ -279,12 +279,12 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				reserved, owner[r.ID] = append(reserved, r.ID), who
 			case "claim":
 				if w, a := o.Claim(t, members[who], demand); a.Outcome == models.OutcomeGranted {
-					running = append(running, w.ID)
+					running = append(running, w.HolderID)
 				}
 			case "use":
 				if id, ok := pooltest.Pick(rt, reserved); ok {
 					if w, ok := o.use(t, members[owner[id]], id, demand); ok {
-						running = append(running, w.ID)
+						running = append(running, w.HolderID)
 					}
 				}
 			case "cancel":
@@ -305,7 +305,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				rt.Fatal(err)
 			}
 			for _, w := range past { // the reconciler stops them
-				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.ID) })
+				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
 			}
 			o.checkFuture(rt)
 		}

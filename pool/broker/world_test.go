@@ -101,7 +101,7 @@ func (o *world) use(t *testing.T, m models.Member, reservation int64, d models.D
 		if ok = a.Outcome == models.OutcomeGranted; !ok {
 			return nil
 		}
-		if err := o.Pool.Take(q, w, a); err != nil {
+		if err := o.Pool.Take(q, w.Holder(), a); err != nil {
 			return err
 		}
 		return q.UseReservation(reservation, q.Now())

@@ -79,7 +79,7 @@ func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Wo
 		if err := q.CreateWorkspace(&row, models.Text{}); err != nil {
 			return err
 		}
-		a, err = w.Pool.Claim(q, row)
+		a, err = w.Pool.Claim(q, row.Claim())
 		return err
 	})
 	if err != nil {

@@ -174,7 +174,7 @@ func (m *busyWorld) end(id int64) error {
 			if err := q.Transition(&w, from, models.Say("Stopped.")); err != nil {
 				return err
 			}
-			return m.Pool.Release(q, id)
+			return m.Pool.Release(q, w.HolderID)
 		})
 		if !errors.Is(err, store.ErrChanged) {
 			return err

@@ -53,7 +53,7 @@ func (o *world) keep(t *testing.T, m models.Member, device int64, h inUse) {
 		if err := q.CreateWorkspace(&w, models.Say("Running.")); err != nil {
 			return err
 		}
-		return q.CreateShare(&models.Share{DeviceID: device, WorkspaceID: w.ID, ProjectID: m.ProjectID, UserID: m.UserID, Cores: h.cores, MemoryMiB: h.vram,
+		return q.CreateShare(&models.Share{DeviceID: device, HolderID: w.HolderID, ProjectID: m.ProjectID, UserID: m.UserID, Cores: h.cores, MemoryMiB: h.vram,
 			Enforcement: models.EnforcedAdvisory, From: h.from, Until: until()})
 	})
 }

@@ -106,9 +106,8 @@ func (r *registry) ownedElsewhere(d models.Device, report DeviceReport) (models.
 	return models.Say("The GPU %s is still in use through %s. Wait until its shares end.", d.UUID, other.Name), nil
 }
 
-// notifyDeviceChange adds an event to the workspaces with a share of a device that
-// disappeared, returned, failed or recovered; the latter two concern its
-// instances too.
+// notifyDeviceChange tells the holders of shares of a device that it disappeared,
+// returned, failed or recovered; the latter two concern its instances too.
 func notifyDeviceChange(q *store.Queries, machine string, old, now models.Device) error {
 	name := "GPU " + strconv.FormatInt(now.Number, 10)
 	if now.Profile != "" {
@@ -116,27 +115,19 @@ func notifyDeviceChange(q *store.Queries, machine string, old, now models.Device
 	}
 	switch {
 	case old.Present && !now.Present:
-		return notifyDeviceWorkspaces(q, now.ID, false, models.Say("%s on %s is no longer reported. The share is kept until it returns.", name, machine))
+		return q.TellHoldersOn(now.ID, false, models.Say("%s on %s is no longer reported. The share is kept until it returns.", name, machine))
 	case !old.Present && now.Present:
-		if err := notifyDeviceWorkspaces(q, now.ID, false, models.Say("%s on %s is back. The share was kept.", name, machine)); err != nil {
+		if err := q.TellHoldersOn(now.ID, false, models.Say("%s on %s is back. The share was kept.", name, machine)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case old.Trouble.Empty() && !now.Trouble.Empty():
-		return notifyDeviceWorkspaces(q, now.ID, true, models.Say("%s on %s failed: %s.", name, machine, now.Trouble))
+		return q.TellHoldersOn(now.ID, true, models.Say("%s on %s failed: %s.", name, machine, now.Trouble))
 	case !old.Trouble.Empty() && now.Trouble.Empty():
-		return notifyDeviceWorkspaces(q, now.ID, true, models.Say("%s on %s has recovered.", name, machine))
+		return q.TellHoldersOn(now.ID, true, models.Say("%s on %s has recovered.", name, machine))
 	}
 	return nil
-}
-
-func notifyDeviceWorkspaces(q *store.Queries, device int64, instances bool, event models.Text) error {
-	workspaces, err := q.WorkspacesOnDevice(device, instances)
-	if err != nil {
-		return err
-	}
-	return addEvents(q, workspaces, event)
 }
 
 func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.Device {

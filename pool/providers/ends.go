@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"fmt"
 	"time"
 
 	"weir/models"
@@ -31,7 +30,7 @@ func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text)
 }
 
 // announceEnd sets or clears the end of the shares of a provider, with one event
-// for each workspace. It needs the pool's lock.
+// for each holder. It needs the pool's lock.
 func announceEnd(q *store.Queries, provider models.Provider) error {
 	at, why := shareEnd(provider, q.Now())
 	stale, err := q.SharesWithOtherEnd(provider.ID, at)
@@ -43,30 +42,27 @@ func announceEnd(q *store.Queries, provider models.Provider) error {
 		if err := q.AnnounceShareEnd(share.ID, at, why); err != nil {
 			return err
 		}
-		if notified[share.WorkspaceID] {
+		if notified[share.HolderID] {
 			continue
 		}
-		notified[share.WorkspaceID] = true
-		w, err := q.Workspace(store.AllProjects, share.WorkspaceID)
-		if err != nil {
-			return err
-		}
-		event := models.Say("The share no longer ends early.")
-		if at != nil {
-			event = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
-		}
-		if err := q.AddEvent(&w, event); err != nil {
-			return err
-		}
-		if at == nil {
-			continue
-		}
-		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceEnding, Link: fmt.Sprintf("/workspaces/%d", w.ID),
-			Text: models.Say("The GPU share of the workspace %s ends at %s: %s.", w.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
-			Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID, EndsAt: new(at.UTC())}})
-		if err != nil {
+		notified[share.HolderID] = true
+		if err := notifyEnd(q, share.HolderID, at, why); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// notifyEnd adds the end of its shares to the history of a holder and tells its user; nil
+// withdraws the end.
+func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) error {
+	if at == nil {
+		_, err := q.TellHolder(holder, models.Say("The share no longer ends early."))
+		return err
+	}
+	h, err := q.TellHolder(holder, models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why))
+	if err != nil {
+		return err
+	}
+	return q.Notify([]int64{h.UserID}, h.ShareEnding(*at, why))
 }

@@ -109,7 +109,7 @@ func TestRevoke(t *testing.T) {
 		if _, later := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
 			t.Errorf("shares are given of it: %+v", later)
 		}
-		shares, err := g.World.Store.Read(g.Ctx).SharesOf(w.ID)
+		shares, err := g.World.Store.Read(g.Ctx).SharesOf(w.HolderID)
 		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
 			t.Errorf("what was in use is gone: %v, %v", shares, err)
 		}

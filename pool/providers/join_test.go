@@ -136,7 +136,7 @@ func TestJoinAgain(t *testing.T) {
 		if again.ID != p.ID || again.Name != "node-1" || *again.OwnerID != ada.ID || g.live(t) != 1 || len(g.providers(t)) != 1 {
 			t.Errorf("%d agents; the provider is %+v", g.live(t), again)
 		}
-		if shares, err := g.World.Store.Read(g.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
+		if shares, err := g.World.Store.Read(g.Ctx).SharesOf(inUse.HolderID); err != nil || len(shares) != 1 || shares[0].Until != nil {
 			t.Errorf("the share is %+v, %v", shares, err)
 		}
 		fresh := g.node(t, "node-1", "machine", 2) // set up anew: only the GPUs are the same

@@ -24,14 +24,14 @@ func markSeen(q *store.Queries, provider *models.Provider) error {
 		if err := notifyOwner(q, *provider, models.NotificationProviderReturned, models.Say("The machine %s is responding again.", provider.Name)); err != nil {
 			return err
 		}
-		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
+		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
 			return err
 		}
 	}
 	return auditState(q, before, *provider)
 }
 
-// markLost marks a provider lost, with an event for its workspaces.
+// markLost marks a provider lost, with an event for the holders of its shares.
 func markLost(q *store.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
@@ -42,7 +42,7 @@ func markLost(q *store.Queries, provider *models.Provider, reason models.Text) e
 		if err := notifyOwner(q, *provider, models.NotificationProviderLost, models.Say("The machine %s is lost: %s.", provider.Name, reason)); err != nil {
 			return err
 		}
-		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
+		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
 			return err
 		}
 	}
@@ -65,23 +65,4 @@ func notifyOwner(q *store.Queries, provider models.Provider, kind string, text m
 func auditState(q *store.Queries, before, after models.Provider) error {
 	return policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: after.ID,
 		Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State, "reason": after.Reason.String()}})
-}
-
-// notifyProviderWorkspaces adds an event to every workspace with a share of a
-// provider.
-func notifyProviderWorkspaces(q *store.Queries, provider int64, event models.Text) error {
-	workspaces, err := q.WorkspacesAtProvider(provider)
-	if err != nil {
-		return err
-	}
-	return addEvents(q, workspaces, event)
-}
-
-func addEvents(q *store.Queries, workspaces []models.Workspace, event models.Text) error {
-	for i := range workspaces {
-		if err := q.AddEvent(&workspaces[i], event); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -108,18 +108,18 @@ func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 	if err != nil {
 		return err
 	}
-	workspaces, projects := map[int64]bool{}, map[int64]bool{}
+	holders, projects := map[int64]bool{}, map[int64]bool{}
 	for _, share := range shares {
-		workspaces[share.WorkspaceID], projects[share.ProjectID] = true, true
+		holders[share.HolderID], projects[share.ProjectID] = true, true
 	}
 	inPart := slices.ContainsFunc(shares, func(v store.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
-	case len(workspaces) > 0 && needsRepartition(d, in):
-		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(workspaces))
+	case len(holders) > 0 && needsRepartition(d, in):
+		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(holders))
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
 		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
-	case in.Sharing == models.SharingExclusive && len(workspaces) > 1:
-		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(workspaces))
+	case in.Sharing == models.SharingExclusive && len(holders) > 1:
+		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(holders))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
 		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))
 	}

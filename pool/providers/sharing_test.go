@@ -37,17 +37,17 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		foreign := outcome(other, models.OutcomeGranted)
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing}), models.KindConflict, "2 projects")
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingExclusive}), models.KindConflict, "2 workspaces")
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, foreign.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, foreign.HolderID) })
 		if err := set(providers.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
 			t.Fatal(err)
 		}
 		outcome(m, models.OutcomeDelayed)
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, first.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, first.HolderID) })
 		inUse, a := o.Claim(t, m, part)
 		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v", a)
 		}
-		if shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
+		if shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.HolderID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v, %v", shares, err)
 		}
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing, Version: 1}), models.KindConflict)
@@ -77,7 +77,7 @@ func TestMIGInstances(t *testing.T) {
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		wantOrderedLoad(t, o, whole, 50)
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspace uses this device")
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG})), models.KindInvalid, "layout")
 		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut); err != nil {
@@ -97,7 +97,7 @@ func TestMIGInstances(t *testing.T) {
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
 		o.WantClaim(t, m, small, models.OutcomeDelayed)             // an instance has one holder
 		wantOrderedLoad(t, o, instances, 80)                        // of both instances
-		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(first.HolderID)
 		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
 			t.Errorf("%+v, %v", shares, err)
 		}
@@ -122,7 +122,7 @@ func TestMPSIsClaimedOnlyWhenItIsThere(t *testing.T) {
 		running[0].Sharing = models.SharingMPS
 		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(running)})
 		w := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
-		if shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID); err != nil || shares[0].Enforcement != models.EnforcedMPS {
+		if shares, err := o.Store.Read(o.Ctx).SharesOf(w.HolderID); err != nil || shares[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("%+v, %v", shares, err)
 		}
 	})
@@ -142,7 +142,7 @@ func TestInstancesThatChangeTheirName(t *testing.T) {
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		o.Heartbeat(t, providers.Heartbeat{Devices: instance("MIG-new")}) // the machine was started anew
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeDelayed)
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted)
 	})
 }

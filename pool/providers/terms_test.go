@@ -73,7 +73,7 @@ func TestRemove(t *testing.T) {
 		})
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 share of this provider is still in use")
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.ID) })
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		removed, err := o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)
 		if err != nil || removed.State != models.ProviderOffline {
 			t.Fatalf("%+v, %v", removed, err)
@@ -128,7 +128,7 @@ func TestTermsBoundWhatIsPlaced(t *testing.T) {
 		o.WantClaim(t, speech, pooltest.Half, models.OutcomeRefused)
 		inUse := o.WantClaim(t, vision, pooltest.Half, models.OutcomeGranted)
 		o.WantClaim(t, vision, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 10}, models.OutcomeDelayed) // 50 of each, and one device
-		shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.HolderID)
 		if err != nil || shares[0].DeviceID != first {
 			t.Errorf("%+v, %v", shares, err)
 		}

@@ -113,7 +113,7 @@ func TestUsedInTheLastThirtyDays(t *testing.T) {
 				if err := q.Transition(&w, models.StateRunning, models.Text{}); err != nil {
 					return err
 				}
-				return h.Pool.Release(q, w.ID)
+				return h.Pool.Release(q, w.HolderID)
 			})
 		}
 		hold(h.BossMember, 10*24*time.Hour) // half of it will be too long ago

@@ -170,11 +170,11 @@ func (b *builder) addWorkspaces() {
 		if err := q.CreateWorkspace(&w, models.StateStopped.Words()); err != nil {
 			return err
 		}
-		if err := q.CreateShare(&models.Share{DeviceID: 1, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID, Cores: 20, MemoryMiB: 1024,
+		if err := q.CreateShare(&models.Share{DeviceID: 1, HolderID: w.HolderID, ProjectID: w.ProjectID, UserID: w.UserID, Cores: 20, MemoryMiB: 1024,
 			Enforcement: models.EnforcedAdvisory, From: began, Until: &ended}); err != nil {
 			return err
 		}
-		return q.CreateDecisionRecord(&models.DecisionRecord{At: began, ProjectID: w.ProjectID, WorkspaceID: &w.ID, UserID: w.UserID, Outcome: models.OutcomeGranted,
+		return q.CreateDecisionRecord(&models.DecisionRecord{At: began, ProjectID: w.ProjectID, HolderID: &w.HolderID, UserID: w.UserID, Outcome: models.OutcomeGranted,
 			Demand: models.StateRequested.Words(), GPUs: 1, Cores: 20, Explanation: models.StateRunning.Words()})
 	})
 }
