@@ -22,7 +22,7 @@ type QueuedView struct {
 
 // Queued lists all claims of queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
-	return list, q.db.Table("holders").
+	return list, q.db.Table("workspaces").
 		Select(`holders.*, workspaces.gpus, workspaces.cores, workspaces.gpu_memory_mib, workspaces.gpu_model, workspaces.cpu_milli, workspaces.memory_mib,
 			workspaces.storage_mib, workspaces.requested_at, workspaces.reason, workspaces.id AS workspace_id, workspaces.name AS workspace_name,
 			projects.name AS project_name, users.name AS user_name,
@@ -30,12 +30,12 @@ func (q *Queries) Queued() (list []QueuedView, err error) {
 			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
 			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
 			`+limitColumns).
-		Joins("JOIN workspaces ON workspaces.holder_id = holders.id").
+		Joins("JOIN holders ON holders.id = workspaces.holder_id").
 		Joins("JOIN projects ON projects.id = holders.project_id").
 		Joins("JOIN users ON users.id = holders.user_id").
 		Joins("LEFT JOIN members ON members.id = holders.member_id AND members.removed_at IS NULL").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where("workspaces.state = ?", models.StateQueued).Order("holders.id").Find(&list).Error
+		Where("workspaces.state = ?", models.StateQueued).Order("workspaces.id").Find(&list).Error
 }
 
 // Spans are the durations of past shares, by project.
