@@ -135,7 +135,7 @@ func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled,
 	}
 	defer a.joins.release()
 	out, err := a.Join(r.Context(), in, addressOf(r))
-	if err != nil && models.KindOf(err) == models.KindUnauthenticated {
+	if models.KindOf(err) == models.KindUnauthenticated {
 		<-time.After(invalidTokenDelay) // also after the client has disconnected
 	}
 	return out, err

@@ -65,7 +65,7 @@ func checkPasswordRules(field, password string, p *models.Problems) {
 }
 
 func unauthenticated(err error) error {
-	if err != nil && models.KindOf(err) == models.KindInternal {
+	if models.KindOf(err) == models.KindInternal {
 		return err
 	}
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}

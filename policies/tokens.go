@@ -156,7 +156,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, secret string) (Actor, erro
 }
 
 func invalidToken(err error) error {
-	if err != nil && models.KindOf(err) == models.KindInternal {
+	if models.KindOf(err) == models.KindInternal {
 		return err
 	}
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The token is invalid or has expired.")}

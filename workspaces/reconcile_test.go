@@ -442,7 +442,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.until(t, blocker.ID, models.StateStopped)
-			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); models.KindOf(err) == models.KindInternal && err != nil {
+			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); models.KindOf(err) == models.KindInternal {
 				t.Fatal(err)
 			}
 		}
