@@ -169,12 +169,12 @@ type Estimate struct {
 	Text    string     `json:"text" doc:"human-readable estimate"`
 }
 
-func offerOf(a models.Decision) *Offer {
-	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
-	if a.Fewer != nil {
-		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
+func offerOf(d models.Decision) *Offer {
+	o := &Offer{Outcome: d.Outcome, Waiting: d.Waiting, CanWait: d.Outcome != models.OutcomeRefused}
+	if d.Fewer != nil {
+		o.Cores, o.GPUMemoryMiB = d.Fewer.Cores, d.Fewer.GPUMemoryMiB
 	}
-	for _, r := range a.Reasons {
+	for _, r := range d.Reasons {
 		o.Reasons = append(o.Reasons, r.String())
 	}
 	return o
