@@ -18,7 +18,7 @@ func TestLanguages(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:2"})
-	english := readCatalogue(t)
+	english := readCatalog(t)
 
 	stranger := chromium.person(t, s.url).tab()
 	stranger.goTo("/signin")
@@ -86,7 +86,7 @@ func choosesLanguage(b *tab) {
 	b.until("Chinese", `document.documentElement.lang === "zh-CN"`)
 }
 
-// phrase is an English sentence of the catalogue as it would stand on a page.
+// phrase is an English sentence of the catalog as it would stand on a page.
 type phrase struct {
 	start   string // before what is filled in; comparing it first saves most of the matching
 	pattern *regexp.Regexp
@@ -98,13 +98,13 @@ func (p phrase) matches(text string) bool {
 
 var verb = regexp.MustCompile(`%(?:\\\[\d+\\\])?[a-z]`)
 
-// readCatalogue reads the sentences that have a translation of their own. One
+// readCatalog reads the sentences that have a translation of their own. One
 // that consists of little more than what is filled in proves nothing.
-func readCatalogue(t *testing.T) (all []phrase) {
+func readCatalog(t *testing.T) (all []phrase) {
 	t.Helper()
 	english, chinese := map[string]any{}, map[string]string{}
 	for name, into := range map[string]any{"en": &english, "zh": &chinese} {
-		raw, err := os.ReadFile("../models/catalogue/" + name + ".json")
+		raw, err := os.ReadFile("../models/catalog/" + name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func readCatalogue(t *testing.T) (all []phrase) {
 		}
 	}
 	if len(all) < 200 {
-		t.Fatalf("the catalogue has %d sentences", len(all))
+		t.Fatalf("the catalog has %d sentences", len(all))
 	}
 	return all
 }
@@ -148,7 +148,7 @@ func (b *tab) inChinese(english []phrase, paths ...string) {
 	}
 }
 
-// englishOn lists the sentences of the catalogue that a page says in English,
+// englishOn lists the sentences of the catalog that a page says in English,
 // seen or read aloud. What stands in code or was typed by people is as it is.
 func (b *tab) englishOn(english []phrase) (found []string) {
 	b.t.Helper()

@@ -105,10 +105,10 @@ func launchRefusal(err error) error {
 	return p
 }
 
-func poolDecisionOf(a models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: convert(a.Reasons, models.Text.String), Waiting: a.Waiting,
-		Grants: convert(a.Grants, func(g models.Grant) WorkspaceShare {
-			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
+func poolDecisionOf(d models.Decision) *PoolDecision {
+	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: convert(d.Reasons, models.Text.String), Waiting: d.Waiting,
+		Grants: convert(d.Grants, func(g models.Grant) WorkspaceShare {
+			return WorkspaceShare{DeviceID: g.Device.ID, Provider: d.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}
 }

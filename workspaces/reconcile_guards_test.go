@@ -18,7 +18,7 @@ import (
 // A workspace that launched nothing adopts no process of another generation of
 // it: that is an orphan, and holds nothing up.
 func TestAnotherGenerationIsNotAdopted(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.Tick(b.ctx) // the search for orphans is not due again until the clock advances
 		w := b.launch(t, "a", models.LaunchParameters{})
 		other := runtime.Spec{Workspace: w.ID, Generation: w.Generation + 1, Command: []string{"/bin/sleep", "600"}}
@@ -38,16 +38,16 @@ func TestAnotherGenerationIsNotAdopted(t *testing.T) {
 // While the runtime cannot stop a workspace, something of it may still run,
 // even if its notebook has exited: its shares are not released.
 func TestSharesAreKeptWhileStopFails(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, b *bench, w models.Workspace){
-		"exited": func(*testing.T, *bench, models.Workspace) {},
-		"stopped by its member": func(t *testing.T, b *bench, w models.Workspace) {
+	for name, end := range map[string]func(t *testing.T, b *world, w models.Workspace){
+		"exited": func(*testing.T, *world, models.Workspace) {},
+		"stopped by its member": func(t *testing.T, b *world, w models.Workspace) {
 			if _, err := b.Stop(b.ctx, b.actor, w.ID); err != nil {
 				t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storetest.Open(t, "sqlite"))
+			b := newWorld(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
 			asked := 0
@@ -71,7 +71,7 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 
 // A member who stops a workspace while the reconciler moves it on is not refused.
 func TestStopDuringATransition(t *testing.T) {
-	b := newBench(t, storetest.Open(t, "postgres"))
+	b := newWorld(t, storetest.Open(t, "postgres"))
 	w := b.launch(t, "a", models.LaunchParameters{})
 	ended := make(chan error, 1)
 	storetest.InTx(t, b.store, func(q *store.Queries) error {
@@ -98,7 +98,7 @@ func TestStopDuringATransition(t *testing.T) {
 
 // A reconciler that is no longer the leader's changes no row.
 func TestAFencedReconcilerWritesNothing(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		running := b.until(t, b.launch(t, "running", gpu(1, 50)).ID, models.StateRunning)
 		evicted := b.queue(t, b.actor, "evicted")
@@ -150,7 +150,7 @@ func TestAFencedReconcilerWritesNothing(t *testing.T) {
 // A limit that is reduced after a queued workspace was found to fit is checked
 // again in the transaction that would place it.
 func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		_, other := b.addMember(t, b.addRole(t, b.project, "other", b.role.Limit))
 		first, err := b.Launch(b.ctx, other, b.ask("first", gpu(1, 100)))
@@ -165,7 +165,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 			}
 			read = true // what a member uses, before the transaction
 			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}.Input()}
-			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
+			if _, err := b.projects.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
 				t.Error(err)
 			}
 		})

@@ -170,9 +170,15 @@ func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
 	}
 	w, err := s.Store.Read(ctx).Webhook(*d.WebhookID)
 	if err != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
+		return s.notGenerated(ctx, d, err)
 	}
 	return s.post(ctx, w, d)
+}
+
+// notGenerated is the outcome without a message; err is for the log only.
+func (s *Sender) notGenerated(ctx context.Context, d models.Delivery, err error) outcome {
+	s.Logger.WarnContext(ctx, "a message could not be generated", "delivery", d.ID, "err", err)
+	return failed(models.Say("The message could not be generated: %s", models.Say("the log of the server contains the cause")))
 }
 
 func (s *Sender) record(ctx context.Context, d models.Delivery, o outcome) error {
