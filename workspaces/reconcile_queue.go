@@ -50,7 +50,7 @@ func (r *Reconciler) place(ctx context.Context, entry store.QueueEntry) error {
 		w.Reason = blocked
 		return r.transition(ctx, &w, models.StateQueued, models.Text{})
 	}
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
