@@ -10,7 +10,7 @@ import (
 
 // A server that no longer leads records no takeover of files.
 func TestAFormerLeaderTakesNoFilesOver(t *testing.T) {
-	storetest.EachTakeover(t, 3, func(t *testing.T, s *store.Store) func(context.Context) error {
+	storetest.EachTakeover(t, 2, func(t *testing.T, s *store.Store) func(context.Context) error {
 		w := newWorld(t, s)
 		w.oldFiles(t)
 		return w.owners(t).Pass

@@ -68,7 +68,7 @@ func TestAFormerLeaderStopsNothing(t *testing.T) {
 
 // A former leader neither reminds of idleness nor stops what is idle.
 func TestAFormerLeaderObservesNothing(t *testing.T) {
-	storetest.EachTakeover(t, 3, func(t *testing.T, s *store.Store) func(context.Context) error {
+	storetest.EachTakeover(t, 2, func(t *testing.T, s *store.Store) func(context.Context) error {
 		b := newBench(t, s)
 		idleBench(t, b)
 		b.pass(t, 49)
@@ -95,4 +95,3 @@ func TestAFormerLeaderRefreshesNothing(t *testing.T) {
 		return b.RefreshAll
 	})
 }
-

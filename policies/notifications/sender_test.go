@@ -327,7 +327,7 @@ func TestTwoServers(t *testing.T) {
 	next := w.newSender()
 	lead("b")
 	w.tell("two")
-	if err := old.round(term); term.Err() == nil {
+	if err := old.round(term); err != nil && term.Err() == nil {
 		t.Fatal(err)
 	}
 	w.settle(next)
@@ -342,7 +342,7 @@ func TestTwoServers(t *testing.T) {
 	r.answers(200, "")
 	w.clock.Advance(attemptLease)
 	for range 2 {
-		if err := old.round(term); term.Err() == nil {
+		if err := old.round(term); err != nil && term.Err() == nil {
 			t.Fatal(err)
 		}
 	}

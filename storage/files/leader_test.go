@@ -15,7 +15,7 @@ import (
 // A sweep that no longer leads ends no operation, empties no trash, and tells nobody of
 // an excess.
 func TestAFormerLeaderSweepsNoFiles(t *testing.T) {
-	storetest.EachTakeover(t, 6, func(t *testing.T, s *store.Store) func(context.Context) error {
+	storetest.EachTakeover(t, 5, func(t *testing.T, s *store.Store) func(context.Context) error {
 		w := newWorld(t, s, t.TempDir())
 		ctx := t.Context()
 		w.write(t, w.at("replaced"), "one")
