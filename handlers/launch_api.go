@@ -119,8 +119,11 @@ func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchI
 		return nil, launchRefusal(err)
 	}
 	v, err := a.getWorkspace(ctx, &ByID{w.ID})
-	if err != nil {
-		return nil, err
+	if err != nil { // it is launched: on an error the client would launch another
+		a.Logger.WarnContext(ctx, "a launched workspace cannot be read", "workspace", w.ID, "err", err)
+		unread := workspaces.Summary{WorkspaceView: models.WorkspaceView{Workspace: w}}
+		v = &Found[WorkspaceDetail]{ETag: etag(w.Version), Body: WorkspaceDetail{Workspace: a.workspaceOf(ctx, unread, 0, nil),
+			Limits: []Limit{}, Target: append([]models.Parameter{}, w.Target...), Events: []WorkspaceEvent{}}}
 	}
 	return &Created[WorkspaceDetail]{ETag: v.ETag, Location: apiPrefix + path("workspaces", w.ID), Body: v.Body}, nil
 }

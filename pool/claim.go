@@ -43,14 +43,20 @@ func (s *Scheduler) Release(q *store.Queries, workspace int64) error {
 
 // Record keeps a decision and its explanation for people to read.
 func (s *Scheduler) Record(q *store.Queries, w models.Workspace, a models.Decision) error {
-	if w.Demand.GPUs == 0 {
+	return record(q, w.Demand, models.DecisionRecord{ProjectID: w.ProjectID, UserID: w.UserID, WorkspaceID: &w.ID,
+		Outcome: a.Outcome, Explanation: a.Explanation})
+}
+
+// RecordUnmet keeps a demand that was refused, which nothing waits for.
+func (s *Scheduler) RecordUnmet(q *store.Queries, project, user int64, d models.Demand, why models.Text) error {
+	return record(q, d, models.DecisionRecord{ProjectID: project, UserID: user, Outcome: models.OutcomeRefused, Explanation: why})
+}
+
+// record completes and saves the record of a demand for GPUs.
+func record(q *store.Queries, d models.Demand, r models.DecisionRecord) error {
+	if d.GPUs == 0 {
 		return nil
 	}
-	d := models.DecisionRecord{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
-		Outcome: a.Outcome, Demand: DescribeDemand(w.Demand), Explanation: a.Explanation,
-		GPUs: w.Demand.GPUs, Cores: w.Demand.Cores, GPUModel: w.Demand.GPUModel}
-	if w.ID != 0 {
-		d.WorkspaceID = &w.ID
-	}
-	return q.CreateDecisionRecord(&d)
+	r.At, r.Demand, r.GPUs, r.Cores, r.GPUModel = q.Now(), DescribeDemand(d), d.GPUs, d.Cores, d.GPUModel
+	return q.CreateDecisionRecord(&r)
 }

@@ -11,7 +11,6 @@ import (
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/pool/projects"
-	"weir/workspaces"
 	"weir/workspaces/runtime"
 )
 
@@ -94,57 +93,6 @@ func TestStopDuringATransition(t *testing.T) {
 	if err := <-ended; err != nil || b.row(t, w.ID).State != models.StateStopping {
 		t.Errorf("%v, and it is %s", err, b.row(t, w.ID).State)
 	}
-}
-
-// A reconciler that is no longer the leader's changes no row.
-func TestAFencedReconcilerWritesNothing(t *testing.T) {
-	each(t, func(t *testing.T, b *world) {
-		b.gpus(t, 1)
-		running := b.until(t, b.launch(t, "running", gpu(1, 50)).ID, models.StateRunning)
-		evicted := b.queue(t, b.actor, "evicted")
-		_, other := b.addMember(t, b.role)
-		in := b.ask("fits", gpu(1, 50))
-		in.WhenInsufficient = workspaces.WhenInsufficientWait
-		storetest.InTx(t, b.store, func(q *store.Queries) error { // the pool has room again
-			return b.pool.Release(q, running.ID)
-		})
-		starting, err := b.Launch(b.ctx, other, in)
-		if err != nil || starting.State != models.StateStarting {
-			t.Fatalf("%+v, %v", starting, err)
-		}
-		storetest.InTx(t, b.store, func(q *store.Queries) error {
-			u := b.actor.User
-			u.Disabled = true
-			return errors.Join(q.UpdateUser(&u), q.PutVisit(models.Visit{Hash: "expired", WorkspaceID: running.ID, UserID: u.ID, ExpiresAt: q.Now()}))
-		})
-		b.runtime.kill(running.ID, running.Generation)
-		<-b.runtime.running[[2]int64{running.ID, running.Generation}].exited
-		rows := func() (versions []int64) {
-			for _, id := range []int64{running.ID, evicted.ID, starting.ID} {
-				versions = append(versions, b.row(t, id).Version)
-			}
-			return versions
-		}
-		b.fence = store.ErrFenced
-		b.clock.Advance(time.Hour) // everything periodic is due
-		before := rows()
-		b.Tick(b.ctx)
-		if after := rows(); !slices.Equal(after, before) {
-			t.Errorf("versions of the rows: %v, then %v", before, after)
-		}
-		storetest.InTx(t, b.store, func(q *store.Queries) error {
-			n, err := q.DeleteExpired(q.Now())
-			if n != 1 {
-				t.Errorf("%d expired rows are left, want 1", n)
-			}
-			return err
-		})
-		b.fence = nil
-		b.clock.Advance(5 * time.Second)
-		b.until(t, running.ID, models.StateStopped)
-		b.until(t, evicted.ID, models.StateStopped)
-		b.until(t, starting.ID, models.StateRunning)
-	})
 }
 
 // A limit that is reduced after a queued workspace was found to fit is checked

@@ -33,7 +33,7 @@ func (b *world) reserved(t *testing.T, cores int64) (*broker.Service, models.Res
 func (b *world) begin(t *testing.T, s *broker.Service) {
 	t.Helper()
 	b.clock.Advance(time.Hour)
-	if err := s.Advance(b.ctx, func(*store.Queries) error { return nil }); err != nil {
+	if err := s.Advance(b.ctx); err != nil {
 		t.Fatal(err)
 	}
 }

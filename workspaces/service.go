@@ -23,6 +23,8 @@ type Pool interface {
 	Claim(q *store.Queries, w models.Workspace) (models.Decision, error)
 	// Record saves a decision.
 	Record(q *store.Queries, w models.Workspace, a models.Decision) error
+	// RecordUnmet saves what a user's launch demanded and did not get.
+	RecordUnmet(q *store.Queries, project, user int64, d models.Demand, why models.Text) error
 	Release(q *store.Queries, workspace int64) error
 	// Reserved returns how demands of workspaces in a reservation are decided on.
 	Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error)

@@ -36,7 +36,6 @@ type world struct {
 	dirs     *storage.Directories
 	runtime  *processes
 	activity func() (idleness.Observation, error) // of every workspace
-	fence    error                                // of every transaction of the reconciler
 	root     policies.Actor
 	users    int
 	project  models.Project
@@ -83,7 +82,7 @@ func newWorld(t *testing.T, s *store.Store) *world {
 func (b *world) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
-		Fence: func(*store.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 
 func (b *world) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {

@@ -33,7 +33,6 @@ type portal struct {
 	pool          *pool.Scheduler
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
-	fence         fence
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service

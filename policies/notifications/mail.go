@@ -77,9 +77,7 @@ func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
 	}
 	var m policies.Message
 	err := s.Store.InTx(ctx, func(q *store.Queries) (err error) {
-		if err = s.Fence(q); err == nil {
-			m, err = s.Accounts.WriteLetter(q, l)
-		}
+		m, err = s.Accounts.WriteLetter(q, l)
 		return err
 	})
 	if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
