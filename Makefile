@@ -19,7 +19,7 @@ ARGS      ?=
 PKG       ?= ./e2e ./workspaces/kube/clustertest ./...
 BENCH     ?= .
 TESTFLAGS ?=
-TIMEOUT   ?= 30m
+TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
 .PHONY: help run build test test-load ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean

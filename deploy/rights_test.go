@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	object "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
@@ -142,7 +142,7 @@ type testRuntime struct {
 	config kube.Config
 }
 
-func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root string, made []runtime.Object) {
+func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root string, made []object.Object) {
 	seen := &recorder{used: map[right]bool{}}
 	c := rest.CopyConfig(portal)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {

@@ -167,7 +167,7 @@ func TestFileManager(t *testing.T) {
 	b.shoot("files")
 	axe.load(b)
 	check(b, "the file manager")
-	b.inChineseToo(readCatalogue(t), page)
+	b.inChineseToo(readCatalog(t), page)
 	p.watch.clean()
 }
 

@@ -21,7 +21,7 @@ func (k typist) tr(english string, args ...any) string {
 	if len(k.say) > 0 {
 		translation, ok := k.say[english]
 		if !ok {
-			k.t.Fatalf("the catalogue has no %q", english)
+			k.t.Fatalf("the catalog has no %q", english)
 		}
 		format = translation
 	}
@@ -81,7 +81,7 @@ func readTranslations(t *testing.T) map[string]string {
 	t.Helper()
 	english, chinese, say := map[string]any{}, map[string]string{}, map[string]string{}
 	for name, into := range map[string]any{"en": &english, "zh": &chinese} {
-		raw, err := os.ReadFile("../models/catalogue/" + name + ".json")
+		raw, err := os.ReadFile("../models/catalog/" + name + ".json")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func TestSignInByProviderInABrowser(t *testing.T) {
 	provider.SetRedirect(s.url + "/signin/oidc/callback")
 	provider.AddPerson(openidtest.Person{Subject: "kim", Email: "kim@example.org", Verified: true, Name: "Kim Lee", Groups: []string{"admins"}})
 	provider.AddPerson(openidtest.Person{Subject: "lee", Email: "lee@lab.example.org", Verified: true})
-	english := readCatalogue(t)
+	english := readCatalog(t)
 	axe := readAxe(t)
 
 	kim := startChromium(t).person(t, s.url).tab()

@@ -83,7 +83,7 @@ func TestReservationInBrowser(t *testing.T) {
 	b.goTo(workspace)
 	b.until("the stop", tagged("stopped"))
 	b.acceptLanguage("zh-CN")
-	b.inChinese(readCatalogue(t), "/reservations?state=all", "/reservations/1", "/reservations/2", "/reservations/new", "/reservations/calendar?time_zone=UTC")
+	b.inChinese(readCatalog(t), "/reservations?state=all", "/reservations/1", "/reservations/2", "/reservations/new", "/reservations/calendar?time_zone=UTC")
 }
 
 // drags presses the mouse over one element and releases it over another.

@@ -147,12 +147,13 @@ type installed struct {
 	client *kubernetes.Clientset
 	node   string // address at which pods reach this machine
 	shared string
+	state  string // of the agents
 }
 
 func (i *installed) render(values ...string) []object.Object {
 	i.t.Helper()
 	text, err := deploy.Render(i.t.Context(), deploy.Release, append(values, "createNamespace=true", "image.repository=weir.local/weir", "image.tag=test",
-		"storage.directory="+i.shared, "gpu.runtimeClass=", "agents.nodeSelector=null", "agents.simulateGPUs=h100:8")...)
+		"storage.directory="+i.shared, "agents.stateDir="+i.state, "gpu.runtimeClass=", "agents.nodeSelector=null", "agents.simulateGPUs=h100:8")...)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -232,7 +233,8 @@ func newInstalled(t *testing.T) *installed {
 	if err := os.Mkdir(shared, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for dir := shared; dir != os.TempDir(); dir = filepath.Dir(dir) { // pods run as others than this test
+	// Pods run as others than this test.
+	for dir, top := shared, filepath.Clean(os.TempDir()); dir != top && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +246,12 @@ func newInstalled(t *testing.T) *installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installed{t: t, k: k, client: client, shared: shared}
+	// The agent writes until its cluster has ended, after the folders of the test.
+	state, err := os.MkdirTemp(workDir, "agents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &installed{t: t, k: k, client: client, shared: shared, state: state}
 	for _, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			i.node = a.Address

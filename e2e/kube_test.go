@@ -67,7 +67,7 @@ func inClusterAt(t *testing.T, k *cluster.Cluster, shared string) options {
 		"--kube-storage", shared, "--kube-portal", "127.0.0.1/32", "--kube-image", k.Image}}
 }
 
-// jupyterIn puts the cluster's image into the catalogue.
+// jupyterIn puts the cluster's image into the catalog.
 func (s *server) jupyterIn(k *cluster.Cluster) int64 {
 	s.t.Helper()
 	var env id

@@ -154,7 +154,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 Server("/run/weir/jupyter.sock", Handler).serve_forever()
 `
 
-// standIn adds the stand-in to the catalogue and returns its id there.
+// standIn adds the stand-in to the catalog and returns its id there.
 func (s *server) standIn(t testing.TB) int64 {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bin")

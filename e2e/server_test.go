@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	// The tests wait for servers, browsers and notebooks most of the time, so
 	// more run at once than there are processors. The flag -parallel overrides it.
 	err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
-	dir, errDir := os.MkdirTemp("", "weir-e2e-")
+	dir, errDir := newWorkDir()
 	if err = errors.Join(err, errDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -52,6 +52,43 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// newWorkDir makes a folder that is locked as long as this process lives, and removes
+// those that killed processes have left.
+func newWorkDir() (string, error) {
+	left, err := filepath.Glob(filepath.Join(os.TempDir(), "weir-e2e-*"))
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range left {
+		// What has no lock yet is just being made.
+		if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil && lock(dir) == nil {
+			err = os.RemoveAll(dir)
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err) // mounted, or of another user
+			}
+		}
+	}
+	dir, err := os.MkdirTemp("", "weir-e2e-")
+	if err != nil {
+		return "", err
+	}
+	return dir, lock(dir)
+}
+
+const lockFile = "lock"
+
+// lock locks a folder until this process ends; it fails if another process has done so.
+func lock(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	locks = append(locks, f)
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+var locks []*os.File // open as long as this process lives
 
 // program builds the program once for each test process, with failpoints.
 var program = sync.OnceValues(func() (string, error) {

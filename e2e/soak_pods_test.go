@@ -32,7 +32,7 @@ class Hello(http.server.BaseHTTPRequestHandler):
 http.server.ThreadingHTTPServer(("", 8888), Hello).serve_forever()
 `
 
-// helloIn puts hello into the catalogue.
+// helloIn puts hello into the catalog.
 func (s *server) helloIn(k *cluster.Cluster) int64 {
 	s.t.Helper()
 	var env id

@@ -31,7 +31,7 @@ func (a *App) accessPage(c echo.Context) error {
 	v.Form.Values["right"] = in.Object + ":" + in.Act
 	status := http.StatusOK
 	switch {
-	case models.KindOf(err) == models.KindInvalid && err != nil:
+	case models.KindOf(err) == models.KindInvalid:
 		if in.Object != "" {
 			status, v.Form = http.StatusUnprocessableEntity, v.Form.Refuse(err)
 		}

@@ -47,15 +47,15 @@ const (
 	maxAgentBody     = 256 << 10
 )
 
-// maxConcurrentEnrolments limits concurrent redemptions, and concurrent joins: these requests are not
+// maxConcurrentEnrollments limits concurrent redemptions, and concurrent joins: these requests are not
 // authenticated.
-const maxConcurrentEnrolments = 2
+const maxConcurrentEnrollments = 2
 
-// maxWaitingEnrolments limits the redemptions, and the joins, that wait. Others are told
-// to try again after enrolmentRetry.
+// maxWaitingEnrollments limits the redemptions, and the joins, that wait. Others are told
+// to try again after enrollmentRetry.
 const (
-	maxWaitingEnrolments = 1000
-	enrolmentRetry       = 10 * time.Second
+	maxWaitingEnrollments = 1000
+	enrollmentRetry       = 10 * time.Second
 )
 
 // invalidTokenDelay is how long a token that the cluster rejects occupies its slot, which
@@ -64,7 +64,7 @@ const invalidTokenDelay = 250 * time.Millisecond
 
 // agents serves the agents of machines on their own listener.
 type agents struct {
-	*providers.Enrolment
+	*providers.Enrollment
 	log         *slog.Logger
 	redemptions semaphore // of redemptions
 	joins       semaphore
@@ -82,7 +82,7 @@ func (t semaphore) acquire(ctx context.Context) error {
 	select {
 	case t.waiting <- struct{}{}:
 	default:
-		return models.RateLimited(enrolmentRetry, "Too many agents enroll at the same time. Try again in a moment.")
+		return models.RateLimited(enrollmentRetry, "Too many agents enroll at the same time. Try again in a moment.")
 	}
 	defer func() { <-t.waiting }()
 	select {
@@ -98,8 +98,8 @@ func (t semaphore) release() { <-t.slots }
 // NewAgents is the handler of the agents' listener: enrollment for agents with a code
 // or a service account of the cluster, heartbeats and renewals for agents with a
 // certificate.
-func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
-	a := agents{e, log, newSemaphore(maxConcurrentEnrolments, maxWaitingEnrolments), newSemaphore(maxConcurrentEnrolments, maxWaitingEnrolments)}
+func NewAgents(e *providers.Enrollment, log *slog.Logger) http.Handler {
+	a := agents{e, log, newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments), newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, allowAll, a.redeem))
 	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, allowAll, a.join))
@@ -135,7 +135,7 @@ func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled,
 	}
 	defer a.joins.release()
 	out, err := a.Join(r.Context(), in, addressOf(r))
-	if err != nil && models.KindOf(err) == models.KindUnauthenticated {
+	if models.KindOf(err) == models.KindUnauthenticated {
 		<-time.After(invalidTokenDelay) // also after the client has disconnected
 	}
 	return out, err

@@ -42,7 +42,7 @@ func TestAgentsJoin(t *testing.T) {
 	if status, body := c.post(bare, "/v1/join", joining, nil); status != 404 || !strings.Contains(body, "--kube-agents") {
 		t.Errorf("without a cluster: %d %s", status, body)
 	}
-	c.enrolment.Cluster = cluster
+	c.enrollment.Cluster = cluster
 	for _, r := range []struct {
 		change func(*providers.Joining)
 		status int
@@ -81,7 +81,7 @@ func TestAgentsJoin(t *testing.T) {
 func TestAgentsJoinInTurn(t *testing.T) {
 	c := newCounter(t)
 	cluster := &oneToken{}
-	c.enrolment.Cluster = cluster
+	c.enrollment.Cluster = cluster
 	joining := providers.Joining{Token: "bad-token", CSR: csrOf(t, must(authority.NewKey())(t)), Machine: providers.MachineDigest("machine")}
 	var all sync.WaitGroup
 	for range 6 {
@@ -93,7 +93,7 @@ func TestAgentsJoinInTurn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if cluster.asked.Load() != 6 || cluster.most.Load() > maxConcurrentEnrolments {
+	if cluster.asked.Load() != 6 || cluster.most.Load() > maxConcurrentEnrollments {
 		t.Errorf("asked %d times, up to %d at once", cluster.asked.Load(), cluster.most.Load())
 	}
 }

@@ -22,11 +22,11 @@ import (
 // counter is the agents' listener over a store of its own.
 type counter struct {
 	testing.TB
-	enrolment *providers.Enrolment
-	authority *authority.Authority
-	server    *httptest.Server
-	root      policies.Actor
-	log       *bytes.Buffer
+	enrollment *providers.Enrollment
+	authority  *authority.Authority
+	server     *httptest.Server
+	root       policies.Actor
+	log        *bytes.Buffer
 }
 
 func newCounter(t testing.TB) *counter {
@@ -35,8 +35,8 @@ func newCounter(t testing.TB) *counter {
 	access := must(policies.NewAccess())(t)
 	c := &counter{TB: t, root: policies.Actor{User: storetest.User(t, store, "root@example.org", true)}, log: &bytes.Buffer{}}
 	c.authority = must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
-	c.enrolment = &providers.Enrolment{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second}
-	c.server = httptest.NewUnstartedServer(NewAgents(c.enrolment, slog.New(slog.NewTextHandler(c.log, nil))))
+	c.enrollment = &providers.Enrollment{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second}
+	c.server = httptest.NewUnstartedServer(NewAgents(c.enrollment, slog.New(slog.NewTextHandler(c.log, nil))))
 	c.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	c.server.TLS = c.authority.ServerTLS()
 	c.server.StartTLS()
@@ -92,7 +92,7 @@ func TestAgentsListener(t *testing.T) {
 	digest := providers.MachineDigest("machine")
 	devices := []providers.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
 	gpuCode := providers.GPUCodeOf(digest, devices)
-	code, _, err := c.enrolment.Authorize(t.Context(), c.root, providers.AuthorizeInput{GPUCode: gpuCode})
+	code, _, err := c.enrollment.Authorize(t.Context(), c.root, providers.AuthorizeInput{GPUCode: gpuCode})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,8 @@ type Config struct {
 	Broker        *broker.Service
 	Pool          *pool.Scheduler
 	Providers     *providers.Service
-	Enrolment     *providers.Enrolment
-	Catalogue     *workspaces.Catalogue
+	Enrollment    *providers.Enrollment
+	Catalog       *workspaces.Catalog
 	Workspaces    *workspaces.Service
 	Directories   *storage.Directories
 	Storage       *storage.Service

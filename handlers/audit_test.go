@@ -94,7 +94,7 @@ func TestAuditOfAnAgent(t *testing.T) {
 	in := providers.Redemption{Code: a.body["code"].(string), CSR: csrOf(t, must(authority.NewKey())(t)), Name: "desk", Machine: digest, Devices: devices}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/redeem", bytes.NewReader(must(json.Marshal(in))(t)))
 	rec := httptest.NewRecorder()
-	NewAgents(w.app.Enrolment, slog.New(slog.DiscardHandler)).ServeHTTP(rec, r)
+	NewAgents(w.app.Enrollment, slog.New(slog.DiscardHandler)).ServeHTTP(rec, r)
 	e := w.entries(1, "&action=enrol")
 	if rec.Code != 200 || len(e) != 1 || e[0]["via"] != "agent" || e[0]["address"] != "192.0.2.1" {
 		t.Errorf("%d %s: %v", rec.Code, rec.Body, e)

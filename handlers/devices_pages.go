@@ -38,7 +38,7 @@ func (a *App) devicePage(ctx context.Context, c echo.Context) (templ.Component, 
 func (a *App) relatedDevices(ctx context.Context, v *web.DeviceView) error {
 	actor := actorOf(ctx)
 	provider, err := a.Pool.Provider(ctx, actor, v.ProviderID)
-	if models.KindOf(err) == models.KindNotFound && err != nil {
+	if models.KindOf(err) == models.KindNotFound {
 		return nil // it has left the pool
 	}
 	byUUID := map[string]models.Device{}

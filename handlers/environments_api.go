@@ -17,7 +17,7 @@ func (a rest) environmentsOperations(s section) {
 	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", models.Say("Delete an unused environment")}, a.deleteEnvironment)
 }
 
-// Environment is a catalogue entry.
+// Environment is a catalog entry.
 type Environment struct {
 	ID              int64                   `json:"id"`
 	Name            string                  `json:"name"`
@@ -76,14 +76,14 @@ func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Res
 	var err error
 	if in.VersionConstraints == "" {
 		var all []models.Environment
-		all, err = a.Catalogue.Environments(ctx, actorOf(ctx))
+		all, err = a.Catalog.Environments(ctx, actorOf(ctx))
 		list = convert(all, func(e models.Environment) MatchedEnvironment {
 			return MatchedEnvironment{Environment: environmentOf(e)}
 		})
 	} else {
 		var matches []workspaces.Match
 		var mismatches []workspaces.Mismatch
-		matches, mismatches, err = a.Catalogue.Match(ctx, actorOf(ctx), workspaces.MatchInput{VersionConstraints: in.VersionConstraints})
+		matches, mismatches, err = a.Catalog.Match(ctx, actorOf(ctx), workspaces.MatchInput{VersionConstraints: in.VersionConstraints})
 		list = append(convert(matches, matchOf), convert(mismatches, mismatchOf)...)
 	}
 	return listedAll(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
@@ -91,21 +91,21 @@ func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Res
 }
 
 func (a rest) createEnvironment(ctx context.Context, in *Create[workspaces.EnvironmentInput]) (*Created[Environment], error) {
-	e, err := a.Catalogue.Create(ctx, actorOf(ctx), in.Body)
+	e, err := a.Catalog.Create(ctx, actorOf(ctx), in.Body)
 	return created(e.Version, environmentOf(e), err, "environments", e.ID)
 }
 
 func (a rest) getEnvironment(ctx context.Context, in *ByID) (*Found[Environment], error) {
-	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), in.ID)
+	e, err := a.Catalog.Environment(ctx, actorOf(ctx), in.ID)
 	return found(e.Version, environmentOf(e), err)
 }
 
 func (a rest) updateEnvironment(ctx context.Context, in *Update[workspaces.EnvironmentInput]) (*Found[Environment], error) {
 	in.Body.Version = in.version
-	e, err := a.Catalogue.Update(ctx, actorOf(ctx), in.ID, in.Body)
+	e, err := a.Catalog.Update(ctx, actorOf(ctx), in.ID, in.Body)
 	return found(e.Version, environmentOf(e), err)
 }
 
 func (a rest) deleteEnvironment(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Catalogue.Delete(ctx, actorOf(ctx), in.ID))
+	return nothing(a.Catalog.Delete(ctx, actorOf(ctx), in.ID))
 }

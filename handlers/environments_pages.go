@@ -24,7 +24,7 @@ func (a *App) environmentsRoutes(p *echo.Group) {
 }
 
 func (a *App) environmentsPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
-	all, err := a.Catalogue.Environments(ctx, actorOf(ctx))
+	all, err := a.Catalog.Environments(ctx, actorOf(ctx))
 	return web.EnvironmentsPage(web.EnvironmentsView{Rows: all}), err
 }
 
@@ -72,7 +72,7 @@ func environmentForm(e models.Environment) web.Form {
 
 // environmentPage is the form of an environment, or of a new one.
 func (a *App) environmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	e, err := a.Catalogue.EnvironmentForm(ctx, actorOf(ctx), optionalNumber(c, "id"))
+	e, err := a.Catalog.EnvironmentForm(ctx, actorOf(ctx), optionalNumber(c, "id"))
 	v := web.EnvironmentFormView{Form: formOf(0), ID: e.ID, Name: e.Name, Discovered: e.DiscoveredKey != nil}
 	if e.ID != 0 {
 		v.Form = environmentForm(e)
@@ -86,7 +86,7 @@ func (a *App) createEnvironmentPage(ctx context.Context, _ echo.Context, f *form
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
-	e, err := a.Catalogue.Create(ctx, actorOf(ctx), in)
+	e, err := a.Catalog.Create(ctx, actorOf(ctx), in)
 	return redirect{"/environments", models.Say("Environment %s added.", e.Name)}, err
 }
 
@@ -95,19 +95,19 @@ func (a *App) updateEnvironmentPage(ctx context.Context, c echo.Context, f *form
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
-	e, err := a.Catalogue.Update(ctx, actorOf(ctx), number(c, "id"), in)
+	e, err := a.Catalog.Update(ctx, actorOf(ctx), number(c, "id"), in)
 	return redirect{"/environments", models.Say("Environment %s updated.", e.Name)}, err
 }
 
 func (a *App) confirmDeleteEnvironmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	e, err := a.Catalogue.EnvironmentForm(ctx, actorOf(ctx), number(c, "id"))
+	e, err := a.Catalog.EnvironmentForm(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
-	return confirmPage(c, web.ConfirmDeleteEnvironment(e, a.Catalogue.CheckDelete(ctx, actorOf(ctx), e.ID))), nil
+	return confirmPage(c, web.ConfirmDeleteEnvironment(e, a.Catalog.CheckDelete(ctx, actorOf(ctx), e.ID))), nil
 }
 
 func (a *App) deleteEnvironmentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
-	err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id"))
+	err := a.Catalog.Delete(ctx, actorOf(ctx), number(c, "id"))
 	return redirect{"/environments", models.Say("Environment deleted.")}, err
 }

@@ -18,28 +18,6 @@ import (
 	"weir/workspaces"
 )
 
-// statusOf is the one place where kinds of errors become HTTP.
-func statusOf(kind models.Kind) int {
-	switch kind {
-	case models.KindInvalid:
-		return http.StatusUnprocessableEntity
-	case models.KindUnauthenticated:
-		return http.StatusUnauthorized
-	case models.KindForbidden:
-		return http.StatusForbidden
-	case models.KindNotFound:
-		return http.StatusNotFound
-	case models.KindConflict, models.KindNoCapacity:
-		return http.StatusConflict
-	case models.KindRateLimited:
-		return http.StatusTooManyRequests
-	case models.KindUnavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
-}
-
 // statusFor is the status with which an error is answered: that of its kind,
 // unless it is HTTP's own.
 func statusFor(err error) int {
@@ -49,7 +27,7 @@ func statusFor(err error) int {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return http.StatusRequestEntityTooLarge
 	}
-	return statusOf(publicError(err).Kind)
+	return publicError(err).Kind.Status()
 }
 
 func kindOfStatus(status int) models.Kind {
@@ -191,12 +169,12 @@ type Estimate struct {
 	Text    string     `json:"text" doc:"human-readable estimate"`
 }
 
-func offerOf(a models.Decision) *Offer {
-	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
-	if a.Fewer != nil {
-		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
+func offerOf(d models.Decision) *Offer {
+	o := &Offer{Outcome: d.Outcome, Waiting: d.Waiting, CanWait: d.Outcome != models.OutcomeRefused}
+	if d.Fewer != nil {
+		o.Cores, o.GPUMemoryMiB = d.Fewer.Cores, d.Fewer.GPUMemoryMiB
 	}
-	for _, r := range a.Reasons {
+	for _, r := range d.Reasons {
 		o.Reasons = append(o.Reasons, r.String())
 	}
 	return o

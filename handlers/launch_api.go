@@ -105,10 +105,10 @@ func launchRefusal(err error) error {
 	return p
 }
 
-func poolDecisionOf(a models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: convert(a.Reasons, models.Text.String), Waiting: a.Waiting,
-		Grants: convert(a.Grants, func(g models.Grant) WorkspaceShare {
-			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
+func poolDecisionOf(d models.Decision) *PoolDecision {
+	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: convert(d.Reasons, models.Text.String), Waiting: d.Waiting,
+		Grants: convert(d.Grants, func(g models.Grant) WorkspaceShare {
+			return WorkspaceShare{DeviceID: g.Device.ID, Provider: d.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}
 }
@@ -119,8 +119,11 @@ func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchI
 		return nil, launchRefusal(err)
 	}
 	v, err := a.getWorkspace(ctx, &ByID{w.ID})
-	if err != nil {
-		return nil, err
+	if err != nil { // it is launched: on an error the client would launch another
+		a.Logger.WarnContext(ctx, "a launched workspace cannot be read", "workspace", w.ID, "err", err)
+		unread := workspaces.Summary{WorkspaceView: models.WorkspaceView{Workspace: w}}
+		v = &Found[WorkspaceDetail]{ETag: etag(w.Version), Body: WorkspaceDetail{Workspace: a.workspaceOf(ctx, unread, 0, nil),
+			Limits: []Limit{}, Target: append([]models.Parameter{}, w.Target...), Events: []WorkspaceEvent{}}}
 	}
 	return &Created[WorkspaceDetail]{ETag: v.ETag, Location: apiPrefix + path("workspaces", w.ID), Body: v.Body}, nil
 }

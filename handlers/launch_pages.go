@@ -82,9 +82,9 @@ func impossible(err error) web.Decision {
 }
 
 // grantedDevices draws where a decision's shares would lie.
-func grantedDevices(a models.Decision, view pool.LaunchView) (list []web.Device) {
+func grantedDevices(decision models.Decision, view pool.LaunchView) (list []web.Device) {
 	for i, d := range view.Devices {
-		v, g := deviceView(d, 0), a.Grants[i]
+		v, g := deviceView(d, 0), decision.Grants[i]
 		v.State = models.Text{}
 		v.Provider, v.Enforcement = d.ProviderName, g.Enforcement
 		v.Shares = append(v.Shares, web.Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, New: true})

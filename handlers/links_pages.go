@@ -62,7 +62,7 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	case kind == models.KindNotFound, kind == models.KindInternal, kind == models.KindUnavailable:
 		return a.invalidLink(c, err)
 	default:
-		return a.showInvitation(c, statusOf(kind), f.asSubmitted().Refuse(err))
+		return a.showInvitation(c, kind.Status(), f.asSubmitted().Refuse(err))
 	}
 	if !actorOf(ctx).SignedIn() {
 		if err := a.beginSession(ctx, u); err != nil {
@@ -100,7 +100,7 @@ func (a *App) setPasswordPage(c echo.Context) error {
 	}
 	switch models.KindOf(err) {
 	case models.KindInvalid, models.KindConflict:
-		return a.showPassword(c, statusOf(models.KindOf(err)), f.asSubmitted().Refuse(err))
+		return a.showPassword(c, models.KindOf(err).Status(), f.asSubmitted().Refuse(err))
 	}
 	if err != nil {
 		return a.invalidLink(c, err)
@@ -129,7 +129,7 @@ func (a *App) submitForgotPasswordPage(c echo.Context) error {
 	case kind == models.KindInvalid, kind == models.KindRateLimited, kind == models.KindConflict:
 		setHeaders(c, err)
 		v.Form = v.Form.Refuse(err)
-		return a.render(c, statusOf(kind), web.ForgotPasswordPage(v))
+		return a.render(c, kind.Status(), web.ForgotPasswordPage(v))
 	}
 	return err
 }

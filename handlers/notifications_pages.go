@@ -53,7 +53,7 @@ func (a *App) openNotificationPage(c echo.Context) error {
 	if n.Link == "" {
 		n.Link = "/notifications"
 	}
-	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
+	return c.Redirect(http.StatusSeeOther, models.LocalPath(n.Link))
 }
 
 func (a *App) readNotificationPage(c echo.Context) error {

@@ -120,7 +120,7 @@ var apiTags = []struct{ name, description models.Text }{
 	{models.Say("Users"), models.Say("User accounts and departments; requires platform administrator")},
 	{models.Say("Projects"), models.Say("Projects, roles, members and usage")},
 	{models.Say("Files"), models.Say("Shared directories of projects, and the rules about them")},
-	{models.Say("Environments"), models.Say("Catalogue of environments")},
+	{models.Say("Environments"), models.Say("Catalog of environments")},
 	{models.Say("Workspaces"), models.Say("Workspaces and launch previews")},
 	{models.Say("Reservations"), models.Say("GPU shares that are reserved for a time")},
 	{models.Say("Pool"), models.Say("Providers, devices, GPU shares and the queue")},

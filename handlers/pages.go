@@ -69,7 +69,7 @@ func reloadPath(r *http.Request) string {
 		return r.URL.RequestURI()
 	}
 	if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host {
-		return localPath(from.RequestURI())
+		return models.LocalPath(from.RequestURI())
 	}
 	return "/"
 }
@@ -146,7 +146,7 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 		return err
 	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, (kind == models.KindForbidden || kind == models.KindRateLimited) && named:
 		setHeaders(c, err)
-		return a.renderSubmitted(c, statusOf(kind), f.asSubmitted().Refuse(err), build)
+		return a.renderSubmitted(c, kind.Status(), f.asSubmitted().Refuse(err), build)
 	default:
 		return err
 	}
@@ -170,15 +170,6 @@ func nextPage(c echo.Context, n, limit int, last int64) string {
 	q := c.QueryParams()
 	q.Set("cursor", strconv.FormatInt(last, 10))
 	return c.Request().URL.Path + "?" + q.Encode()
-}
-
-// localPath keeps a redirect on this site.
-func localPath(path string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.ContainsAny(path, "\\\r\n") {
-		return "/"
-	}
-	return path
 }
 
 func path(parts ...any) string {

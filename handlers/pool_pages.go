@@ -42,7 +42,7 @@ func (a *App) poolOf(ctx context.Context, actor policies.Actor) (templ.Component
 		return nil, err
 	}
 	v := poolView(view, actor.User.ID)
-	open, err := a.Enrolment.Authorizations(ctx, actor)
+	open, err := a.Enrollment.Authorizations(ctx, actor)
 	if err != nil && models.KindOf(err) != models.KindForbidden { // the others see the pool without them
 		return nil, err
 	}

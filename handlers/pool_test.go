@@ -41,7 +41,7 @@ func (w *world) rig(name string, gpus int) *rig {
 func (r *rig) enrol(code string) {
 	r.Helper()
 	csr := must(authority.NewRequest(r.key))(r)
-	out := must(r.app.Enrolment.Redeem(r.Context(), providers.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
+	out := must(r.app.Enrollment.Redeem(r.Context(), providers.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
 	r.token, r.holder = out.Token, authority.PeerOf(must(authority.ParseCertificate([]byte(out.Certificate)))(r))
 	r.id = must(r.store.Read(r.Context()).ProviderByMachine(r.digest))(r).ID
 }
@@ -51,7 +51,7 @@ func (r *rig) code() string { return providers.GPUCodeOf(r.digest, r.devices) }
 // beat says what there is, and what was measured.
 func (r *rig) beat(samples ...providers.Sample) {
 	r.Helper()
-	r.token = must(r.app.Enrolment.Heartbeat(r.Context(), r.holder, providers.Heartbeat{Token: r.token, GPUCode: r.code(), Devices: r.devices, Samples: samples}, "192.0.2.7"))(r).Token
+	r.token = must(r.app.Enrollment.Heartbeat(r.Context(), r.holder, providers.Heartbeat{Token: r.token, GPUCode: r.code(), Devices: r.devices, Samples: samples}, "192.0.2.7"))(r).Token
 }
 
 // enrolled is a rig whose code came from the API.

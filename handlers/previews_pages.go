@@ -29,9 +29,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 	p, err := preview(in)
 	switch models.KindOf(err) {
 	case models.KindNotFound, models.KindForbidden, models.KindInvalid:
-		if err != nil {
-			return nil, nil
-		}
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

@@ -80,12 +80,12 @@ type NewAuthorization struct {
 }
 
 func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Response[NewAuthorization], error) {
-	code, made, err := a.Enrolment.Authorize(ctx, actorOf(ctx), in.Body)
+	code, made, err := a.Enrollment.Authorize(ctx, actorOf(ctx), in.Body)
 	return &Response[NewAuthorization]{NewAuthorization{authorizationOf(made), code}}, err
 }
 
 func (a rest) listAuthorizations(ctx context.Context, in *Paging) (*Response[List[Authorization]], error) {
-	all, err := a.Enrolment.Authorizations(ctx, actorOf(ctx))
+	all, err := a.Enrollment.Authorizations(ctx, actorOf(ctx))
 	return listedAll(*in, func(m models.Authorization) int64 { return m.ID }, all, err, authorizationOf)
 }
 
@@ -140,11 +140,11 @@ func (a rest) resumeProvider(ctx context.Context, in *Versioned) (*Found[Provide
 }
 
 func (a rest) acceptProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	return a.changedProvider(ctx, in, a.Enrolment.Accept)
+	return a.changedProvider(ctx, in, a.Enrollment.Accept)
 }
 
 func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	return a.changedProvider(ctx, in, a.Enrolment.Revoke)
+	return a.changedProvider(ctx, in, a.Enrollment.Revoke)
 }
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {

@@ -26,11 +26,11 @@ func (a *App) providersRoutes(p *echo.Group) {
 		return models.Say("%s accepts new shares again.", name)
 	}))
 	p.POST("/pool/providers/:id/recall", a.recallProviderPage)
-	p.POST("/pool/providers/:id/accept", a.changeProviderPage(a.Enrolment.Accept, func(name string) models.Text {
+	p.POST("/pool/providers/:id/accept", a.changeProviderPage(a.Enrollment.Accept, func(name string) models.Text {
 		return models.Say("The GPUs of %s were accepted.", name)
 	}))
 	p.GET("/pool/providers/:id/revoke", a.page(a.confirmRevokeProviderPage))
-	p.POST("/pool/providers/:id/revoke", a.changeProviderPage(a.Enrolment.Revoke, func(name string) models.Text {
+	p.POST("/pool/providers/:id/revoke", a.changeProviderPage(a.Enrollment.Revoke, func(name string) models.Text {
 		return models.Say("The agent of %s was revoked.", name)
 	}))
 	p.GET("/pool/providers/:id/remove", a.page(a.confirmRemoveProviderPage))
@@ -63,7 +63,7 @@ func (a *App) authorizeProviderPage(c echo.Context) error {
 	var code string
 	var granted models.Authorization
 	if err = f.err(); err == nil {
-		code, granted, err = a.Enrolment.Authorize(ctx, actorOf(ctx), in)
+		code, granted, err = a.Enrollment.Authorize(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
 		return a.refused(c, f, err, a.newProviderPage)

@@ -46,7 +46,7 @@ type sessionStore struct {
 
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	row, err := s.accounts.Session(ctx, policies.HashSecret(token))
-	if err != nil && models.KindOf(err) == models.KindNotFound {
+	if models.KindOf(err) == models.KindNotFound {
 		return nil, false, nil
 	}
 	return row.Data, err == nil, err

@@ -44,7 +44,7 @@ func (a *App) providerName() string {
 // startOIDCPage redirects to the identity provider and sets the cookie of the
 // sign-in.
 func (a *App) startOIDCPage(c echo.Context) error {
-	next := localPath(c.QueryParam("next"))
+	next := models.LocalPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
@@ -74,7 +74,7 @@ func (a *App) oidcCallbackPage(c echo.Context) error {
 		attempt = readAttempt(cookie.Value)
 	}
 	a.setSignInCookie(c, "", -time.Second)
-	next, state := localPath(attempt.next), attempt.state(a.OIDC.Origin)
+	next, state := models.LocalPath(attempt.next), attempt.state(a.OIDC.Origin)
 	if attempt.secret == "" || !hmac.Equal([]byte(state.State), []byte(c.QueryParam("state"))) || !a.Store.Now().Before(attempt.until) {
 		return a.signInFailed(c, next, models.Forbidden("This sign-in was started in another browser, is already complete, or took longer than %d minutes. Sign in again.",
 			int64(signInTimeout/time.Minute)))
@@ -150,7 +150,7 @@ func (a *App) signInFailed(c echo.Context, next string, err error) error {
 	r := c.Request().WithContext(c.Request().Context())
 	r.URL = &url.URL{Path: "/signin", RawQuery: url.Values{"next": {next}}.Encode()}
 	c.SetRequest(r)
-	return a.render(c, statusOf(kind), web.SignInPage(v))
+	return a.render(c, kind.Status(), web.SignInPage(v))
 }
 
 func (a *App) signInView(next string) web.SignInView {

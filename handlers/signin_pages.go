@@ -51,7 +51,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	if err = f.err(); err == nil {
 		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")})
 	}
-	if models.KindOf(err) == models.KindNotFound && err != nil {
+	if models.KindOf(err) == models.KindNotFound {
 		return a.setupClosed(c, err)
 	}
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 }
 
 func (a *App) signInPage(c echo.Context) error {
-	next := localPath(c.QueryParam("next"))
+	next := models.LocalPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
@@ -78,7 +78,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	next := localPath(f.text("next"))
+	next := models.LocalPath(f.text("next"))
 	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindRateLimited:
@@ -86,7 +86,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 		v := a.signInView(next)
 		v.Form = f.asSubmitted().Refuse(err)
 		setHeaders(c, err)
-		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
+		return a.render(c, models.KindOf(err).Status(), web.SignInPage(v))
 	}
 	if err != nil {
 		return err
@@ -125,5 +125,5 @@ func (a *App) setLanguagePage(c echo.Context) error {
 	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),
 		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
 	a.rememberLanguage(c, actorOf(c.Request().Context()), lang)
-	return c.Redirect(http.StatusSeeOther, localPath(f.text("next")))
+	return c.Redirect(http.StatusSeeOther, models.LocalPath(f.text("next")))
 }

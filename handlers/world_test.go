@@ -103,7 +103,7 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 	machines := providers.New(store, access, nil)
 	devices := pool.New(store, access, machines)
 	capacity := projects.NewCapacity(store, access, devices, projects.Defaults{PerGPU: pooltest.PerGPU})
-	ledger := projects.New(store, access, dirs, capacity)
+	projectService := projects.New(store, access, dirs, capacity)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080", Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {}, LeaseHeld: func() bool { return true },
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
@@ -113,11 +113,11 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
 	launches := workspaces.NewService(store, access, devices)
 	launches.Models = fileService
-	c := Config{Store: store, Accounts: accounts, Invitations: projects.NewInvitations(ledger, accounts),
-		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,
-		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Broker: broker.New(store, access, devices, broker.DefaultRules), Providers: machines,
-		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
-		Catalogue:  workspaces.NewCatalogue(store, access),
+	c := Config{Store: store, Accounts: accounts, Invitations: projects.NewInvitations(projectService, accounts),
+		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: projectService,
+		Capacity: capacity, Requests: requests.New(store, access, projectService, capacity), Pool: devices, Broker: broker.New(store, access, devices, broker.DefaultRules), Providers: machines,
+		Enrollment: &providers.Enrollment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
+		Catalog:    workspaces.NewCatalog(store, access),
 		Workspaces: launches, Directories: dirs, Storage: storage.NewService(store, access, verdicts), Files: fileService, Proxy: door,
 		Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)

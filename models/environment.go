@@ -2,7 +2,7 @@ package models
 
 import "time"
 
-// Environment is a catalogue entry: a notebook program with the versions of
+// Environment is a catalog entry: a notebook program with the versions of
 // its language, frameworks and tools.
 type Environment struct {
 	ID              int64             `json:"id"`

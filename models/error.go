@@ -3,11 +3,11 @@ package models
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 )
 
-// Kind classifies errors by what the caller can do about them. One place, in
-// handlers, maps kinds to HTTP statuses.
+// Kind classifies errors by what the caller can do about them.
 type Kind string
 
 const (
@@ -21,6 +21,28 @@ const (
 	KindUnavailable     Kind = "unavailable"     // a part is down; retrying may help
 	KindInternal        Kind = "internal"        // a bug or a failure; the user sees no detail
 )
+
+// Status is the HTTP status of errors of this kind.
+func (k Kind) Status() int {
+	switch k {
+	case KindInvalid:
+		return http.StatusUnprocessableEntity
+	case KindUnauthenticated:
+		return http.StatusUnauthorized
+	case KindForbidden:
+		return http.StatusForbidden
+	case KindNotFound:
+		return http.StatusNotFound
+	case KindConflict, KindNoCapacity:
+		return http.StatusConflict
+	case KindRateLimited:
+		return http.StatusTooManyRequests
+	case KindUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
 
 // Field is an input field that was refused, with the reason.
 type Field struct {
@@ -53,10 +75,14 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns an error's kind; anything that is not an *Error is internal.
+// KindOf returns an error's kind, or "" for nil; anything that is not an *Error is
+// internal.
 func KindOf(err error) Kind {
 	var e *Error
-	if errors.As(err, &e) {
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e):
 		return e.Kind
 	}
 	return KindInternal

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -145,7 +144,7 @@ func (n Notification) Check() error {
 		return errors.New("models: " + n.Kind + " is no kind of a notification")
 	case n.Text.Empty():
 		return errors.New("models: a notification must say something")
-	case n.Link != "" && (!strings.HasPrefix(n.Link, "/") || strings.HasPrefix(n.Link, "//") || strings.ContainsAny(n.Link, "\\\r\n")):
+	case n.Link != "" && !IsLocalPath(n.Link):
 		return errors.New("models: a notification's link must be a path in the portal")
 	}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Text is a sentence for a person: an English format of the catalogue and its
+// Text is a sentence for a person: an English format of the catalog and its
 // arguments, so that a page can show it in the reader's language. The zero
 // Text is the empty sentence.
 type Text struct {
@@ -28,7 +28,7 @@ func (t Text) String() string { return t.In(English) }
 func (t Text) Empty() bool { return t.Format == "" }
 
 // In renders the sentence and the Texts among its arguments in a language. A
-// format that is not in the catalogue stays as it is.
+// format that is not in the catalog stays as it is.
 func (t Text) In(language string) string {
 	format := texts.format(language, t)
 	if len(t.Args) == 0 {
@@ -58,7 +58,7 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// storedText is a Text as a row has it: with the key of the catalogue, so
+// storedText is a Text as a row has it: with the key of the catalog, so
 // that its wording can change without the row. Rows from before there were
 // keys have the English format of their time.
 type storedText struct {

@@ -44,8 +44,8 @@ type NewUser struct {
 	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
 }
 
-// check validates and normalises the input.
-func (n *NewUser) check() error {
+// normalize validates and normalizes the input.
+func (n *NewUser) normalize() error {
 	var p models.Problems
 	n.Email = models.CheckEmail("email", n.Email, &p)
 	n.Name = models.CheckName("name", n.Name, &p)
@@ -65,7 +65,7 @@ func checkPasswordRules(field, password string, p *models.Problems) {
 }
 
 func unauthenticated(err error) error {
-	if err != nil && models.KindOf(err) == models.KindInternal {
+	if models.KindOf(err) == models.KindInternal {
 		return err
 	}
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
@@ -195,7 +195,7 @@ func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (mod
 // NewAccount checks the input for an account and hashes its password, which takes too
 // long for a transaction.
 func (a *Accounts) NewAccount(ctx context.Context, in NewUser) (models.User, error) {
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return models.User{}, err
 	}
 	hash, err := a.hash(ctx, in.Password)

@@ -14,7 +14,7 @@ type DepartmentInput struct {
 	Version int64  `json:"-"`
 }
 
-func (in *DepartmentInput) check() error {
+func (in *DepartmentInput) normalize() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	return p.Err()
@@ -95,7 +95,7 @@ func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...mod
 // CreateDepartment adds a department.
 func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in DepartmentInput) (d models.Department, err error) {
 	err = a.writeUsers(ctx, actor, func(q *store.Queries) error {
-		if err := in.check(); err != nil {
+		if err := in.normalize(); err != nil {
 			return err
 		}
 		n, err := q.CountDepartments()
@@ -117,7 +117,7 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 // RenameDepartment renames a department.
 func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, in DepartmentInput) (d models.Department, err error) {
 	err = a.writeUsers(ctx, actor, func(q *store.Queries) (err error) {
-		if err := in.check(); err != nil {
+		if err := in.normalize(); err != nil {
 			return err
 		}
 		if d, err = q.Department(id); err != nil {

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -103,7 +102,10 @@ type explainer struct {
 // find looks up the user and the project. Actors who may not see them get the same
 // error whether they exist or not.
 func (x *explainer) find(in AccessQuery) error {
-	err := cmp.Or(x.findPerson(in), x.findProject(in))
+	err := x.findPerson(in)
+	if err == nil {
+		err = x.findProject(in)
+	}
 	if err == nil {
 		err = x.findMember()
 	}

@@ -157,7 +157,11 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 // ChangePassword replaces the actor's own password, which ends all sessions; the
 // caller signs in again.
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
-	if err := cmp.Or(actor.CheckUser(), actor.CheckScope(AccountWrite)); err != nil {
+	err := actor.CheckUser()
+	if err == nil {
+		err = actor.CheckScope(AccountWrite)
+	}
+	if err != nil {
 		return err
 	}
 	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {

@@ -40,7 +40,7 @@ func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project,
 	if err := a.access.Check(actor, project, MemberWrite); err != nil {
 		return t, "", err
 	}
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return t, "", err
 	}
 	if slices.Contains(in.Scopes, models.ScopeAdmin) {

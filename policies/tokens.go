@@ -52,7 +52,7 @@ func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string
 }
 
 func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (t models.AccessToken, secret string, err error) {
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return t, "", err
 	}
 	err = a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
@@ -62,8 +62,8 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 	return t, secret, err
 }
 
-// check validates and normalizes the input.
-func (in *NewToken) check() error {
+// normalize validates and normalizes the input.
+func (in *NewToken) normalize() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	in.Scopes = models.CheckScopes("scopes", in.Scopes, &p)
@@ -156,7 +156,7 @@ func (a *Accounts) ActorByToken(ctx context.Context, secret string) (Actor, erro
 }
 
 func invalidToken(err error) error {
-	if err != nil && models.KindOf(err) == models.KindInternal {
+	if models.KindOf(err) == models.KindInternal {
 		return err
 	}
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The token is invalid or has expired.")}

@@ -41,17 +41,23 @@ func (s *Scheduler) Release(q *store.Queries, holder int64) error {
 	return q.EndShares(holder, q.Now())
 }
 
-// Record keeps a decision and its explanation for people to read. A claim that was
-// refused at once has no holder: its ID is 0.
-func (s *Scheduler) Record(q *store.Queries, c models.Claim, a models.Decision) error {
+// Record keeps a decision and its explanation for people to read.
+func (s *Scheduler) Record(q *store.Queries, c models.Claim, d models.Decision) error {
+	return record(q, c, models.DecisionRecord{HolderID: &c.ID, Outcome: d.Outcome, Explanation: d.Explanation})
+}
+
+// RecordUnmet keeps a claim that was refused, which nothing holds or waits for: its ID
+// is not read.
+func (s *Scheduler) RecordUnmet(q *store.Queries, c models.Claim, why models.Text) error {
+	return record(q, c, models.DecisionRecord{Outcome: models.OutcomeRefused, Explanation: why})
+}
+
+// record completes and saves the record of a claim of GPUs.
+func record(q *store.Queries, c models.Claim, r models.DecisionRecord) error {
 	if c.Demand.GPUs == 0 {
 		return nil
 	}
-	d := models.DecisionRecord{At: q.Now(), ProjectID: c.ProjectID, UserID: c.UserID,
-		Outcome: a.Outcome, Demand: DescribeDemand(c.Demand), Explanation: a.Explanation,
-		GPUs: c.Demand.GPUs, Cores: c.Demand.Cores, GPUModel: c.Demand.GPUModel}
-	if c.ID != 0 {
-		d.HolderID = &c.ID
-	}
-	return q.CreateDecisionRecord(&d)
+	r.At, r.ProjectID, r.UserID, r.Demand = q.Now(), c.ProjectID, c.UserID, DescribeDemand(c.Demand)
+	r.GPUs, r.Cores, r.GPUModel = c.Demand.GPUs, c.Demand.Cores, c.Demand.GPUModel
+	return q.CreateDecisionRecord(&r)
 }

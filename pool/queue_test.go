@@ -156,11 +156,12 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		refused := models.Decision{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
+		why := models.Say("the pool has no GPUs")
 		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
 		for range 2 {
 			storetest.InTx(t, o.Store, func(q *store.Queries) error {
-				return o.Pool.Record(q, models.Claim{Holder: models.Holder{ProjectID: m.ProjectID, UserID: m.UserID}, Demand: d}, refused)
+				c := models.Claim{Holder: models.Holder{ProjectID: m.ProjectID, UserID: m.UserID}, Demand: d}
+				return o.Pool.RecordUnmet(q, c, why)
 			})
 		}
 		view, err := o.Pool.View(o.Ctx, o.Root)

@@ -23,7 +23,7 @@ type ProviderView struct {
 	Until     *time.Time // when that changes
 	Users     int        // people who use its shares
 	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
-	Since     *time.Time // enrolment of its agent; only in the view of one provider
+	Since     *time.Time // enrollment of its agent; only in the view of one provider
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
 }
 

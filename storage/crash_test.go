@@ -30,7 +30,7 @@ func TestTakeoverChild(t *testing.T) {
 		err = dirs.UseIDs(t.Context(), testIDs)
 	}
 	if err == nil {
-		err = dirs.Owners(nil, slog.New(slog.DiscardHandler)).Pass(t.Context())
+		err = dirs.Owners(slog.New(slog.DiscardHandler)).Pass(t.Context())
 	}
 	if err != nil {
 		t.Fatal(err)

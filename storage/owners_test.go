@@ -81,7 +81,7 @@ func (w *world) owners(t *testing.T) *Owners {
 	if err := w.dirs.UseIDs(t.Context(), testIDs); err != nil {
 		t.Fatal(err)
 	}
-	return w.dirs.Owners(nil, slog.New(slog.DiscardHandler))
+	return w.dirs.Owners(slog.New(slog.DiscardHandler))
 }
 
 // Existing files get the IDs of their members and the project, also through a hostile

@@ -23,19 +23,17 @@ const (
 // [Directories.Owners].
 type Owners struct {
 	*Directories
-	fence func(*store.Queries) error
-	log   *slog.Logger
-	due   map[int64]time.Time // by project, when its files are corrected again
+	log *slog.Logger
+	due map[int64]time.Time // by project, when its files are corrected again
 }
 
-// Owners returns what keeps the owners and permissions right. fence rejects the writes
-// of a server that is no longer the leader; nil: none.
-func (d *Directories) Owners(fence func(*store.Queries) error, log *slog.Logger) *Owners {
-	return &Owners{d, fence, log, map[int64]time.Time{}}
+// Owners returns what keeps the owners and permissions right.
+func (d *Directories) Owners(log *slog.Logger) *Owners {
+	return &Owners{d, log, map[int64]time.Time{}}
 }
 
 // Run takes the files of projects over, and corrects what workspaces have created, until
-// ctx ends. One server runs it.
+// ctx ends. Only the leader may run it.
 func (o *Owners) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := o.Pass(ctx); err != nil && ctx.Err() == nil {
@@ -106,17 +104,17 @@ func (o *Owners) takeOver(ctx context.Context, t store.FileTakeover) error {
 	o.log.InfoContext(ctx, "taking over files", "project", t.ProjectID, "after", t.Cursor)
 	err := o.correct(ctx, t.ProjectID, string(t.Cursor), func(cursor string) error {
 		t.Cursor = models.FilePath(cursor)
-		return o.record(ctx, func(q *store.Queries) error { return q.SaveFileTakeover(t) })
+		return o.verdicts.store.InTx(ctx, func(q *store.Queries) error { return q.SaveFileTakeover(t) })
 	})
 	if err != nil {
 		return err
 	}
-	return o.record(ctx, func(q *store.Queries) error { return q.DeleteFileTakeover(t.ProjectID) })
+	return o.verdicts.store.InTx(ctx, func(q *store.Queries) error { return q.DeleteFileTakeover(t.ProjectID) })
 }
 
 // begin records that the takeover begins, unless workspaces of the project run.
 func (o *Owners) begin(ctx context.Context, t *store.FileTakeover) (begun bool, err error) {
-	err = o.record(ctx, func(q *store.Queries) error {
+	err = o.verdicts.store.InTx(ctx, func(q *store.Queries) error {
 		if _, err := q.LockProject(store.AllProjects, t.ProjectID); err != nil {
 			return models.IgnoreNotFound(err) // deleted meanwhile
 		}
@@ -129,15 +127,4 @@ func (o *Owners) begin(ctx context.Context, t *store.FileTakeover) (begun bool, 
 		return q.SaveFileTakeover(*t)
 	})
 	return begun && err == nil, err
-}
-
-func (o *Owners) record(ctx context.Context, fn func(*store.Queries) error) error {
-	return o.verdicts.store.InTx(ctx, func(q *store.Queries) error {
-		if o.fence != nil {
-			if err := o.fence(q); err != nil {
-				return err
-			}
-		}
-		return fn(q)
-	})
 }

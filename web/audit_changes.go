@@ -242,7 +242,7 @@ func flattenInto(ctx context.Context, out map[string]string, prefix string, m ma
 	}
 }
 
-// storedText reads a text of the catalogue; empty if the object is none.
+// storedText reads a text of the catalog; empty if the object is none.
 func storedText(m map[string]any) (t models.Text) {
 	for key := range m {
 		if !slices.Contains([]string{"k", "f", "a"}, key) {

@@ -1,6 +1,7 @@
 // Package web renders Weir's pages: templ templates with the view models that
-// they show, the layout around them, the catalogue of translations and the
-// static files. Each file of view models stands beside the template of its name.
+// they show, the layout around them and the static files. The wordings of their
+// texts are in models/catalog. Each file of view models stands beside the template
+// of its name.
 //
 // A page is a function from its view model to HTML. It calls no
 // service: handlers gather what it shows, and the context carries what every

@@ -42,7 +42,7 @@ func (v DocsView) markdown() string {
 	return docsAddress(v.Name) + ".md"
 }
 
-// langOf is the attribute of a text in a language of the catalogue.
+// langOf is the attribute of a text in a language of the catalog.
 func langOf(lang string) string {
 	if lang == "zh" {
 		return "zh-CN"

@@ -9,13 +9,13 @@ import (
 	"weir/models"
 )
 
-// EnvironmentsView is the catalogue.
+// EnvironmentsView is the catalog.
 type EnvironmentsView struct {
 	Rows []models.Environment
 	Next string // address of the next page, empty on the last
 }
 
-// EnvironmentFormView creates a catalogue entry or, with an ID, edits it.
+// EnvironmentFormView creates a catalog entry or, with an ID, edits it.
 //
 // Fields: name, language, language_version, versions (lines "torch 2.9.0"),
 // minimum.*, launch.*, image, command (an argument a line), default_path.
@@ -74,7 +74,7 @@ func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
 
 func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }
 
-// ConfirmDeleteEnvironment asks for confirmation before a catalogue entry is deleted;
+// ConfirmDeleteEnvironment asks for confirmation before a catalog entry is deleted;
 // blocked says why it cannot be.
 func ConfirmDeleteEnvironment(e models.Environment, blocked error) ConfirmView {
 	return ConfirmView{

@@ -8,7 +8,7 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// EnvironmentsPage is the catalogue.
+// EnvironmentsPage is the catalog.
 func EnvironmentsPage(v EnvironmentsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -538,7 +538,7 @@ func environmentTable(v EnvironmentsView) templ.Component {
 	})
 }
 
-// EnvironmentFormPage adds or edits a catalogue entry.
+// EnvironmentFormPage adds or edits a catalog entry.
 func EnvironmentFormPage(v EnvironmentFormView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -31,7 +31,7 @@ func TestTextsInChinese(t *testing.T) {
 	if got := T(ctx, "Only %d of %d GPU cores are available now", 30, 50); !strings.Contains(got, "30") || strings.Contains(got, "cores") {
 		t.Errorf("T says %q", got)
 	}
-	if got := TT(ctx, models.Say("never catalogued %d", 3)); got != "never catalogued 3" {
+	if got := TT(ctx, models.Say("never cataloged %d", 3)); got != "never cataloged 3" {
 		t.Errorf("a text that is not in the catalog reads %q", got)
 	}
 	if got := TT(t.Context(), models.Say("Home")); got != "Home" {

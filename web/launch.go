@@ -162,23 +162,23 @@ func (v LaunchView) button(ctx context.Context) string {
 }
 
 // needsChoice reports whether the member has to choose.
-func (a Decision) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
+func (d Decision) needsChoice() bool { return d.Fewer != nil || d.Wait != nil }
 
 // headline is the decision in one sentence.
-func (a Decision) headline(ctx context.Context) string {
+func (d Decision) headline(ctx context.Context) string {
 	switch {
-	case a.Outcome == "":
+	case d.Outcome == "":
 		return T(ctx, "Launch")
-	case a.Outcome == models.OutcomeRefused && !a.needsChoice():
+	case d.Outcome == models.OutcomeRefused && !d.needsChoice():
 		return T(ctx, "Cannot launch this workspace")
-	case a.Outcome == models.OutcomeGranted && a.RequestedCores == 0:
+	case d.Outcome == models.OutcomeGranted && d.RequestedCores == 0:
 		return T(ctx, "Starts immediately, without a GPU")
-	case a.Outcome == models.OutcomeGranted:
-		return T(ctx, "All %d GPU cores are available now", a.RequestedCores)
-	case a.FreeCores > 0:
-		return T(ctx, "Only %d of %d GPU cores are available now", a.FreeCores, a.RequestedCores)
+	case d.Outcome == models.OutcomeGranted:
+		return T(ctx, "All %d GPU cores are available now", d.RequestedCores)
+	case d.FreeCores > 0:
+		return T(ctx, "Only %d of %d GPU cores are available now", d.FreeCores, d.RequestedCores)
 	}
-	return T(ctx, "None of the %d GPU cores are available now", a.RequestedCores)
+	return T(ctx, "None of the %d GPU cores are available now", d.RequestedCores)
 }
 
 // queue formats the number of requests ahead.

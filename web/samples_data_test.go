@@ -147,10 +147,10 @@ func sampleLaunch() LaunchView {
 	}
 }
 
-func launchWith(a Decision) LaunchView {
+func launchWith(d Decision) LaunchView {
 	v := sampleLaunch()
-	a.Simulated = true
-	v.Decision = a
+	d.Simulated = true
+	v.Decision = d
 	v.Model, v.Needs = "/notebook/1/project_model/whisper", models.ModelNeeds{Environment: "PyTorch", VersionConstraints: "torch>=2", Minimum: models.Minimum{GPUs: 1}}
 	return v
 }

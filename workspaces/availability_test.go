@@ -11,7 +11,7 @@ import (
 // TestLaunchGetsWhatIsAvailable launches, at many fillings of the pool and of
 // the limit, what was said to be available now, and what was said not to.
 func TestLaunchGetsWhatIsAvailable(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 4)
 		random := rand.New(rand.NewPCG(7, 7))
 		now, not := 0, 0
@@ -43,7 +43,7 @@ func TestLaunchGetsWhatIsAvailable(t *testing.T) {
 }
 
 func TestAvailableIsForMembers(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		want(t, second(b.Available(b.ctx, b.root, b.project.ID)), models.KindForbidden)
 		_, other := b.addMember(t, b.addRole(t, b.addProject(t, "other", plenty), "r", plenty))

@@ -12,15 +12,15 @@ import (
 	"weir/policies"
 )
 
-// Catalogue manages the environments.
-type Catalogue struct {
+// Catalog manages the environments.
+type Catalog struct {
 	store  *store.Store
 	access *policies.Access
 }
 
-// NewCatalogue returns the catalog in store.
-func NewCatalogue(store *store.Store, access *policies.Access) *Catalogue {
-	return &Catalogue{store: store, access: access}
+// NewCatalog returns the catalog in store.
+func NewCatalog(store *store.Store, access *policies.Access) *Catalog {
+	return &Catalog{store: store, access: access}
 }
 
 // EnvironmentInput describes an environment to create, or to replace one.
@@ -37,7 +37,7 @@ type EnvironmentInput struct {
 	Version         int64                   `json:"-"`
 }
 
-func (in *EnvironmentInput) check() error {
+func (in *EnvironmentInput) normalize() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	in.Language = strings.ToLower(models.CheckName("language", in.Language, &p))
@@ -84,7 +84,7 @@ func (in EnvironmentInput) apply(e *models.Environment) {
 }
 
 // Environments lists the catalog.
-func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]models.Environment, error) {
+func (c *Catalog) Environments(ctx context.Context, actor policies.Actor) ([]models.Environment, error) {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]m
 }
 
 // Environment returns one environment.
-func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id int64) (models.Environment, error) {
+func (c *Catalog) Environment(ctx context.Context, actor policies.Actor, id int64) (models.Environment, error) {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return models.Environment{}, err
 	}
@@ -101,7 +101,7 @@ func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id in
 
 // EnvironmentForm returns an entry for a form that changes or deletes it; with id
 // 0, an empty one for a form that creates one.
-func (c *Catalogue) EnvironmentForm(ctx context.Context, actor policies.Actor, id int64) (e models.Environment, err error) {
+func (c *Catalog) EnvironmentForm(ctx context.Context, actor policies.Actor, id int64) (e models.Environment, err error) {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentWrite); err != nil || id == 0 {
 		return e, err
 	}
@@ -109,7 +109,7 @@ func (c *Catalogue) EnvironmentForm(ctx context.Context, actor policies.Actor, i
 }
 
 // CheckDelete refuses to delete an environment that workspaces have used.
-func (c *Catalogue) CheckDelete(ctx context.Context, actor policies.Actor, id int64) error {
+func (c *Catalog) CheckDelete(ctx context.Context, actor policies.Actor, id int64) error {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentWrite); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ type MatchInput struct {
 
 // Match divides the catalog into the environments that satisfy the version
 // constraints and those that do not. It applies no role's limit.
-func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
+func (c *Catalog) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
 	constraints, err := ParseVersionConstraints("version_constraints", in.VersionConstraints)
 	if err != nil {
 		return nil, nil, err
@@ -146,9 +146,9 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 
 // Create adds an environment. Only administrators have this permission, because
 // the command runs in every workspace that uses the environment.
-func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
+func (c *Catalog) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
-		if err := in.check(); err != nil {
+		if err := in.normalize(); err != nil {
 			return err
 		}
 		e = models.Environment{}
@@ -167,9 +167,9 @@ func createEnvironment(q *store.Queries, actor policies.Actor, e *models.Environ
 }
 
 // Update replaces an environment.
-func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
+func (c *Catalog) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
-		if err := in.check(); err != nil {
+		if err := in.normalize(); err != nil {
 			return err
 		}
 		if e, err = q.Environment(id); err != nil {
@@ -193,7 +193,7 @@ func updateEnvironment(q *store.Queries, actor policies.Actor, before models.Env
 }
 
 // Delete removes an environment that no workspace has used.
-func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) error {
+func (c *Catalog) Delete(ctx context.Context, actor policies.Actor, id int64) error {
 	return c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
 		e, err := q.Environment(id)
 		if err != nil {
@@ -212,7 +212,7 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 // Register updates the catalog with the installations that were found on this
 // machine: new ones are added, known ones get their current versions, and those
 // that are gone become unavailable. DiscoveredKey identifies an installation.
-func (c *Catalogue) Register(ctx context.Context, found []models.Environment) error {
+func (c *Catalog) Register(ctx context.Context, found []models.Environment) error {
 	actor := policies.System("discovery")
 	return c.store.InTx(ctx, func(q *store.Queries) error {
 		all, err := q.Environments()

@@ -24,7 +24,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 // evictOne checks the eviction again under the lock that every change of a
 // period or a membership takes, because either may have been extended.
 func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := q.LockProjectRow(w.ProjectID); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (r *Reconciler) endReserved(ctx context.Context) error {
 // stopAll stops workspaces that are still as they were read.
 func (r *Reconciler) stopAll(ctx context.Context, list []models.Workspace, why models.Text) error {
 	return forEach(list, func(read models.Workspace) error {
-		return r.tx(ctx, func(q *store.Queries) error {
+		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 			w, err := q.Workspace(store.AllProjects, read.ID)
 			if err != nil || w.State != read.State {
 				return err

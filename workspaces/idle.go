@@ -106,7 +106,7 @@ func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, a
 			return nil
 		}
 	}
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		w, err := q.LockWorkspace(store.AllProjects, read.ID)
 		if err != nil || w.State != models.StateRunning || !idleStateOf(w).WorkedAt.Equal(idleStateOf(read).WorkedAt) {
 			return models.IgnoreNotFound(err)

@@ -16,11 +16,11 @@ import (
 )
 
 // idleBench has a running workspace with a GPU that may be idle for an hour.
-func idleBench(t *testing.T, b *bench) models.Workspace {
+func idleBench(t *testing.T, b *world) models.Workspace {
 	t.Helper()
 	b.gpus(t, 1)
 	in := projects.ProjectInput{Name: "vision", Quota: plenty.Input(), Launch: models.LaunchParameters{GPUIdleMinutes: new(int64(60))}}
-	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, in); err != nil {
+	if _, err := b.projects.UpdateProject(b.ctx, b.root, b.project.ID, in); err != nil {
 		t.Fatal(err)
 	}
 	b.activity = func() (idleness.Observation, error) { return idleness.Observation{}, nil }
@@ -28,7 +28,7 @@ func idleBench(t *testing.T, b *bench) models.Workspace {
 }
 
 // pass lets minutes pass, with an observation in each.
-func (b *bench) pass(t *testing.T, minutes int) {
+func (b *world) pass(t *testing.T, minutes int) {
 	t.Helper()
 	for range minutes {
 		b.clock.Advance(time.Minute)
@@ -38,7 +38,7 @@ func (b *bench) pass(t *testing.T, minutes int) {
 	}
 }
 
-func (b *bench) notified(t *testing.T, kind string) (n int) {
+func (b *world) notified(t *testing.T, kind string) (n int) {
 	t.Helper()
 	list, err := b.store.Read(b.ctx).Notifications(b.actor.User.ID, store.Page{Limit: 100})
 	if err != nil {
@@ -52,7 +52,7 @@ func (b *bench) notified(t *testing.T, kind string) (n int) {
 	return n
 }
 
-func (b *bench) idleness(t *testing.T, id int64) workspaces.Idleness {
+func (b *world) idleness(t *testing.T, id int64) workspaces.Idleness {
 	t.Helper()
 	v, err := b.View(b.ctx, b.actor, id)
 	if err != nil || v.Idleness == nil {
@@ -63,7 +63,7 @@ func (b *bench) idleness(t *testing.T, id int64) workspaces.Idleness {
 
 // An idle workspace is stopped after a reminder, and its GPU is released.
 func TestIdleWorkspaceIsStopped(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := idleBench(t, b)
 		if i := b.idleness(t, w.ID); i.Known || i.StopsAt != nil || i.Limit != idleness.Limit(time.Hour) {
 			t.Errorf("before it was observed: %+v", i)
@@ -90,7 +90,7 @@ func TestIdleWorkspaceIsStopped(t *testing.T) {
 
 // Work, a click and a server that sees nothing keep it.
 func TestWhatKeepsAnIdleWorkspace(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := idleBench(t, b)
 		b.pass(t, 51)
 		quiet := b.activity
@@ -130,7 +130,7 @@ func TestWhatKeepsAnIdleWorkspace(t *testing.T) {
 
 // Work that ends within the period in which nothing is stored counts.
 func TestEndOfWork(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := idleBench(t, b)
 		cpu := time.Duration(0)
 		b.activity = func() (idleness.Observation, error) { return idleness.Observation{CPU: cpu}, nil }
@@ -156,7 +156,7 @@ func TestEndOfWork(t *testing.T) {
 
 // A click between the observation and the stop wins.
 func TestKeptAtTheLastMoment(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := idleBench(t, b)
 		b.pass(t, 59)
 		b.activity = func() (idleness.Observation, error) {
@@ -171,7 +171,7 @@ func TestKeptAtTheLastMoment(t *testing.T) {
 }
 
 func TestWhoMayKeep(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := idleBench(t, b)
 		_, other := b.addMember(t, b.role)
 		want(t, second(b.Keep(b.ctx, other, w.ID)), models.KindForbidden)
@@ -192,7 +192,7 @@ func TestWhoMayKeep(t *testing.T) {
 
 // A GPU that computes keeps the workspace that has it alone.
 func TestGPUUtilisation(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		idleBench(t, b)
 		now := b.store.Now()
 		utilisation := func() map[int64]int64 {

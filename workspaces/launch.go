@@ -79,16 +79,17 @@ func projectOf(q *store.Queries, actor policies.Actor, in LaunchInput, list []mo
 // what a preview of the same state shows. If the demand cannot be satisfied now and
 // in.WhenInsufficient is refuse, the error is a *Insufficient.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch LaunchInput) (w models.Workspace, err error) {
-	var p Plan
 	if err := s.access.Check(actor, launch.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return w, err
 	}
+	var p Plan
+	var refused *Insufficient
 	model, modelErr := s.readModel(ctx, actor, launch)
 	if err := onlyInternal(modelErr); err != nil {
 		return w, err
 	}
 	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		project, err := q.Project(actor.Scope(), launch.ProjectID) // locked by Write
+		project, err := q.Project(actor.Scope(), launch.ProjectID) // which Write has locked
 		if err != nil {
 			return err
 		}
@@ -103,15 +104,17 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 		if p.Rejection != nil {
 			return p.Rejection
 		}
+		if refused = p.Insufficient(); refused != nil {
+			return refused
+		}
 		w = p.workspace(q, actor, in.member)
 		if err := s.commit(q, actor, &w, p); err != nil || launch.ReservationID == 0 {
 			return err
 		}
 		return q.UseReservation(launch.ReservationID, q.Now())
 	})
-	var insufficient *Insufficient
-	if errors.As(err, &insufficient) && launch.ReservationID == 0 {
-		return w, errors.Join(insufficient, s.recordRefusal(ctx, w, insufficient.Decision))
+	if refused != nil && launch.ReservationID == 0 {
+		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
 	}
 	return w, err
 }
@@ -123,25 +126,21 @@ func (p Plan) workspace(q *store.Queries, actor policies.Actor, m store.LaunchMe
 		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
 }
 
-// commit writes the planned workspace and takes its shares, queues it, or returns a
-// *Insufficient.
+// commit writes the planned workspace, and takes its shares or queues it.
 func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Workspace, p Plan) (err error) {
 	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(p.Demand))); err != nil {
 		return err
 	}
 	w.Demand = p.Target.Demand
-	switch p.State {
-	case models.StateStarting:
+	if p.State == models.StateStarting {
 		if err = s.pool.Take(q, w.Holder(), p.launchDecision); err == nil {
 			err = schedule(q, s.pool, w, p.launchDecision)
 		}
-	case models.StateQueued:
+	} else {
 		w.State, w.Reason = models.StateQueued, p.launchDecision.Explanation
 		if err = q.Transition(w, models.StateRequested, models.Say("Queued: %s.", p.launchDecision.Explanation)); err == nil {
 			err = s.pool.Record(q, w.Claim(), p.launchDecision)
 		}
-	default:
-		return p.Insufficient()
 	}
 	if err != nil {
 		return err
@@ -150,12 +149,29 @@ func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Works
 		After: map[string]any{"name": w.Name, "state": w.State, "demand": w.Demand}})
 }
 
-// recordRefusal records unmet demand, for capacity planning.
-func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
-	c := w.Claim()
-	c.ID = 0 // the workspace was not created
-	a.Outcome = models.OutcomeRefused
-	return s.store.InTx(ctx, func(q *store.Queries) error { return s.pool.Record(q, c, a) })
+// schedule records the decision that grants a workspace its shares.
+func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
+	from := w.State
+	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
+	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
+		return err
+	}
+	if err := notifyTransition(q, w, from); err != nil {
+		return err
+	}
+	if err := notifyNearlyUsed(q, w); err != nil {
+		return err
+	}
+	return pool.Record(q, w.Claim(), a)
+}
+
+// recordUnmet records the demand of a launch that the pool cannot satisfy now, for
+// capacity planning.
+func (s *Service) recordUnmet(ctx context.Context, actor policies.Actor, p Plan) error {
+	c := models.Claim{Holder: models.Holder{ProjectID: p.Project.ID, UserID: actor.User.ID}, Demand: p.Demand}
+	return s.store.InTx(ctx, func(q *store.Queries) error {
+		return s.pool.RecordUnmet(q, c, p.Decision.Explanation)
+	})
 }
 
 func describe(d models.Demand) models.Text {

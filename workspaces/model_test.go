@@ -27,7 +27,7 @@ func (s shelf) ModelNeeds(_ context.Context, _ policies.Actor, _ int64, path mod
 
 // A launch for a model takes the environment that the model needs, or tells why not.
 func TestLaunchesForModels(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		torch := b.environment(t, workspaces.EnvironmentInput{Name: "A Torch", Language: "python", LanguageVersion: "3.11", Versions: map[string]string{"torch": "2.5"}, Command: []string{"/bin/sleep", "600"}})
 		jax := b.environment(t, workspaces.EnvironmentInput{Name: "B JAX", Language: "python", LanguageVersion: "3.12", Versions: map[string]string{"jax": "0.5"}, Command: []string{"/bin/sleep", "600"}})
 		b.Models = shelf{"/named": {Environment: "b jax"}, "/constrained": {VersionConstraints: "torch>=2"}, "/none": {}, "/unknown": {Environment: "X"}, "/both": {Environment: "B JAX", VersionConstraints: "torch"},

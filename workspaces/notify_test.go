@@ -13,7 +13,7 @@ import (
 
 // A member is notified of what happens without them; a webhook gets everything.
 func TestNotificationsOfAWorkspace(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		storetest.InTx(t, b.store, func(q *store.Queries) error {
 			return q.CreateWebhook(&models.Webhook{Name: "all", URL: "https://example.org", Events: []string{}, Enabled: true, Secret: "s", Version: 1, CreatedAt: q.Now()})
 		})
@@ -53,7 +53,7 @@ func TestNotificationsOfAWorkspace(t *testing.T) {
 
 // Managers are notified when a launch makes the quota nearly used, once.
 func TestNotificationOfANearlyUsedQuota(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 2)
 		project := b.addProject(t, "small", models.Resources{GPUCores: 100, GPUMemoryMiB: 1e9, CPUMilli: 1e6, MemoryMiB: 1e7})
 		_, actor := b.addMember(t, b.addRole(t, project, "engineer", project.Quota))

@@ -19,7 +19,7 @@ import (
 const day = 24 * time.Hour
 
 // queue launches what has to wait.
-func (b *bench) queue(t *testing.T, actor policies.Actor, name string) models.Workspace {
+func (b *world) queue(t *testing.T, actor policies.Actor, name string) models.Workspace {
 	t.Helper()
 	in := b.ask(name, gpu(1, 100))
 	in.WhenInsufficient = workspaces.WhenInsufficientWait
@@ -30,15 +30,15 @@ func (b *bench) queue(t *testing.T, actor policies.Actor, name string) models.Wo
 	return w
 }
 
-func (b *bench) endsAt(t *testing.T, end time.Time) {
+func (b *world) endsAt(t *testing.T, end time.Time) {
 	t.Helper()
-	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &end}); err != nil {
+	if _, err := b.projects.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &end}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // told are the kinds of notices that somebody got, oldest first.
-func (b *bench) told(t *testing.T, u models.User) (kinds []string) {
+func (b *world) told(t *testing.T, u models.User) (kinds []string) {
 	t.Helper()
 	list, err := b.store.Read(b.ctx).Notifications(u.ID, store.Page{})
 	if err != nil {
@@ -53,9 +53,9 @@ func (b *bench) told(t *testing.T, u models.User) (kinds []string) {
 // Through the last 8 days of a project: notices, an extension that moves them,
 // and an end at which all stops in order and nothing starts any more.
 func TestTheLastDaysOfAProject(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
-		lead, err := b.ledger.CreateRole(b.ctx, b.root, b.project.ID, projects.RoleInput{Name: "lead", Permission: "manager"})
+		lead, err := b.projects.CreateRole(b.ctx, b.root, b.project.ID, projects.RoleInput{Name: "lead", Permission: "manager"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 }
 
 // stopOrder are the workspaces that the reconciler told to stop, in order.
-func (b *bench) stopOrder(t *testing.T) (ids []int64) {
+func (b *world) stopOrder(t *testing.T) (ids []int64) {
 	t.Helper()
 	entries, err := b.store.Read(b.ctx).Audit(store.AuditFilter{}, store.Page{Limit: 200})
 	if err != nil {
@@ -151,40 +151,40 @@ func (b *bench) stopOrder(t *testing.T) (ids []int64) {
 func TestTrueReasons(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(t *testing.T, b *bench) error
+		end  func(t *testing.T, b *world) error
 		says string
 	}{
-		{"removed", func(_ *testing.T, b *bench) error {
+		{"removed", func(_ *testing.T, b *world) error {
 			b.clock.Advance(30 * time.Minute)
-			return b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
+			return b.projects.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
 		}, "the membership ended on 2030-01-02 00:30 UTC"},
-		{"deadline before the project's end", func(t *testing.T, b *bench) error {
+		{"deadline before the project's end", func(t *testing.T, b *world) error {
 			until := b.store.Now().Add(time.Hour)
 			b.endsAt(t, until.Add(time.Minute))
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.projects.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Advance(2 * time.Hour)
 			return err
 		}, "membership in the project ended on 2030-01-02 01:00 UTC"},
-		{"the project's end before the deadline", func(t *testing.T, b *bench) error {
+		{"the project's end before the deadline", func(t *testing.T, b *world) error {
 			until := b.store.Now().Add(25 * time.Hour)
 			b.endsAt(t, until.Add(-time.Hour))
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.projects.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Advance(48 * time.Hour)
 			return err
 		}, "the project's period of use ended on 2030-01-02"},
-		{"a later begin", func(_ *testing.T, b *bench) error {
+		{"a later begin", func(_ *testing.T, b *world) error {
 			starts := b.store.Now().Add(72 * time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
+			_, err := b.projects.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
 			return err
 		}, "the project's period of use does not start until 2030-01-05"},
-		{"disabled account", func(_ *testing.T, b *bench) error {
+		{"disabled account", func(_ *testing.T, b *world) error {
 			u := b.actor.User
 			u.Disabled = true
 			return b.store.InTx(b.ctx, func(q *store.Queries) error { return q.UpdateUser(&u) })
 		}, "the account is disabled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, storetest.Open(t, "sqlite"))
+			b := newWorld(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
 			queued := b.queue(t, b.actor, "queued")
@@ -204,7 +204,7 @@ func TestTrueReasons(t *testing.T) {
 // What waits is not placed when its time is over, even where nobody has
 // stopped it yet.
 func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.endsAt(t, b.store.Now().Add(time.Hour))
 		first := b.until(t, b.launch(t, "first", gpu(1, 100)).ID, models.StateRunning)
@@ -224,7 +224,7 @@ func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
 // Who inherits a directory writes it from the next start on, and the others
 // read it.
 func TestAnHeirsMounts(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		gone, _ := b.addMember(t, b.role)
 		_, other := b.addMember(t, b.role)
 		left := fmt.Sprintf("/notebook/%d/%d", b.project.ID, gone.ID)
@@ -241,10 +241,10 @@ func TestAnHeirsMounts(t *testing.T) {
 		if writes(b.actor, "before") {
 			t.Error("a member writes another's directory")
 		}
-		if err := b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, gone.ID); err != nil {
+		if err := b.projects.RemoveMember(b.ctx, b.root, b.project.ID, gone.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.ledger.CreateHandover(b.ctx, b.root, b.project.ID, gone.ID, projects.HandoverInput{ToMemberID: b.member.ID}); err != nil {
+		if _, err := b.projects.CreateHandover(b.ctx, b.root, b.project.ID, gone.ID, projects.HandoverInput{ToMemberID: b.member.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if !writes(b.actor, "after") || writes(other, "other") {

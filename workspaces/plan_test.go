@@ -18,7 +18,7 @@ import (
 
 // planned is a world whose members launch at random.
 type planned struct {
-	*bench
+	*world
 	random   *rand.Rand
 	actors   []policies.Actor
 	projects []int64
@@ -29,8 +29,8 @@ type planned struct {
 // In whatever state the world is, a preview and a launch of the same input have the
 // same plan, and the launch commits it or is refused as it says.
 func TestALaunchIsItsPreview(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
-		p := &planned{bench: b, random: rand.New(rand.NewPCG(3, 9)), outcomes: map[string]int{}}
+	each(t, func(t *testing.T, b *world) {
+		p := &planned{world: b, random: rand.New(rand.NewPCG(3, 9)), outcomes: map[string]int{}}
 		p.populate(t)
 		for i := range 120 {
 			p.change(t)
@@ -58,7 +58,7 @@ func (p *planned) populate(t *testing.T) {
 	p.gpus(t, 3)
 	p.environment(t, workspaces.EnvironmentInput{Name: "needy", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
 	for _, priority := range []int64{30, 80} {
-		project, err := p.ledger.CreateProject(p.ctx, p.root, projects.ProjectInput{Name: fmt.Sprint("priority ", priority), Quota: plenty.Input(), Priority: priority,
+		project, err := p.world.projects.CreateProject(p.ctx, p.root, projects.ProjectInput{Name: fmt.Sprint("priority ", priority), Quota: plenty.Input(), Priority: priority,
 			Launch: models.LaunchParameters{CPUMilli: new(priority * 10), Env: map[string]string{"A": "b"}}})
 		if err != nil {
 			t.Fatal(err)

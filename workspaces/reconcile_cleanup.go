@@ -57,7 +57,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		return nil
 	}
 	r.sweptAt = now
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		_, err := q.DeleteExpired(now)
 		return err
 	})

@@ -11,14 +11,13 @@ import (
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/pool/projects"
-	"weir/workspaces"
 	"weir/workspaces/runtime"
 )
 
 // A workspace that launched nothing adopts no process of another generation of
 // it: that is an orphan, and holds nothing up.
 func TestAnotherGenerationIsNotAdopted(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.Tick(b.ctx) // the search for orphans is not due again until the clock advances
 		w := b.launch(t, "a", models.LaunchParameters{})
 		other := runtime.Spec{Workspace: w.ID, Generation: w.Generation + 1, Command: []string{"/bin/sleep", "600"}}
@@ -38,16 +37,16 @@ func TestAnotherGenerationIsNotAdopted(t *testing.T) {
 // While the runtime cannot stop a workspace, something of it may still run,
 // even if its notebook has exited: its shares are not released.
 func TestSharesAreKeptWhileStopFails(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, b *bench, w models.Workspace){
-		"exited": func(*testing.T, *bench, models.Workspace) {},
-		"stopped by its member": func(t *testing.T, b *bench, w models.Workspace) {
+	for name, end := range map[string]func(t *testing.T, b *world, w models.Workspace){
+		"exited": func(*testing.T, *world, models.Workspace) {},
+		"stopped by its member": func(t *testing.T, b *world, w models.Workspace) {
 			if _, err := b.Stop(b.ctx, b.actor, w.ID); err != nil {
 				t.Fatal(err)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storetest.Open(t, "sqlite"))
+			b := newWorld(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
 			asked := 0
@@ -71,7 +70,7 @@ func TestSharesAreKeptWhileStopFails(t *testing.T) {
 
 // A member who stops a workspace while the reconciler moves it on is not refused.
 func TestStopDuringATransition(t *testing.T) {
-	b := newBench(t, storetest.Open(t, "postgres"))
+	b := newWorld(t, storetest.Open(t, "postgres"))
 	w := b.launch(t, "a", models.LaunchParameters{})
 	ended := make(chan error, 1)
 	storetest.InTx(t, b.store, func(q *store.Queries) error {
@@ -96,61 +95,10 @@ func TestStopDuringATransition(t *testing.T) {
 	}
 }
 
-// A reconciler that is no longer the leader's changes no row.
-func TestAFencedReconcilerWritesNothing(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
-		b.gpus(t, 1)
-		running := b.until(t, b.launch(t, "running", gpu(1, 50)).ID, models.StateRunning)
-		evicted := b.queue(t, b.actor, "evicted")
-		_, other := b.addMember(t, b.role)
-		in := b.ask("fits", gpu(1, 50))
-		in.WhenInsufficient = workspaces.WhenInsufficientWait
-		storetest.InTx(t, b.store, func(q *store.Queries) error { // the pool has room again
-			return b.pool.Release(q, running.HolderID)
-		})
-		starting, err := b.Launch(b.ctx, other, in)
-		if err != nil || starting.State != models.StateStarting {
-			t.Fatalf("%+v, %v", starting, err)
-		}
-		storetest.InTx(t, b.store, func(q *store.Queries) error {
-			u := b.actor.User
-			u.Disabled = true
-			return errors.Join(q.UpdateUser(&u), q.PutVisit(models.Visit{Hash: "expired", WorkspaceID: running.ID, UserID: u.ID, ExpiresAt: q.Now()}))
-		})
-		b.runtime.kill(running.ID, running.Generation)
-		<-b.runtime.running[[2]int64{running.ID, running.Generation}].exited
-		rows := func() (versions []int64) {
-			for _, id := range []int64{running.ID, evicted.ID, starting.ID} {
-				versions = append(versions, b.row(t, id).Version)
-			}
-			return versions
-		}
-		b.fence = store.ErrFenced
-		b.clock.Advance(time.Hour) // everything periodic is due
-		before := rows()
-		b.Tick(b.ctx)
-		if after := rows(); !slices.Equal(after, before) {
-			t.Errorf("versions of the rows: %v, then %v", before, after)
-		}
-		storetest.InTx(t, b.store, func(q *store.Queries) error {
-			n, err := q.DeleteExpired(q.Now())
-			if n != 1 {
-				t.Errorf("%d expired rows are left, want 1", n)
-			}
-			return err
-		})
-		b.fence = nil
-		b.clock.Advance(5 * time.Second)
-		b.until(t, running.ID, models.StateStopped)
-		b.until(t, evicted.ID, models.StateStopped)
-		b.until(t, starting.ID, models.StateRunning)
-	})
-}
-
 // A limit that is reduced after a queued workspace was found to fit is checked
 // again in the transaction that would place it.
 func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		_, other := b.addMember(t, b.addRole(t, b.project, "other", b.role.Limit))
 		first, err := b.Launch(b.ctx, other, b.ask("first", gpu(1, 100)))
@@ -165,7 +113,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 			}
 			read = true // what a member uses, before the transaction
 			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}.Input()}
-			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
+			if _, err := b.projects.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
 				t.Error(err)
 			}
 		})

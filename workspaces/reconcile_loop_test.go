@@ -15,7 +15,7 @@ import (
 // Many hands start and stop many workspaces, each once, and what is heard
 // from the database is enough: nobody calls Resync.
 func TestRun(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		const many = 8 // the role's peak
 		ctx, stop := context.WithCancel(b.ctx)
 		var running sync.WaitGroup
@@ -48,7 +48,7 @@ func TestRun(t *testing.T) {
 
 // A workspace that dies unseen is found by the rounds.
 func TestRunFindsWhatNobodyTold(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 		ctx, stop := context.WithCancel(b.ctx)
 		var running sync.WaitGroup
@@ -63,7 +63,7 @@ func TestRunFindsWhatNobodyTold(t *testing.T) {
 // Who leads again looks after what began to stop meanwhile, though it met it
 // before, and though nobody told.
 func TestRunAgain(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		run := func() (end func()) {
 			ctx, stop := context.WithCancel(b.ctx)
 			var running sync.WaitGroup
@@ -84,7 +84,7 @@ func TestRunAgain(t *testing.T) {
 
 // A change that the database did not tell of is found.
 func TestRunFindsAStopThatNobodyTold(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		ctx, stop := context.WithCancel(b.ctx)
 		var running sync.WaitGroup
 		running.Go(func() { b.Run(ctx) })
@@ -106,7 +106,7 @@ func TestRunFindsAStopThatNobodyTold(t *testing.T) {
 
 // What refuses to end is asked with pauses, however the refusal is worded.
 func TestRunHasPatienceWithARefusal(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		var asked atomic.Int64
 		b.runtime.stop = func(runtime.State) error {
 			asked.Add(1)

@@ -63,7 +63,7 @@ func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Dec
 		w.Reason = blocked
 		return r.transition(ctx, &w, models.StateQueued, models.Text{})
 	}
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
@@ -83,22 +83,6 @@ func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Dec
 		}
 		return schedule(q, r.config.Pool, &now, a)
 	})
-}
-
-// schedule records the decision that grants a workspace its shares.
-func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
-	from := w.State
-	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
-	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
-		return err
-	}
-	if err := notifyTransition(q, w, from); err != nil {
-		return err
-	}
-	if err := notifyNearlyUsed(q, w); err != nil {
-		return err
-	}
-	return pool.Record(q, w.Claim(), a)
 }
 
 // blocked returns by which limit or quota a queued workspace cannot start now;

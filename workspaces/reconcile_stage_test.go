@@ -12,7 +12,7 @@ import (
 // What the runtime says of a start that takes a while stands in the history,
 // each thing once.
 func TestWhatAStartWaitsFor(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.runtime.silent = true
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)
@@ -43,7 +43,7 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 // A start goes on as long as it reaches new stages. Other words for the same
 // stage, or a stage that it had reached before, give it no more time.
 func TestAStartIsGivenUpByItsStage(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.runtime.silent = true
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)

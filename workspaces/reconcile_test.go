@@ -16,7 +16,7 @@ import (
 )
 
 func TestFromLaunchToStop(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		w := b.launch(t, "a", gpu(1, 50))
 		if w.State != models.StateStarting || w.Generation != 1 || b.shares(t) != 50 {
@@ -53,7 +53,7 @@ func TestFromLaunchToStop(t *testing.T) {
 }
 
 func TestWhatExitsHasFailed(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		crash := b.environment(t, workspaces.EnvironmentInput{Name: "crash", Command: []string{"/bin/sh", "-c", "exit 3"}})
 		in := b.ask("a", gpu(1, 50))
@@ -71,7 +71,7 @@ func TestWhatExitsHasFailed(t *testing.T) {
 }
 
 func TestAStartThatFails(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.runtime.refuse = errors.New("secret path /x")
 		w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateFailed)
@@ -82,7 +82,7 @@ func TestAStartThatFails(t *testing.T) {
 }
 
 func TestWhatNeverAnswersHasFailed(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.runtime.silent = true
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)
@@ -105,7 +105,7 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 // A start that was tried and may have launched something, and is then refused,
 // keeps its shares as well.
 func TestAStartThatIsRefusedLater(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.runtime.halfWay = models.Unavailable(errors.New("the answer was lost"), "The cluster is not responding.")
 		w := b.launch(t, "a", gpu(1, 50))
@@ -130,7 +130,7 @@ func TestAStartThatIsRefusedLater(t *testing.T) {
 
 // What turns out of a workspace that runs stands in its history, once each time.
 func TestWhatBefallsARunningWorkspace(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 		for _, says := range []string{"", "the node is silent", "", "the node is silent"} {
 			b.runtime.warns = models.Text{}
@@ -155,7 +155,7 @@ func TestWhatBefallsARunningWorkspace(t *testing.T) {
 
 // A runtime that is out of reach for a while fails nobody's start.
 func TestAStartIsTriedAgain(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster is not responding.")
 		w := b.launch(t, "a", gpu(1, 50))
@@ -188,7 +188,7 @@ func TestAStartIsTriedAgain(t *testing.T) {
 // Where a start has failed but may have launched something, its shares are
 // kept until that is gone.
 func TestAStartThatFailsHalfWay(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.runtime.halfWay = errors.New("the secret was refused")
 		w := b.launch(t, "a", gpu(1, 50))
@@ -208,7 +208,7 @@ func TestAStartThatFailsHalfWay(t *testing.T) {
 // The process dies after the launch and before the row is saved: the next one
 // adopts what runs and starts nothing.
 func TestLaunchedButNotSavedIsAdopted(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.launch(t, "a", models.LaunchParameters{})
 		ctx, die := context.WithCancel(b.ctx)
 		b.runtime.afterLaunch = die
@@ -231,7 +231,7 @@ func TestLaunchedButNotSavedIsAdopted(t *testing.T) {
 
 // The member stops while the runtime launches, so the launch is not saved.
 func TestStoppedWhileItLaunches(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		w := b.launch(t, "a", gpu(1, 100))
 		b.runtime.afterLaunch = func() {
@@ -253,7 +253,7 @@ func TestStoppedWhileItLaunches(t *testing.T) {
 }
 
 func TestOrphansAreStopped(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 		for _, spec := range []runtime.Spec{{Workspace: 999, Generation: 1}, {Workspace: w.ID, Generation: 7}} {
 			spec.Command = []string{"/bin/sleep", "600"}
@@ -274,7 +274,7 @@ func TestOrphansAreStopped(t *testing.T) {
 
 // One thing that cannot be stopped does not keep the others from starting.
 func TestAnOrphanThatStaysHoldsNobodyUp(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		if _, err := b.runtime.Start(b.ctx, runtime.Spec{Workspace: 999, Generation: 1, Command: []string{"/bin/sleep", "600"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -296,31 +296,31 @@ func TestAnOrphanThatStaysHoldsNobodyUp(t *testing.T) {
 func TestEviction(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(t *testing.T, b *bench) error
+		end  func(t *testing.T, b *world) error
 	}{
-		{"removed member", func(t *testing.T, b *bench) error {
-			return b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
+		{"removed member", func(t *testing.T, b *world) error {
+			return b.projects.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
 		}},
-		{"end of the membership", func(t *testing.T, b *bench) error {
+		{"end of the membership", func(t *testing.T, b *world) error {
 			until := b.store.Now().Add(time.Hour)
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.projects.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Advance(time.Hour)
 			return err
 		}},
-		{"period of use", func(t *testing.T, b *bench) error {
+		{"period of use", func(t *testing.T, b *world) error {
 			ends := b.store.Now().Add(time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &ends})
+			_, err := b.projects.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &ends})
 			b.clock.Advance(time.Hour)
 			return err
 		}},
-		{"disabled account", func(t *testing.T, b *bench) error {
+		{"disabled account", func(t *testing.T, b *world) error {
 			u := b.actor.User
 			u.Disabled = true
 			return b.store.InTx(b.ctx, func(q *store.Queries) error { return q.UpdateUser(&u) })
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t, storetest.Open(t, "sqlite"))
+			b := newWorld(t, storetest.Open(t, "sqlite"))
 			b.gpus(t, 1)
 			running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
 			in := b.ask("queued", gpu(1, 100))
@@ -351,7 +351,7 @@ func TestEviction(t *testing.T) {
 }
 
 func TestQueueIsServedOldestFirst(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		first := b.until(t, b.launch(t, "first", gpu(1, 100)).ID, models.StateRunning)
 		var waiting []models.Workspace
@@ -384,7 +384,7 @@ func TestQueueIsServedOldestFirst(t *testing.T) {
 
 // Small requests pass a large one that waits, but not for ever.
 func TestALargeRequestDoesNotStarve(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		first := b.until(t, b.launch(t, "first", gpu(1, 60)).ID, models.StateRunning)
 		_, second := b.addMember(t, b.role)
@@ -418,7 +418,7 @@ func TestALargeRequestDoesNotStarve(t *testing.T) {
 
 // What waits starts only within the role's peak, also when the pool has room.
 func TestTheQueueKeepsRule2(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 2)
 		_, other := b.addMember(t, b.role)
 		var blockers []models.Workspace
@@ -442,7 +442,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.until(t, blocker.ID, models.StateStopped)
-			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); models.KindOf(err) == models.KindInternal && err != nil {
+			if _, err := b.projects.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); models.KindOf(err) == models.KindInternal {
 				t.Fatal(err)
 			}
 		}

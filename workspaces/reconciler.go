@@ -43,9 +43,7 @@ type ReconcilerConfig struct {
 	// Activity observes a running workspace; see [ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
-	Env func(models.Workspace) map[string]string
-	// Fence rejects the transactions of a server that is no longer the leader.
-	Fence  func(*store.Queries) error
+	Env    func(models.Workspace) map[string]string
 	Logger *slog.Logger
 }
 
@@ -60,21 +58,11 @@ func NewReconciler(c ReconcilerConfig) *Reconciler {
 // delayingQueue contains each workspace that is due for a step once.
 type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
-// tx runs a transaction of the leader.
-func (r *Reconciler) tx(ctx context.Context, fn func(*store.Queries) error) error {
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := r.config.Fence(q); err != nil {
-			return err
-		}
-		return fn(q)
-	})
-}
-
 // transition writes w, whose state was from, and then calls the functions in
 // the same transaction.
 func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text, then ...func(*store.Queries) error) error {
 	version := w.Version
-	return r.tx(ctx, func(q *store.Queries) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		w.Version = version // the transaction may be retried
 		err := q.Transition(w, from, message)
 		if err == nil {
@@ -134,7 +122,7 @@ func (r *Reconciler) Enqueue(workspace int64) {
 }
 
 func (r *Reconciler) logError(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
+	if err != nil && ctx.Err() == nil {
 		r.config.Logger.ErrorContext(ctx, "reconcile", "err", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // A change of the rules reaches a running workspace, once, and its history says so. Where
 // the runtime cannot, or fails, the workspace stays outdated.
 func TestRulesReachRunningWorkspaces(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.until(t, b.launch(t, "a", gpu(0, 0)).ID, models.StateRunning)
 		started := w.Mounts
 		refresh := func(want error) (models.Workspace, []models.WorkspaceEvent) {

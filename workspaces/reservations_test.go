@@ -12,9 +12,9 @@ import (
 	"weir/pool/providers"
 )
 
-// reserved is a bench with one GPU, of which its member has a part reserved for two hours,
+// reserved is a world with one GPU, of which its member has a part reserved for two hours,
 // from an hour ahead.
-func (b *bench) reserved(t *testing.T, cores int64) (*broker.Service, models.Reservation) {
+func (b *world) reserved(t *testing.T, cores int64) (*broker.Service, models.Reservation) {
 	t.Helper()
 	b.gpus(t, 1)
 	access, err := policies.NewAccess()
@@ -30,10 +30,10 @@ func (b *bench) reserved(t *testing.T, cores int64) (*broker.Service, models.Res
 }
 
 // begin lets the hour pass.
-func (b *bench) begin(t *testing.T, s *broker.Service) {
+func (b *world) begin(t *testing.T, s *broker.Service) {
 	t.Helper()
 	b.clock.Advance(time.Hour)
-	if err := s.Advance(b.ctx, func(*store.Queries) error { return nil }); err != nil {
+	if err := s.Advance(b.ctx); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -41,7 +41,7 @@ func (b *bench) begin(t *testing.T, s *broker.Service) {
 // A reservation is used by its member, within its amounts, while it is active; nobody
 // else gets what is reserved.
 func TestLaunchInAReservation(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		s, r := b.reserved(t, 60)
 		in := b.ask("a", models.LaunchParameters{})
 		in.ReservationID = r.ID
@@ -91,7 +91,7 @@ func TestLaunchInAReservation(t *testing.T) {
 
 // A share is limited by MPS only where the agent has applied it.
 func TestEnforcementInAReservation(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		s, r := b.reserved(t, 60)
 		b.begin(t, s)
 		list, err := b.store.Read(b.ctx).DevicesAt(store.AllMachines)
@@ -115,7 +115,7 @@ func TestEnforcementInAReservation(t *testing.T) {
 
 // What is used in a reservation ends with it, and can be stopped and launched again before.
 func TestAReservationIsCanceled(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		s, r := b.reserved(t, 100)
 		b.begin(t, s)
 		in := b.ask("a", models.LaunchParameters{})

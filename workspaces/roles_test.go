@@ -10,11 +10,11 @@ import (
 // Whose role permits no workspaces any more loses those that there are, with
 // the reason; another role that permits them changes nothing.
 func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		put := func(permission string, permissions ...string) {
 			t.Helper()
-			_, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID,
+			_, err := b.projects.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID,
 				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Limit: b.role.Limit.Input()})
 			if err != nil {
 				t.Fatal(err)

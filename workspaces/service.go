@@ -23,6 +23,8 @@ type Pool interface {
 	Claim(q *store.Queries, c models.Claim) (models.Decision, error)
 	// Record saves a decision.
 	Record(q *store.Queries, c models.Claim, a models.Decision) error
+	// RecordUnmet saves a claim of a launch that was refused.
+	RecordUnmet(q *store.Queries, c models.Claim, why models.Text) error
 	// Release ends the shares of a holder.
 	Release(q *store.Queries, holder int64) error
 	// Reserved returns how demands of workspaces in a reservation are decided on.

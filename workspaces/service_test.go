@@ -18,7 +18,7 @@ import (
 func TestBadLaunches(t *testing.T) {
 	minus, huge := int64(-1), int64(1<<63-1)
 	long := strings.Repeat("x", 10_000)
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		other := b.addProject(t, "speech", plenty)
 		gone := b.environment(t, workspaces.EnvironmentInput{Name: "cluster only", Image: "registry/image"})
 		for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestBadLaunches(t *testing.T) {
 
 // A role without GPU memory gives no GPU memory, not even in proportion.
 func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		none := b.addRole(t, b.project, "none", models.Resources{GPUCores: 100, CPUMilli: 4000, MemoryMiB: 8192})
 		_, actor := b.addMember(t, none)
@@ -76,7 +76,7 @@ func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
 }
 
 func TestWhenInsufficient(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.launch(t, "first", gpu(1, 70))
 		ask := func(cores int64, when string) (models.Workspace, error) {
@@ -117,7 +117,7 @@ func TestWhenInsufficient(t *testing.T) {
 }
 
 func TestALaunchSentTwiceIsOne(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		var kinds storetest.ErrorCounts
 		storetest.Concurrently(20, func(int) {
 			_, err := b.Launch(b.ctx, b.actor, b.ask("same", models.LaunchParameters{CPUMilli: new(int64(10)), MemoryMiB: new(int64(64))}))
@@ -139,7 +139,7 @@ func TestConcurrentLaunchesFillExactly(t *testing.T) {
 		gpuShares int64
 	}{{"roles", 100_000, 10, 30, 750}, {"quota", 30_000, 10, 30, 750}, {"devices", 100_000, 2, 8, 200}} {
 		t.Run(c.name, func(t *testing.T) {
-			each(t, func(t *testing.T, b *bench) {
+			each(t, func(t *testing.T, b *world) {
 				b.gpus(t, c.gpus)
 				p := b.addProject(t, "race", models.Resources{GPUCores: 1e4, GPUMemoryMiB: 1e6, CPUMilli: c.quota, MemoryMiB: 1e6})
 				r := b.addRole(t, p, "racer", models.Resources{GPUCores: 1000, GPUMemoryMiB: 1e5, CPUMilli: 3000, MemoryMiB: 1e5})
@@ -164,7 +164,7 @@ func TestConcurrentLaunchesFillExactly(t *testing.T) {
 }
 
 // keepsRules holds rules 2 and 3 against sums made in SQL.
-func (b *bench) keepsRules(t *testing.T) {
+func (b *world) keepsRules(t *testing.T) {
 	t.Helper()
 	db, err := b.store.SQL()
 	if err != nil {
@@ -187,7 +187,7 @@ func (b *bench) keepsRules(t *testing.T) {
 }
 
 func TestOpenRedeemAdmit(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.launch(t, "a", models.LaunchParameters{Path: new("/lab")})
 		other := b.launch(t, "b", models.LaunchParameters{})
 		want(t, second(b.Open(b.ctx, b.actor, w.ID)), models.KindConflict, "starting")
@@ -252,26 +252,26 @@ func TestOpenRedeemAdmit(t *testing.T) {
 
 // Each of these ends a visit at once, before any reconciler looks.
 func TestVisitsEndWithTheRight(t *testing.T) {
-	for name, end := range map[string]func(b *bench, q *store.Queries) error{
-		"signed out": func(b *bench, q *store.Queries) error { return q.DeleteSession("session") },
-		"new password": func(b *bench, q *store.Queries) error {
+	for name, end := range map[string]func(b *world, q *store.Queries) error{
+		"signed out": func(b *world, q *store.Queries) error { return q.DeleteSession("session") },
+		"new password": func(b *world, q *store.Queries) error {
 			u := b.actor.User
 			u.SessionGeneration++
 			return q.UpdateUser(&u)
 		},
-		"disabled": func(b *bench, q *store.Queries) error {
+		"disabled": func(b *world, q *store.Queries) error {
 			u := b.actor.User
 			u.Disabled = true
 			return q.UpdateUser(&u)
 		},
-		"removed": func(b *bench, q *store.Queries) error {
+		"removed": func(b *world, q *store.Queries) error {
 			m, now := b.member, q.Now()
 			m.RemovedAt = &now
 			return q.UpdateMember(&m)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, storetest.Open(t, "sqlite"))
+			b := newWorld(t, storetest.Open(t, "sqlite"))
 			w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 			storetest.InTx(t, b.store, func(q *store.Queries) error {
 				return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
@@ -291,7 +291,7 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 // What somebody was admitted to with rights that have ended since is not admitted again
 // from a cache.
 func TestAdmissionIsByPresentRights(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 		before := b.actor
 		before.Session = "token"
@@ -315,7 +315,7 @@ func TestAdmissionIsByPresentRights(t *testing.T) {
 }
 
 func TestPreviewSaysWhatALaunchWould(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		v, err := b.Preview(b.ctx, b.actor, b.ask("a", gpu(1, 50)))
 		if err != nil || v.Rejection != nil || v.Environment.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
@@ -333,9 +333,9 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 }
 
 func TestThePeriodOfUse(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		starts := b.store.Now().Add(time.Hour)
-		_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
+		_, err := b.projects.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,9 +347,9 @@ func TestThePeriodOfUse(t *testing.T) {
 
 // Only a membership gives resources, also to an administrator, and only until it ends.
 func TestLaunchAfterTheMembership(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		end := b.store.Now().Add(time.Hour)
-		_, err := b.ledger.AddMember(b.ctx, b.root, b.project.ID, projects.MemberInput{Email: b.root.User.Email, RoleID: b.role.ID, Until: &end})
+		_, err := b.projects.AddMember(b.ctx, b.root, b.project.ID, projects.MemberInput{Email: b.root.User.Email, RoleID: b.role.ID, Until: &end})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +365,7 @@ func TestLaunchAfterTheMembership(t *testing.T) {
 
 // A member has at most 20 workspaces in a project at a time, also in the queue.
 func TestMostWorkspacesOfAMember(t *testing.T) {
-	each(t, func(t *testing.T, b *bench) {
+	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)
 		b.launch(t, "a", gpu(1, 100))
 		waits := b.queue(t, b.actor, "b")

@@ -91,7 +91,7 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (stor
 	hash := policies.HashSecret(secret)
 	return s.admit(ctx, admissionKey{visit: hash, workspace: id}, func(ctx context.Context) (store.Admission, error) {
 		a, err := s.store.Read(ctx).AdmitVisit(hash, id, s.store.Now())
-		if err != nil && models.KindOf(err) == models.KindNotFound {
+		if models.KindOf(err) == models.KindNotFound {
 			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
 		}
 		return a, err
@@ -101,7 +101,11 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (stor
 // AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
 // another user the error is of kind not_found.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (store.Admission, error) {
-	if err := cmp.Or(actor.CheckUser(), actor.CheckScope(policies.WorkspaceOpen)); err != nil {
+	err := actor.CheckUser()
+	if err == nil {
+		err = actor.CheckScope(policies.WorkspaceOpen)
+	}
+	if err != nil {
 		return store.Admission{}, err
 	}
 	a, err := s.admit(ctx, admissionKey{user: actor.User.ID, workspace: id}, func(ctx context.Context) (store.Admission, error) {

@@ -61,8 +61,8 @@ func newAuthorizeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			enrolment := &providers.Enrolment{Store: store, Access: access, Authority: a}
-			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
+			enrollment := &providers.Enrollment{Store: store, Access: access, Authority: a}
+			code, _, err := enrollment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), code)
 			}

@@ -23,7 +23,7 @@ func (p *portal) separateMembers(ctx context.Context, dirs *storage.Directories)
 			return fmt.Errorf("id-range: %w", err)
 		}
 	}
-	p.owners = dirs.Owners(p.fence.check, p.log)
+	p.owners = dirs.Owners(p.log)
 	return dirs.UseIDs(ctx, r)
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"weir/models/store"
@@ -19,18 +18,8 @@ const (
 	leaseRenewal  = 3 * time.Second
 )
 
-// fence rejects the writes of a former leader. The zero value rejects nothing,
-// for a single server.
-type fence struct{ epoch atomic.Int64 }
-
-func (f *fence) check(q *store.Queries) error {
-	if epoch := f.epoch.Load(); epoch != 0 {
-		return q.Fence(leaderLease, epoch)
-	}
-	return nil
-}
-
-// runControllers runs the loops of the leader until ctx ends.
+// runControllers runs the loops of the leader until ctx ends. Other servers start none of
+// them, and what they write is fenced, see [store.AsLeader].
 func (p *portal) runControllers(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { p.reconciler.Run(ctx) })
@@ -38,7 +27,7 @@ func (p *portal) runControllers(ctx context.Context) {
 	work.Go(func() { p.pool.Run(ctx) })
 	work.Go(func() { p.sender.Run(ctx) })
 	work.Go(func() { p.periods.Run(ctx) })
-	work.Go(func() { p.broker.Run(ctx, p.fence.check, p.log) })
+	work.Go(func() { p.broker.Run(ctx, p.log) })
 	work.Go(func() { p.files.Run(ctx) })
 	work.Go(func() { p.owners.Run(ctx) })
 	if p.cluster != nil {
@@ -47,10 +36,10 @@ func (p *portal) runControllers(ctx context.Context) {
 	work.Wait()
 }
 
-// startControllers starts the controllers. stop stops them and waits for their
-// end.
-func (p *portal) startControllers(ctx context.Context) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// startControllers starts the controllers in an epoch. stop stops them and waits for
+// their end.
+func (p *portal) startControllers(ctx context.Context, epoch int64) (stop func()) {
+	ctx, cancel := store.AsLeader(ctx, leaderLease, epoch)
 	var running sync.WaitGroup
 	running.Go(func() { p.runControllers(ctx) })
 	return func() {
@@ -69,6 +58,7 @@ func (p *portal) runElection(ctx context.Context) {
 	holder := serverIdentity()
 	defer p.releaseLeadership(holder)
 	var stop func() // nil while this server is not the leader
+	var leading int64
 	resign := func() {
 		if stop != nil {
 			stop()
@@ -91,11 +81,10 @@ func (p *portal) runElection(ctx context.Context) {
 			}
 		case epoch == 0:
 			resign()
-		case stop == nil || epoch != p.fence.epoch.Load():
+		case stop == nil || epoch != leading:
 			resign()
-			p.fence.epoch.Store(epoch)
 			p.log.Info("became leader", "epoch", epoch)
-			stop = p.startControllers(ctx)
+			stop, leading = p.startControllers(ctx, epoch), epoch
 		}
 		if epoch != 0 {
 			renewed = time.Now()

@@ -100,7 +100,7 @@ func (p *portal) registerMachine(ctx context.Context) (err error) {
 	if err := p.providers.Enlist(ctx, p.host, p.gpus); err != nil {
 		return fmt.Errorf("cannot register the GPUs of this machine: %w", err)
 	}
-	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
+	return p.catalog.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
 }
 
 // migInstanceFiles returns the device files of a MIG instance.

@@ -31,9 +31,8 @@ type portal struct {
 	accounts      *policies.Accounts
 	providers     *providers.Service
 	pool          *pool.Scheduler
-	catalogue     *workspaces.Catalogue
+	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
-	fence         fence
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service

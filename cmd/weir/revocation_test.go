@@ -74,7 +74,7 @@ func newReplica(t *testing.T, url string) *replica {
 	t.Cleanup(r.proxy.Close)
 	store.OnRevoke(r.proxy)
 	r.app = handlers.NewApp(handlers.Config{Store: store, Accounts: r.accounts, Projects: r.projectService, Pool: r.pool,
-		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
+		Catalog: workspaces.NewCatalog(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
 		Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
 	r.open(t)

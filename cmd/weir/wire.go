@@ -80,7 +80,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err != nil {
 		return p, err
 	}
-	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root, Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log, Fence: p.fence.check,
+	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root, Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log,
 		Settings: cfg.Files})
 	p.providers = providers.New(p.store, access, p.reachable())
 	p.pool = pool.New(p.store, access, p.providers)
@@ -93,14 +93,14 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err := p.wireNotifications(access); err != nil {
 		return p, err
 	}
-	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
-	p.catalogue = workspaces.NewCatalogue(p.store, access)
+	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Logger: log})
+	p.catalog = workspaces.NewCatalog(p.store, access)
 	capacity := projects.NewCapacity(p.store, access, p.pool, p.quotaDefaults())
-	ledger := projects.New(p.store, access, dirs, capacity)
-	ledger.InvitationLifetime = cfg.InvitationLifetime
+	projectService := projects.New(p.store, access, dirs, capacity)
+	projectService.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
+		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
 	service.Models, service.Defaults = p.files, cfg.Launch
@@ -108,9 +108,9 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
-	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger, Invitations: projects.NewInvitations(ledger, p.accounts),
-		Capacity: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Broker: p.broker, Providers: p.providers,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
+	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: projectService, Invitations: projects.NewInvitations(projectService, p.accounts),
+		Capacity: capacity, Requests: requests.New(p.store, access, projectService, capacity), Pool: p.pool, Broker: p.broker, Providers: p.providers,
+		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service, Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }

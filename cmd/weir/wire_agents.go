@@ -15,16 +15,16 @@ import (
 
 // agentEndpoint serves the agents of machines.
 type agentEndpoint struct {
-	authority *authority.Authority
-	enrolment *providers.Enrolment
-	listener  net.Listener // nil: agents cannot join
+	authority  *authority.Authority
+	enrollment *providers.Enrollment
+	listener   net.Listener // nil: agents cannot join
 }
 
 func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err error) {
 	if p.agents.authority, err = authority.Open(p.cfg.AuthorityFile, p.store.Now); err != nil {
 		return err
 	}
-	p.agents.enrolment = &providers.Enrolment{Store: p.store, Access: access, Authority: p.agents.authority,
+	p.agents.enrollment = &providers.Enrollment{Store: p.store, Access: access, Authority: p.agents.authority,
 		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner}
 	if p.cfg.AgentsListen == "" {
 		return nil

@@ -25,7 +25,7 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	c := p.cfg.Notifications
 	p.store.Mail = c.Mailer != nil
 	p.notifications = &notifications.Service{Store: p.store, Access: access, Key: key, AllowPrivate: c.AllowPrivateWebhooks}
-	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
+	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Origin: p.origin, Version: buildVersion().Version,
 		AllowPrivate: c.AllowPrivateWebhooks, Mailer: c.Mailer, Accounts: p.accounts, Logger: p.log})
 	return nil
 }

@@ -25,12 +25,12 @@ func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
 	return exists(q.db.Model(&models.Workspace{}).Where("environment_id = ?", id))
 }
 
-// Environment finds a catalogue entry.
+// Environment finds a catalog entry.
 func (q *Queries) Environment(id int64) (e models.Environment, err error) {
 	return e, found(q.db.Take(&e, id).Error, "environment")
 }
 
-// Environments lists the catalogue by id.
+// Environments lists the catalog by id.
 func (q *Queries) Environments() (all []models.Environment, err error) {
 	return all, q.db.Order("id").Limit(1000).Find(&all).Error
 }

@@ -24,7 +24,7 @@ var ErrFenced = errors.New("another server leads by now")
 // epoch of holder's leadership, or 0 when another holder is the leader.
 //
 // The clocks of servers may differ: leadership then changes early or late, but
-// only the newest epoch can write, see [Queries.Fence].
+// only the newest epoch can write, see [AsLeader].
 func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration) (epoch int64, err error) {
 	err = s.InTx(ctx, func(q *Queries) error {
 		epoch = 0
@@ -56,14 +56,40 @@ func (s *Store) Resign(ctx context.Context, name, holder string) error {
 	})
 }
 
-// Fence fails with ErrFenced for a leader of an older epoch. Otherwise the
-// leader cannot change before the transaction has ended.
-func (q *Queries) Fence(name string, epoch int64) error {
+// Term is an epoch of the leadership of a task, for which a context works.
+type Term struct {
+	task  string
+	epoch int64
+	end   context.CancelFunc
+}
+
+type termKey struct{}
+
+// AsLeader returns the context for the work of the leader of a task in an epoch. Every
+// transaction in this context and its descendants is fenced: it checks the epoch first
+// and fails with ErrFenced when it is no longer the newest. The context then ends.
+func AsLeader(ctx context.Context, task string, epoch int64) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	return context.WithValue(ctx, termKey{}, Term{task, epoch, end}), end
+}
+
+// termOf is the term that a context works for; the zero value fences nothing.
+func termOf(ctx context.Context) Term {
+	t, _ := ctx.Value(termKey{}).(Term)
+	return t
+}
+
+// fence fails with ErrFenced in a term of an older epoch. Otherwise the leader cannot
+// change before the transaction has ended.
+func (q *Queries) fence(t Term) error {
+	if t.task == "" {
+		return nil
+	}
 	var l Leader
-	if err := q.locking("SHARE").Where("name = ?", name).Take(&l).Error; err != nil {
+	if err := q.locking("SHARE").Where("name = ?", t.task).Take(&l).Error; err != nil {
 		return err
 	}
-	if l.Epoch != epoch {
+	if l.Epoch != t.epoch {
 		return ErrFenced
 	}
 	return nil

@@ -25,7 +25,13 @@ func TestOneLeader(t *testing.T) {
 			return epoch
 		}
 		fence := func(epoch int64) error {
-			return s.InTx(t.Context(), func(q *store.Queries) error { return q.Fence("controller", epoch) })
+			ctx, end := store.AsLeader(t.Context(), "controller", epoch)
+			defer end()
+			err := s.InTx(ctx, func(*store.Queries) error { return nil })
+			if fenced := errors.Is(err, store.ErrFenced); fenced != (ctx.Err() != nil) {
+				t.Errorf("the leader was fenced: %v; its context: %v", fenced, ctx.Err())
+			}
+			return err
 		}
 		first := lead("a")
 		if first == 0 || lead("b") != 0 || lead("a") != first {

@@ -256,7 +256,8 @@ func (s *Store) reader(ctx context.Context) *gorm.DB {
 // InTx runs fn in one transaction. After a deadlock or a serialisation failure
 // fn runs again, so it must have no effect outside the database. After the
 // commit the listeners get the topics that changed. Revocations are applied in
-// this process when InTx returns; see also [Store.InRevokingTx].
+// this process when InTx returns; see also [Store.InRevokingTx]. In the context of a
+// leader the transaction is fenced, see [AsLeader].
 func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 	_, err := s.inTx(ctx, fn)
 	return err
@@ -265,12 +266,16 @@ func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 // inTx is InTx; it also returns the number of the transaction's revocation.
 func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation int64, err error) {
 	const attempts = 8
+	term := termOf(ctx)
 	for try := 1; ; try++ {
 		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}, origin: s.origin}
 		committing := false
 		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
-			err := fn(q)
+			err := q.fence(term)
+			if err == nil {
+				err = fn(q)
+			}
 			for _, record := range []func() error{q.incrementPoolVersion, q.recordHistory, q.recordAudit, q.recordRevocation, q.notifyServers} {
 				if err == nil {
 					err = record()
@@ -290,6 +295,9 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			s.notified.add(q.notified)
 			s.publish(slices.Collect(maps.Keys(q.topics)))
 			return q.revocation, nil
+		}
+		if errors.Is(err, ErrFenced) {
+			term.end()
 		}
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
 			return 0, err

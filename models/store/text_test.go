@@ -57,7 +57,7 @@ func TestFormerTextsReadAsTheyAreWordedNow(t *testing.T) {
 	if err := text.Scan(`{"f":"No GPUs were requested."}`); err != nil || text.String() != "No GPUs were requested." {
 		t.Errorf("%q, %v", text, err)
 	}
-	if err := text.Scan(`{"f":"never in a catalogue %s","a":[{"s":"x"}]}`); err != nil || text.String() != "never in a catalogue x" {
+	if err := text.Scan(`{"f":"never in a catalog %s","a":[{"s":"x"}]}`); err != nil || text.String() != "never in a catalog x" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -33,7 +33,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				return nil
 			})
-			s := NewSender(SenderConfig{Store: db, Key: key, Fence: func(*store.Queries) error { return nil }, AllowPrivate: true})
+			s := NewSender(SenderConfig{Store: db, Key: key, AllowPrivate: true})
 			ctx, stop := context.WithTimeout(b.Context(), time.Minute)
 			defer stop()
 			b.ResetTimer()

@@ -57,8 +57,8 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	n, err1 := q.NotificationByID(*d.NotificationID)
 	reader, err2 := q.User(n.UserID)
 	p, err3 := q.NotificationPreference(n.UserID)
-	if errors.Join(err1, err2, err3) != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return s.notGenerated(ctx, d, err)
 	}
 	if reader.Disabled || p.PortalOnly {
 		return outcome{final: true, problem: models.Say("This person no longer receives email.")}
@@ -71,19 +71,19 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
 	var l models.Letter
 	if err := json.Unmarshal([]byte(d.Body), &l); err != nil {
-		return outcome{final: true, problem: models.Say("The message could not be generated: %s", "letter")}
+		o := s.notGenerated(ctx, d, err)
+		o.final = true
+		return o
 	}
 	var m policies.Message
 	err := s.Store.InTx(ctx, func(q *store.Queries) (err error) {
-		if err = s.Fence(q); err == nil {
-			m, err = s.Accounts.WriteLetter(q, l)
-		}
+		m, err = s.Accounts.WriteLetter(q, l)
 		return err
 	})
 	if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
 		return outcome{final: true, problem: e.Message}
 	} else if err != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
+		return s.notGenerated(ctx, d, err)
 	}
 	return s.sendMail(ctx, d, m, models.Say("You received this email because someone entered this address at %s.", s.Origin))
 }

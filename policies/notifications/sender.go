@@ -2,7 +2,6 @@ package notifications
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -39,10 +38,9 @@ const (
 type SenderConfig struct {
 	Store        *store.Store
 	Key          Key
-	Fence        func(*store.Queries) error // refuses the transactions of a former leader
-	Origin       string                     // of the portal, for links
-	Version      string                     // of the program
-	AllowPrivate bool                       // webhooks may go to private addresses
+	Origin       string // of the portal, for links
+	Version      string // of the program
+	AllowPrivate bool   // webhooks may go to private addresses
 	Mailer       *Mailer
 	Accounts     *policies.Accounts // makes the links of letters
 	Logger       *slog.Logger
@@ -87,7 +85,7 @@ func (s *Sender) Run(ctx context.Context) {
 	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
-		if err := s.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
+		if err := s.round(ctx); err != nil && ctx.Err() == nil {
 			s.Logger.Warn("notifications are not sent", "err", err)
 		}
 		select {
@@ -115,9 +113,6 @@ func (s *Sender) round(ctx context.Context) error {
 	var claimed []models.Delivery
 	err = s.Store.InTx(ctx, func(q *store.Queries) error {
 		claimed = nil
-		if err := s.Fence(q); err != nil {
-			return err
-		}
 		for _, d := range due {
 			ok, err := q.ClaimDelivery(&d, q.Now().Add(attemptLease))
 			if err != nil {
@@ -170,16 +165,19 @@ func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
 	}
 	w, err := s.Store.Read(ctx).Webhook(*d.WebhookID)
 	if err != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
+		return s.notGenerated(ctx, d, err)
 	}
 	return s.post(ctx, w, d)
 }
 
+// notGenerated is the outcome without a message; err is for the log only.
+func (s *Sender) notGenerated(ctx context.Context, d models.Delivery, err error) outcome {
+	s.Logger.WarnContext(ctx, "a message could not be generated", "delivery", d.ID, "err", err)
+	return failed(models.Say("The message could not be generated: %s", models.Say("the log of the server contains the cause")))
+}
+
 func (s *Sender) record(ctx context.Context, d models.Delivery, o outcome) error {
 	return s.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := s.Fence(q); err != nil {
-			return err
-		}
 		after := s.after(d, o, q.Now())
 		if err := q.RecordDelivery(after); err != nil || after.State != models.DeliveryGivenUp || after.WebhookID == nil {
 			return err
@@ -236,9 +234,6 @@ func (s *Sender) prune(ctx context.Context) error {
 	}
 	s.pruned = now
 	return s.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := s.Fence(q); err != nil {
-			return err
-		}
 		return q.PruneNotifications(now.Add(-keepSent), now.Add(-keepRead), now.Add(-keepAll))
 	})
 }

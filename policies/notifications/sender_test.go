@@ -303,15 +303,14 @@ func TestDisabledWaits(t *testing.T) {
 // by the next leader, and what it writes down afterwards does not count.
 func TestTwoServers(t *testing.T) {
 	w := newWorld(t, storetest.Open(t, "postgres"))
-	led := func(epoch int64) func(*store.Queries) error {
-		return func(q *store.Queries) error { return q.Fence("controller", epoch) }
-	}
-	lead := func(holder string) int64 {
+	lead := func(holder string) context.Context {
 		epoch, err := w.store.Lead(w.Context(), "controller", holder, 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return epoch
+		ctx, end := store.AsLeader(w.Context(), "controller", epoch)
+		t.Cleanup(end)
+		return ctx
 	}
 	r := newReceiver(t)
 	entered, let := make(chan struct{}, 1), make(chan struct{})
@@ -319,15 +318,16 @@ func TestTwoServers(t *testing.T) {
 	w.webhook(r.URL)
 	w.tell("one")
 
-	old := w.newSender(led(lead("a")))
-	if err := old.round(t.Context()); err != nil {
+	old, term := w.newSender(), lead("a")
+	if err := old.round(term); err != nil {
 		t.Fatal(err)
 	}
 	<-entered
 	w.clock.Advance(11 * time.Second)
-	next := w.newSender(led(lead("b")))
+	next := w.newSender()
+	lead("b")
 	w.tell("two")
-	if err := old.round(t.Context()); err != nil && !errors.Is(err, store.ErrFenced) {
+	if err := old.round(term); err != nil && term.Err() == nil {
 		t.Fatal(err)
 	}
 	w.settle(next)
@@ -342,7 +342,7 @@ func TestTwoServers(t *testing.T) {
 	r.answers(200, "")
 	w.clock.Advance(attemptLease)
 	for range 2 {
-		if err := old.round(t.Context()); err != nil && !errors.Is(err, store.ErrFenced) {
+		if err := old.round(term); err != nil && term.Err() == nil {
 			t.Fatal(err)
 		}
 	}
@@ -373,7 +373,7 @@ func TestALateOutcomeDoesNotCount(t *testing.T) {
 		<-entered
 		r.answers(500, "out of order")
 		w.clock.Advance(attemptLease)
-		w.settle(w.newSender(func(*store.Queries) error { return nil }))
+		w.settle(w.newSender())
 		close(let)
 		w.sender.work.Wait()
 		if d := w.only(); d.State != models.DeliveryFailed || d.Attempts != 2 || d.Status != 500 {

@@ -56,7 +56,7 @@ func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) 
 	}
 	body, err := s.bodyOf(d)
 	if err != nil {
-		return failed(models.Say("The message could not be generated: %s", err.Error()))
+		return s.notGenerated(ctx, d, err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
 	if err != nil {

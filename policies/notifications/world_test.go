@@ -55,12 +55,12 @@ func newWorld(t *testing.T, db *store.Store) *world {
 	w.root = policies.Actor{User: storetest.User(t, db, "root@example.org", true)}
 	w.ada, w.ben = storetest.User(t, db, "ada@example.org", false), storetest.User(t, db, "ben@example.org", false)
 	w.service = &Service{Store: db, Access: access, Key: key, AllowPrivate: true}
-	w.sender = w.newSender(func(*store.Queries) error { return nil })
+	w.sender = w.newSender()
 	return w
 }
 
-func (w *world) newSender(fence func(*store.Queries) error) *Sender {
-	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Fence: fence, Origin: origin, Version: "test", AllowPrivate: true,
+func (w *world) newSender() *Sender {
+	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Origin: origin, Version: "test", AllowPrivate: true,
 		Accounts: w.accounts, Logger: slog.New(slog.DiscardHandler)})
 	s.jitter = func() float64 { return 0 }
 	return s

@@ -15,13 +15,13 @@ import (
 // lifePeriod is how often reservations are looked at.
 const lifePeriod = time.Second
 
-// Run begins and ends reservations when it is time, until ctx ends. Only the leader may run
-// it; fence refuses the transactions of a former one.
-func (s *Service) Run(ctx context.Context, fence func(*store.Queries) error, logger *slog.Logger) {
+// Run begins and ends reservations when it is time, until ctx ends. Only the
+// leader may run it.
+func (s *Service) Run(ctx context.Context, logger *slog.Logger) {
 	tick := time.NewTicker(lifePeriod)
 	defer tick.Stop()
 	for {
-		if err := s.Advance(ctx, fence); err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
+		if err := s.Advance(ctx); err != nil && ctx.Err() == nil {
 			logger.ErrorContext(ctx, "reservations", "err", err)
 		}
 		select {
@@ -34,13 +34,13 @@ func (s *Service) Run(ctx context.Context, fence func(*store.Queries) error, log
 
 // Advance begins and ends the reservations that are due now, and cancels those of members
 // who may no longer use them.
-func (s *Service) Advance(ctx context.Context, fence func(*store.Queries) error) error {
-	return errors.Join(s.advanceDue(ctx, fence), s.cancelAbandoned(ctx, fence))
+func (s *Service) Advance(ctx context.Context) error {
+	return errors.Join(s.advanceDue(ctx), s.cancelAbandoned(ctx))
 }
 
 // cancelAbandoned checks each again under the lock that every change of a period or a
 // membership takes, because either may have been extended.
-func (s *Service) cancelAbandoned(ctx context.Context, fence func(*store.Queries) error) error {
+func (s *Service) cancelAbandoned(ctx context.Context) error {
 	list, err := s.store.Read(ctx).AbandonedReservations()
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (s *Service) cancelAbandoned(ctx context.Context, fence func(*store.Queries
 	var failed []error
 	for _, a := range list {
 		failed = append(failed, s.store.InTx(ctx, func(q *store.Queries) error {
-			if err := errors.Join(fence(q), q.LockProjectRow(a.ProjectID)); err != nil {
+			if err := q.LockProjectRow(a.ProjectID); err != nil {
 				return err
 			}
 			if err := q.LockPool(); err != nil {
@@ -64,7 +64,7 @@ func (s *Service) cancelAbandoned(ctx context.Context, fence func(*store.Queries
 	return errors.Join(failed...)
 }
 
-func (s *Service) advanceDue(ctx context.Context, fence func(*store.Queries) error) error {
+func (s *Service) advanceDue(ctx context.Context) error {
 	now := s.store.Now()
 	due, err := s.store.Read(ctx).DueReservations(now, now.Add(-s.rules.UseWithin))
 	if err != nil {
@@ -73,9 +73,6 @@ func (s *Service) advanceDue(ctx context.Context, fence func(*store.Queries) err
 	var failed []error
 	for _, d := range due {
 		err := s.store.InTx(ctx, func(q *store.Queries) error {
-			if err := fence(q); err != nil {
-				return err
-			}
 			if err := q.LockPool(); err != nil {
 				return err
 			}

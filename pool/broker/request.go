@@ -169,7 +169,7 @@ func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Pr
 	now := q.Now()
 	m, err = q.LaunchMember(p.ID, actor.User.ID)
 	switch {
-	case err != nil && models.KindOf(err) == models.KindInternal:
+	case models.KindOf(err) == models.KindInternal:
 		return m, last, err
 	case err != nil || !m.Active(now):
 		return m, last, models.Forbidden("You are not a member of this project and have no resources in it.")

@@ -80,7 +80,7 @@ func (o *world) look(t *testing.T, id int64) broker.View {
 func (o *world) pass(t *testing.T, d time.Duration) {
 	t.Helper()
 	o.Clock.Advance(d)
-	if err := o.Advance(o.Ctx, func(*store.Queries) error { return nil }); err != nil {
+	if err := o.Advance(o.Ctx); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -43,7 +43,7 @@ func newBusyWorld(t *testing.T, o *world) *busyWorld {
 		t.Fatal(err)
 	}
 	m.launches = workspaces.NewService(s, access, m.Pool)
-	e, err := workspaces.NewCatalogue(s, access).Create(m.Ctx, m.Root, workspaces.EnvironmentInput{
+	e, err := workspaces.NewCatalog(s, access).Create(m.Ctx, m.Root, workspaces.EnvironmentInput{
 		Name: "notebook", Language: "python", LanguageVersion: "3.11", Command: []string{"/bin/sleep", "600"}})
 	if err != nil {
 		t.Fatal(err)

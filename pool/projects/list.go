@@ -26,7 +26,7 @@ const (
 // Descending reports whether the largest come first.
 func (in ProjectQuery) Descending() bool { return in.Order == orderDescending }
 
-func (in *ProjectQuery) check() error {
+func (in *ProjectQuery) normalize() error {
 	var p models.Problems
 	if in.Sort != "" && !slices.Contains(store.ProjectSorts, in.Sort) {
 		p.Add("sort", "must be name, ends_at, quota, allocated, in_use, remaining or members")
@@ -46,7 +46,7 @@ func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in Pro
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.ProjectRead)
 	}
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return nil, err
 	}
 	var views []ProjectView

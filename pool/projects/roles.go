@@ -1,7 +1,6 @@
 package projects
 
 import (
-	"cmp"
 	"context"
 
 	"weir/models"
@@ -106,7 +105,10 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 		return r, err
 	}
 	change, err := readLimitChange(e.q, p, allocated, before, r)
-	if err = cmp.Or(err, change.check()); err != nil {
+	if err == nil {
+		err = change.check()
+	}
+	if err != nil {
 		return r, err
 	}
 	if err := e.q.UpdateRole(&r); err != nil {

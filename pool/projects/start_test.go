@@ -134,7 +134,7 @@ func TestStartObeysTheRules(t *testing.T) {
 				in.Quota = q
 			}
 			v, err := w.Start(w.Ctx, w.Root, in)
-			if models.KindOf(err) == models.KindInvalid && err != nil {
+			if models.KindOf(err) == models.KindInvalid {
 				return
 			}
 			if err != nil {

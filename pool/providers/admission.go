@@ -26,7 +26,7 @@ type admission struct {
 }
 
 // admit creates the agent of a provider, and registers the machine's GPUs.
-func (e *Enrolment) admit(q *store.Queries, in admission) (out Enrolled, err error) {
+func (e *Enrollment) admit(q *store.Queries, in admission) (out Enrolled, err error) {
 	agent, err := replaceAgent(q, in)
 	if err != nil {
 		return out, err
@@ -66,7 +66,7 @@ func replaceAgent(q *store.Queries, in admission) (agent models.Agent, err error
 }
 
 // issueCertificate issues an agent's certificate and first token.
-func (e *Enrolment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
+func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
 	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
 	if err != nil {
 		return out, err

@@ -21,7 +21,7 @@ type AuthorizeInput struct {
 
 // Authorize creates a code with which the machine with this GPU code can enroll
 // once within 15 minutes. Only a hash of the code is stored.
-func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
+func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
 	gpuCode, ok := ParseGPUCode(in.GPUCode)
 	given := in.OwnerID != 0
 	if !given {
@@ -82,7 +82,7 @@ func checkOwnerAndName(q *store.Queries, in AuthorizeInput, gpuCode string, p *m
 
 // Authorizations lists the valid unused authorizations, newest first, without
 // their codes.
-func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
+func (e *Enrollment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
 	if err := e.Access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([
 }
 
 // Accept authorizes the GPUs that the agent of a provider reports now.
-func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
+func (e *Enrollment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
 	return e.decide(ctx, actor, providerID, version, "accept", func(q *store.Queries, p *models.Provider) error {
 		if p.ReportedCode == "" {
 			return models.Conflict("%s has no GPUs waiting for authorization.", p.Name)
@@ -105,7 +105,7 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 
 // Revoke revokes the agent of a provider: its next request is rejected. Open
 // shares stay until they are released.
-func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
+func (e *Enrollment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
 	return e.decide(ctx, actor, providerID, version, "revoke", func(q *store.Queries, p *models.Provider) error {
 		if err := q.RevokeAgents(p.ID, q.Now(), models.Say("revoked by an administrator"), true); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 }
 
 // decide changes a provider that has an active agent.
-func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
+func (e *Enrollment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*store.Queries, *models.Provider) error) (provider models.Provider, err error) {
 	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *store.Queries) error {
 		if err := q.LockPool(); err != nil {

@@ -16,6 +16,12 @@ type audited struct {
 	Present              bool
 }
 
+// inventoryChange is what a change of a provider's devices leaves in the audit.
+type inventoryChange struct {
+	Name    string // of the provider
+	Devices []audited
+}
+
 func auditedOf(d models.Device) audited { return audited{d.UUID, d.Model, d.Applied, d.Present} }
 
 // missingFrom lists the devices that are in one list and not in the other.

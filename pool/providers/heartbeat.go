@@ -18,7 +18,7 @@ import (
 // A delayed request that arrives after newer ones has an old token too. Therefore
 // the response to a wrong token has only Confirm, and the agent repeats the
 // heartbeat with it, which a delayed request cannot do.
-func (e *Enrolment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartbeat, address string) (o Orders, err error) {
+func (e *Enrollment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartbeat, address string) (o Orders, err error) {
 	if err := checkHeartbeat(b); err != nil {
 		return o, err
 	}
@@ -47,7 +47,7 @@ type credential struct {
 	token, confirm, address string
 }
 
-func (e *Enrolment) heartbeat(q *store.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
+func (e *Enrollment) heartbeat(q *store.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
 	agent, provider, confirm, err := e.authenticate(q, c)
 	if err != nil || confirm != "" {
 		return Orders{Confirm: confirm}, 0, err
@@ -68,7 +68,7 @@ func (e *Enrolment) heartbeat(q *store.Queries, c credential, b Heartbeat) (o Or
 // authenticate finds the agent of a request, and its provider. An agent with an old token
 // or certificate must confirm, and is fenced when it does. The first use of a
 // renewed certificate invalidates the old one; the caller updates the agent.
-func (e *Enrolment) authenticate(q *store.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string, err error) {
+func (e *Enrollment) authenticate(q *store.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string, err error) {
 	if agent, err = e.activeAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
@@ -92,13 +92,13 @@ func (e *Enrolment) authenticate(q *store.Queries, c credential) (agent models.A
 
 // Authenticate returns an error unless the certificate is that of an active agent. It
 // takes no locks.
-func (e *Enrolment) Authenticate(ctx context.Context, peer authority.Peer) error {
+func (e *Enrollment) Authenticate(ctx context.Context, peer authority.Peer) error {
 	_, err := e.activeAgent(e.Store.Read(ctx), peer)
 	return err
 }
 
 // activeAgent finds the active agent with a certificate.
-func (e *Enrolment) activeAgent(q *store.Queries, peer authority.Peer) (models.Agent, error) {
+func (e *Enrollment) activeAgent(q *store.Queries, peer authority.Peer) (models.Agent, error) {
 	agent, err := q.AgentBySerial(peer.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
@@ -119,7 +119,7 @@ func renewalDue(peer authority.Peer, now time.Time) bool {
 }
 
 // fence revokes an agent whose key was copied.
-func (e *Enrolment) fence(q *store.Queries, provider *models.Provider, address string) error {
+func (e *Enrollment) fence(q *store.Queries, provider *models.Provider, address string) error {
 	why := models.Say("two agents used the same key; one machine or its state directory is a copy of the other")
 	if err := q.RevokeAgents(provider.ID, q.Now(), why, false); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (e *Enrolment) fence(q *store.Queries, provider *models.Provider, address s
 	if err := markLost(q, provider, why); err != nil {
 		return err
 	}
-	if err := enrolment.Audit(q, policies.Change{Action: "fence", Object: "agent", ID: provider.ID,
+	if err := enrollment.Audit(q, policies.Change{Action: "fence", Object: "agent", ID: provider.ID,
 		Before: map[string]any{"address": before.Address}, After: map[string]any{"address": address, "reason": why.String()}}); err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func recordOrigin(q *store.Queries, provider *models.Provider, b Heartbeat, addr
 
 // Renew issues a certificate for a new key. The current one stays valid until the
 // new one is used. It requires the token like a heartbeat.
-func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, address string) (out Renewed, err error) {
+func (e *Enrollment) Renew(ctx context.Context, peer authority.Peer, in Renewal, address string) (out Renewed, err error) {
 	r, err := authority.CheckRequest([]byte(in.CSR))
 	if err != nil {
 		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
@@ -172,7 +172,7 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 	return out, nil
 }
 
-func (e *Enrolment) renew(q *store.Queries, c credential, r authority.Request) (Renewed, error) {
+func (e *Enrollment) renew(q *store.Queries, c credential, r authority.Request) (Renewed, error) {
 	agent, provider, confirm, err := e.authenticate(q, c)
 	if err != nil || confirm != "" {
 		return Renewed{Confirm: confirm}, err
@@ -188,6 +188,6 @@ func (e *Enrolment) renew(q *store.Queries, c credential, r authority.Request) (
 	if err := q.UpdateAgent(&agent); err != nil {
 		return Renewed{}, err
 	}
-	return Renewed{Certificate: string(cert.PEM)}, enrolment.Audit(q, policies.Change{Action: "renew", Object: "agent", ID: provider.ID,
+	return Renewed{Certificate: string(cert.PEM)}, enrollment.Audit(q, policies.Change{Action: "renew", Object: "agent", ID: provider.ID,
 		After: map[string]any{"address": c.address, "serial": cert.Serial, "expires_at": cert.Expires}})
 }

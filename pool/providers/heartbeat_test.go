@@ -73,13 +73,13 @@ func TestLateDuplicate(t *testing.T) {
 		late := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 		h.beats(t)
 		h.beats(t)
-		o, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1")
+		o, err := g.Enrollment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1")
 		if err != nil || o.Confirm == "" || o.Token != "" || len(o.Devices) != 0 {
 			t.Fatalf("the duplicate is answered %+v, %v", o, err)
 		}
 		h.beats(t)
 		late.Confirm = o.Confirm // even a confirmation that was held up
-		if o, err = g.Enrolment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
+		if o, err = g.Enrollment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
 			t.Errorf("the late confirmation is answered %+v, %v", o, err)
 		}
 		h.beats(t)
@@ -193,7 +193,7 @@ func TestRenew(t *testing.T) {
 			t.Error("the new certificate is due already")
 		}
 		late := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-		if o, err := g.Enrolment.Heartbeat(g.Ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
+		if o, err := g.Enrollment.Heartbeat(g.Ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
 			t.Errorf("the old certificate after the new one: %+v, %v", o, err)
 		}
 		if n := g.audited(t, "renew", "agent"); n != 2 {
@@ -280,7 +280,7 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 			if err := q.LockPool(); err != nil {
 				return err
 			}
-			_, err := g.Enrolment.Heartbeat(ctx, h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
+			_, err := g.Enrollment.Heartbeat(ctx, h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
 			refused(t, "a beat", err, models.KindForbidden, "")
 			_, err = g.Renew(ctx, h.holder, providers.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR, Token: h.token}, "")
 			refused(t, "renewal", err, models.KindForbidden, "")
@@ -378,18 +378,18 @@ func TestBeatRefuses(t *testing.T) {
 		} {
 			b := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 			change(&b)
-			_, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, b, "192.0.2.1")
+			_, err := g.Enrollment.Heartbeat(g.Ctx, h.holder, b, "192.0.2.1")
 			refused(t, field, err, models.KindInvalid, field)
 		}
 		wrong := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: make([]providers.Sample, 100_000)}
 		for i := range wrong.Samples {
 			wrong.Samples[i].Age = -1
 		}
-		_, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, wrong, "192.0.2.1")
+		_, err := g.Enrollment.Heartbeat(g.Ctx, h.holder, wrong, "192.0.2.1")
 		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
 			t.Errorf("%d fields are named", len(err.Error()))
 		}
-		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Peer{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
+		_, err = g.Enrollment.Heartbeat(g.Ctx, authority.Peer{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
 		refused(t, "an unknown certificate", err, models.KindForbidden, "")
 		h.beats(t)
 	})
@@ -429,7 +429,7 @@ func BenchmarkBeat(b *testing.B) {
 				samples[i] = providers.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1000}
 			}
 			for b.Loop() {
-				o, err := h.g.Enrolment.Heartbeat(b.Context(), h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: samples}, "192.0.2.1")
+				o, err := h.g.Enrollment.Heartbeat(b.Context(), h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: samples}, "192.0.2.1")
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -446,7 +446,7 @@ func benched(b *testing.B, store *store.Store, access *policies.Access) *host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := &gate{authority: a, Enrolment: &providers.Enrolment{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second},
+	g := &gate{authority: a, Enrollment: &providers.Enrollment{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second},
 		World: &pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: storetest.User(b, store, "root@example.org", true)}}}
 	h := g.host(b, "a", 8)
 	if err := h.redeem(b, h.authorize(b)); err != nil {

@@ -73,7 +73,7 @@ func homeProvider(q *store.Queries, host Host, reports []DeviceReport) (models.P
 	if provider, err = newProvider(q, host.Name, host.Digest); err != nil {
 		return provider, err
 	}
-	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, After: provider})
+	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "register", Object: "provider", ID: provider.ID, After: provider})
 }
 
 // formerProvider finds the provider without an agent that had some of the reported GPUs:

@@ -81,5 +81,6 @@ func register(q *store.Queries, provider *models.Provider, reports []DeviceRepor
 	if len(was)+len(is) == 0 {
 		return r.foreign, nil
 	}
-	return r.foreign, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, Before: was, After: is})
+	return r.foreign, policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: provider.ID,
+		Before: inventoryChange{provider.Name, was}, After: inventoryChange{provider.Name, is}})
 }

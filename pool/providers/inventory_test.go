@@ -99,7 +99,7 @@ func TestInstancesThatNobodyHeldAreForgotten(t *testing.T) {
 			t.Errorf("%+v, %v", devices, err)
 		}
 		entries, err := o.Store.Read(o.Ctx).Audit(store.AuditFilter{}, store.Page{Limit: 1})
-		if err != nil || len(entries) != 1 || entries[0].Action != "enlist" || strings.Contains(entries[0].Before+entries[0].After, `"GPU-0"`) ||
+		if err != nil || len(entries) != 1 || entries[0].Action != "update" || strings.Contains(entries[0].Before+entries[0].After, `"GPU-0"`) ||
 			!strings.Contains(entries[0].Before, "MIG-3") || !strings.Contains(entries[0].After, "MIG-4") {
 			t.Errorf("the last entry is %+v, %v", entries, err)
 		}

@@ -32,7 +32,7 @@ type nodeApplicant struct {
 // gets the node's name. Each call replaces the node's agent. A node whose GPUs
 // have changed becomes pending. A node that an administrator has revoked or
 // removed needs an authorization of its GPU code.
-func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out Enrolled, err error) {
+func (e *Enrollment) Join(ctx context.Context, j Joining, address string) (out Enrolled, err error) {
 	if e.Cluster == nil {
 		return out, &models.Error{Kind: models.KindNotFound,
 			Message: models.Say("This portal does not accept enrollment through the cluster. Start it with --kube-agents, or enroll the machine with an authorization code.")}
@@ -80,7 +80,7 @@ func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
 // byCluster is the actor of enrollments of nodes.
 var byCluster = policies.System("cluster")
 
-func (e *Enrolment) join(q *store.Queries, n nodeApplicant) (out Enrolled, err error) {
+func (e *Enrollment) join(q *store.Queries, n nodeApplicant) (out Enrolled, err error) {
 	before, provider, err := e.nodeProvider(q, n)
 	if err != nil {
 		return out, err
@@ -106,7 +106,7 @@ func (e *Enrolment) join(q *store.Queries, n nodeApplicant) (out Enrolled, err e
 // nodeProvider finds or creates the provider of a node; before is nil for a new
 // one. Another provider with the node's name becomes the node's only if it has
 // the same machine and GPUs, or was removed from the pool.
-func (e *Enrolment) nodeProvider(q *store.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
+func (e *Enrollment) nodeProvider(q *store.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
 	found, err := q.ProviderByMachine(n.Machine)
 	if err == nil {
 		p = found
@@ -137,7 +137,7 @@ func (e *Enrolment) nodeProvider(q *store.Queries, n nodeApplicant) (before *mod
 }
 
 // nodeOwner is the owner of a new node's GPUs.
-func (e *Enrolment) nodeOwner(q *store.Queries) (*int64, error) {
+func (e *Enrollment) nodeOwner(q *store.Queries) (*int64, error) {
 	if e.NodeOwner != "" {
 		u, err := q.UserByEmail(e.NodeOwner)
 		if models.KindOf(err) == models.KindNotFound || err == nil && u.Disabled {

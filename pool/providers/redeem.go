@@ -14,7 +14,7 @@ import (
 // older agent of the machine is revoked, and the machine's GPUs are registered. An
 // agent that did not get the response can repeat the request with the same key
 // while the code is valid.
-func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (out Enrolled, err error) {
+func (e *Enrollment) Redeem(ctx context.Context, r Redemption, address string) (out Enrolled, err error) {
 	c, err := e.checkRedemption(r, address)
 	if err != nil {
 		return out, err
@@ -35,7 +35,7 @@ func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (o
 }
 
 // checkRedemption makes the checks without the database.
-func (e *Enrolment) checkRedemption(r Redemption, address string) (applicant, error) {
+func (e *Enrollment) checkRedemption(r Redemption, address string) (applicant, error) {
 	c := applicant{Redemption: r, address: address}
 	var p models.Problems
 	code, err := authority.ParseCode(r.Code)
@@ -58,7 +58,7 @@ func (e *Enrolment) checkRedemption(r Redemption, address string) (applicant, er
 	return c, nil
 }
 
-func (e *Enrolment) redeem(q *store.Queries, c applicant) (out Enrolled, err error) {
+func (e *Enrollment) redeem(q *store.Queries, c applicant) (out Enrolled, err error) {
 	a, err := validAuthorization(q, c.hash)
 	switch {
 	case err != nil:
@@ -77,7 +77,7 @@ func (e *Enrolment) redeem(q *store.Queries, c applicant) (out Enrolled, err err
 	if err != nil {
 		return out, err
 	}
-	return e.admit(q, admission{applicant: c, actor: enrolment, before: before, provider: provider, by: &a})
+	return e.admit(q, admission{applicant: c, actor: enrollment, before: before, provider: provider, by: &a})
 }
 
 // validAuthorization finds the authorization of a code that has not expired.
@@ -124,7 +124,7 @@ func providerFor(q *store.Queries, a models.Authorization, c applicant) (before 
 
 // repeat responds to a redeemed code. If the agent with the same key has sent no
 // heartbeat yet, it may not have received the first response.
-func (e *Enrolment) repeat(q *store.Queries, a models.Authorization, c applicant) (Enrolled, error) {
+func (e *Enrollment) repeat(q *store.Queries, a models.Authorization, c applicant) (Enrolled, error) {
 	if a.KeyHash == c.request.KeyHash && a.AgentID != nil {
 		agent, err := q.Agent(*a.AgentID)
 		if err != nil {
@@ -150,7 +150,7 @@ func reject(q *store.Queries, a models.Authorization, c applicant, why error) er
 	}
 	if first {
 		attempt := map[string]any{"address": c.address, "name": c.Name, "gpu_code": c.gpuCode, "reason": why.Error()}
-		if err := enrolment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
+		if err := enrollment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ type DeviceInput struct {
 	Version int64    `json:"-"`
 }
 
-func (in *DeviceInput) check() error {
+func (in *DeviceInput) normalize() error {
 	var p models.Problems
 	switch in.Sharing {
 	case models.SharingExclusive, models.SharingTimeSlicing, models.SharingMPS, models.SharingMIG:
@@ -50,7 +50,7 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	if err != nil {
 		return d, err
 	}
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return d, err
 	}
 	ownerID := provider.Owner()

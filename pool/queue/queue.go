@@ -57,7 +57,7 @@ func (c Criterion) String() string {
 type Ranked struct {
 	Request
 	Position int       // from 1
-	Behind   Criterion // why it does not stand before the request at Place-1
+	Behind   Criterion // why it is not before the request at Position-1
 }
 
 // Order returns the requests in their order at now. A request is overdue when

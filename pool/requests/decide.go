@@ -53,7 +53,7 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	if v.State != models.RequestPending {
 		return v, settledBy(v.RequestView)
 	}
-	if err := in.check(v.QuotaRequest); err != nil {
+	if err := in.normalize(v.QuotaRequest); err != nil {
 		return v, err
 	}
 	var r *review
@@ -74,7 +74,7 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	return s.Get(ctx, actor, id)
 }
 
-func (in *DecisionInput) check(req models.QuotaRequest) error {
+func (in *DecisionInput) normalize(req models.QuotaRequest) error {
 	var p models.Problems
 	in.Reason = models.CheckText("reason", in.Reason, 2000, &p)
 	if in.Decision != DecisionApprove && in.Decision != DecisionRefuse {

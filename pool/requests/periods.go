@@ -53,7 +53,6 @@ func dueNotification(now, end time.Time, notified *int64) (days int64, due bool)
 // PeriodsConfig configures Periods.
 type PeriodsConfig struct {
 	Store  *store.Store
-	Fence  func(*store.Queries) error // refuses the transactions of a former leader; nil for a single server
 	Logger *slog.Logger
 }
 
@@ -87,7 +86,7 @@ func changesEnds(topic string) bool {
 func (p *Periods) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := p.Round(ctx)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, store.ErrFenced) {
+		if err != nil && ctx.Err() == nil {
 			p.Logger.ErrorContext(ctx, "notifications of ends", "err", err)
 		}
 		sleep(ctx, nil, periodsMinPause)
@@ -150,11 +149,6 @@ func nextNotification(q *store.Queries, now time.Time) (time.Time, error) {
 // which locks the project against changes of ends.
 func (p *Periods) notify(ctx context.Context, project int64) error {
 	return p.Store.InTx(ctx, func(q *store.Queries) error {
-		if p.Fence != nil {
-			if err := p.Fence(q); err != nil {
-				return err
-			}
-		}
 		t := projectEnds{q: q, ending: map[time.Time][]models.PeriodEnd{}}
 		var err error
 		if t.project, err = q.LockProject(store.AllProjects, project); err != nil {

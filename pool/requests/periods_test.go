@@ -1,7 +1,6 @@
 package requests_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,8 +21,8 @@ import (
 
 const day = 24 * time.Hour
 
-func (o *world) periods(fence func(*store.Queries) error) *requests.Periods {
-	return requests.NewPeriods(requests.PeriodsConfig{Store: o.Store, Fence: fence, Logger: slog.New(slog.DiscardHandler)})
+func (o *world) periods() *requests.Periods {
+	return requests.NewPeriods(requests.PeriodsConfig{Store: o.Store, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // heard are the kinds of what a person was told of ends, oldest first.
@@ -70,7 +69,7 @@ func (o *world) round(t *testing.T, p *requests.Periods) time.Time {
 // end, and in the last day to who holds something; an extension begins anew.
 func TestNoticesOfAPeriod(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		p := h.periods(nil)
+		p := h.periods()
 		h.NewWorkspace(t, h.AnnMember, models.Demand{GPUs: 1, Cores: 10})
 		end := h.Store.Now().Add(10 * day)
 		h.EndProject(t, h.Vision, &end)
@@ -88,7 +87,7 @@ func TestNoticesOfAPeriod(t *testing.T) {
 		h.wantTold(t, h.Ann)
 		h.Clock.Advance(6 * day)
 		h.round(t, p)
-		h.round(t, h.periods(nil)) // another server
+		h.round(t, h.periods()) // another server
 		h.wantTold(t, h.Boss, "period.ending", "period.ending")
 		h.wantTold(t, h.Ann, "period.ending")
 
@@ -122,7 +121,7 @@ func TestNoticesOfAPeriod(t *testing.T) {
 // notice of all who end together.
 func TestNoticesOfDeadlines(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		p := h.periods(nil)
+		p := h.periods()
 		second, bob := h.NewMember(t, h.Engineer)
 		gone, kim := h.NewMember(t, h.Engineer)
 		until := h.Store.Now().Add(8*day + 18*time.Hour)
@@ -156,7 +155,7 @@ func TestNoticesOfDeadlines(t *testing.T) {
 // in their place.
 func TestNoticesWithoutManagers(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		p := h.periods(nil)
+		p := h.periods()
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, h.BossMember.ID))
 		pooltest.NoError(t, h.DeleteRole(h.Ctx, h.Root, h.Vision.ID, h.Lead.ID))
 		end, until := h.Store.Now().Add(8*day), h.Store.Now().Add(3*day)
@@ -181,7 +180,7 @@ func TestNoticesWithoutManagers(t *testing.T) {
 // nobody.
 func TestOldEndsAreNoNews(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		p := h.periods(nil)
+		p := h.periods()
 		soon, later := h.Store.Now().Add(time.Hour), h.Store.Now().Add(2*day)
 		h.EndProject(t, h.Vision, &soon)
 		h.EndMembership(t, h.AnnMember, &later)
@@ -202,17 +201,12 @@ func TestOldEndsAreNoNews(t *testing.T) {
 	})
 }
 
-// A server that does not lead tells nobody, and one that dies before the
-// commit leaves it to the next: neither twice nor never.
+// Of several servers one tells it.
 func TestNoticesAndTheirNotesAreOne(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		end := h.Store.Now().Add(day)
 		h.EndProject(t, h.Vision, &end)
-		if _, err := h.periods(func(*store.Queries) error { return store.ErrFenced }).Round(h.Ctx); !errors.Is(err, store.ErrFenced) {
-			t.Errorf("fenced: %v", err)
-		}
-		h.wantTold(t, h.Boss)
-		p := h.periods(nil)
+		p := h.periods()
 		storetest.Concurrently(8, func(int) {
 			if _, err := p.Round(h.Ctx); err != nil {
 				t.Error(err)
@@ -226,7 +220,7 @@ func TestNoticesAndTheirNotesAreOne(t *testing.T) {
 // whatever was told.
 func TestDatabaseFindsWhatIsDue(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		p := h.periods(nil)
+		p := h.periods()
 		rapid.Check(t, func(r *rapid.T) {
 			before := len(h.heard(r, h.Ann))
 			until := h.Store.Now().Add(time.Duration(rapid.Int64Range(1, 12*24).Draw(r, "hours until")) * time.Hour)

@@ -68,7 +68,7 @@ func (r *review) create(reason string) error {
 	if err := notifyApprovers(r.q, r.req); err != nil {
 		return err
 	}
-	return r.actor.Audit(r.q, policies.Change{Action: "ask", Object: "request", ID: r.req.ID, Project: r.project.ID, After: r.req})
+	return r.actor.Audit(r.q, policies.Change{Action: "submit", Object: "request", ID: r.req.ID, Project: r.project.ID, After: r.req})
 }
 
 // Withdraw withdraws a pending request; only the requester may.

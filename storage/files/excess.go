@@ -15,7 +15,7 @@ func (s *Service) recordExcesses(ctx context.Context) error {
 	list, err := s.Store.Read(ctx).ChangedStorageExcesses()
 	errs := []error{err}
 	for _, e := range list {
-		errs = append(errs, s.record(ctx, func(q *store.Queries) error {
+		errs = append(errs, s.Store.InTx(ctx, func(q *store.Queries) error {
 			if !e.Over() {
 				return q.SetStorageReadOnly(e, nil)
 			}

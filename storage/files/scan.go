@@ -113,7 +113,7 @@ func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, e
 	n := &scan{Service: s, project: project, pace: pacer{rate: rate}, found: models.StorageShares{}}
 	if use.ScanPath == nil {
 		use.ScanPath = scanBegin
-		if err := s.record(ctx, func(q *store.Queries) error { return q.BeginScan(project, scanBegin) }); err != nil {
+		if err := s.Store.InTx(ctx, func(q *store.Queries) error { return q.BeginScan(project, scanBegin) }); err != nil {
 			return false, err
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, e
 	if n.skipped > 0 {
 		s.Logger.WarnContext(ctx, "directories of a project cannot be measured: too deep, or no permission", "project", project, "directories", n.skipped)
 	}
-	return true, s.record(ctx, func(q *store.Queries) error {
+	return true, s.Store.InTx(ctx, func(q *store.Queries) error {
 		return errors.Join(q.AdvanceScan(project, scanEnd, n.found), q.FinishScan(project))
 	})
 }
@@ -164,7 +164,7 @@ func (n *scan) root(ctx context.Context, i int, root string, continued bool, aft
 		if n.entries < scanRecorded {
 			continue
 		}
-		err = n.record(ctx, func(q *store.Queries) error { return q.AdvanceScan(n.project, scanPath(i, path), n.found) })
+		err = n.Store.InTx(ctx, func(q *store.Queries) error { return q.AdvanceScan(n.project, scanPath(i, path), n.found) })
 		if n.entries, n.found = 0, (models.StorageShares{}); err != nil || n.total >= scanSlice {
 			return false, err
 		}

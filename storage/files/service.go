@@ -42,10 +42,6 @@ type Config struct {
 	// Owner is the owner of what is created for a user; nil: that of Root.
 	Owner func(models.DirectoryUser) (beneath.Owner, error)
 
-	// Fence rejects the writes of a sweep on a server that is no longer the leader; nil:
-	// none.
-	Fence func(*store.Queries) error
-
 	Settings
 
 	// QuotaID returns the ID of a project for the quotas of the file system, 0 for none;

@@ -17,7 +17,7 @@ import (
 // sweeper is the actor of the sweep.
 var sweeper = policies.System("files")
 
-// Run sweeps, measures and enforces quotas until ctx ends. One server runs it.
+// Run sweeps, measures and enforces quotas until ctx ends. Only the leader may run it.
 func (s *Service) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { s.repeat(ctx, s.Sweep) })
@@ -64,18 +64,6 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return errors.Join(append(errs, s.recordExcesses(ctx))...)
 }
 
-// record commits what a sweep has done.
-func (s *Service) record(ctx context.Context, fn func(*store.Queries) error) error {
-	return s.Store.InTx(ctx, func(q *store.Queries) error {
-		if s.Fence != nil {
-			if err := s.Fence(q); err != nil {
-				return err
-			}
-		}
-		return fn(q)
-	})
-}
-
 // deleteVersion removes an old version.
 func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error {
 	shares, err := s.keptShares(ctx, v.KeptFile, versionsDir)
@@ -85,7 +73,7 @@ func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error
 	if err := s.remove(v.ProjectID, v.Path, versionsDir, v.ID); err != nil {
 		return err
 	}
-	return s.record(ctx, func(q *store.Queries) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := q.DeleteFileVersion(v.ID); err != nil {
 			return err
 		}
@@ -97,7 +85,7 @@ func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error
 // at its new place.
 func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	claimed := false
-	err := s.record(ctx, func(q *store.Queries) (err error) {
+	err := s.Store.InTx(ctx, func(q *store.Queries) (err error) {
 		claimed, err = q.ClaimFileOperation(o, q.Now().Add(operationLease))
 		return err
 	})
@@ -120,7 +108,7 @@ func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	if err != nil {
 		return err
 	}
-	return s.record(ctx, func(q *store.Queries) error {
+	return s.Store.InTx(ctx, func(q *store.Queries) error {
 		return conclude(q, sweeper, o, use, before, after, func(q *store.Queries) error {
 			switch {
 			case o.Kind == "delete":

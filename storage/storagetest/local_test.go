@@ -65,7 +65,7 @@ func TestMembersWriteEachOthersFiles(t *testing.T) {
 	const use = `cd %[2]s/%[1]s-%[3]s && find . -type d | while read d; do echo x > "$d/by-another" && rm "$d/by-another" || echo "directory $d"; done
 		find . -type f -not -path '*/objects/*' | while read f; do cat "$f" >/dev/null && echo x >> "$f" || echo "file $f"; done; true`
 	dir := b.Expand("/notebook/{p}/project_dataset")
-	owners := b.Dirs.Owners(nil, slog.New(slog.DiscardHandler))
+	owners := b.Dirs.Owners(slog.New(slog.DiscardHandler))
 	for _, umask := range []string{"077", "022"} {
 		for who, other := range map[string]string{"ann": "ben", "ben": "ann"} {
 			b.Script(t, who, fmt.Sprintf(create, umask, dir, who))

@@ -98,10 +98,10 @@ func anchors(text string) map[string]bool {
 var messagePattern = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
 // The messages of the page about troubleshooting are those that Weir shows: their parts
-// between “…” are in the catalogue or in the source. Of other programs' there are few.
+// between “…” are in the catalog or in the source. Of other programs' there are few.
 func TestTroubleshootingHasRealMessages(t *testing.T) {
 	said := "address already in use"
-	for _, w := range readCatalogue[wording](t, "en") {
+	for _, w := range readCatalog[wording](t, "en") {
 		said += "\n" + w.One + "\n" + w.Other
 	}
 	for _, s := range tree(t) {

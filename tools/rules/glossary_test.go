@@ -24,7 +24,7 @@ type formerWord struct {
 type place int
 
 const (
-	inSentences place = 1 << iota // the English catalogue
+	inSentences place = 1 << iota // the English catalog
 	inNames                       // of the API and of the database
 	inDocs                        // README.md and docs
 	everywhere  = inSentences | inNames | inDocs
@@ -112,7 +112,7 @@ func TestGlossary(t *testing.T) {
 			t.Errorf("%s: %s: %s", at, quote(text), problem)
 		}
 	}
-	for key, w := range readCatalogue[wording](t, "en") {
+	for key, w := range readCatalog[wording](t, "en") {
 		check("en.json: "+key, w.Other, inSentences)
 		check("en.json: "+key, w.One, inSentences)
 	}

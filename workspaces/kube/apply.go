@@ -61,7 +61,7 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	quota := Quota{}
 	if r.config.Quota != nil {
 		var err error
-		if quota, err = r.config.Quota(ctx, id); models.KindOf(err) == models.KindInternal && err != nil {
+		if quota, err = r.config.Quota(ctx, id); models.KindOf(err) == models.KindInternal {
 			return models.Unavailable(err, "The project's quota cannot be read now. Try again in a moment.")
 		} else if err != nil {
 			return err

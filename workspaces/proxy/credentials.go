@@ -40,7 +40,7 @@ func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) 
 		SameSite: http.SameSiteLaxMode,
 	})
 	setOwnHeaders(w.Header())
-	w.Header().Set("Location", localPath(visit.Path))
+	w.Header().Set("Location", models.LocalPath(visit.Path))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -54,16 +54,6 @@ func (c Config) redeemError(id int64, err error) *models.Error {
 	default:
 		return errBadOpening
 	}
-}
-
-// localPath keeps a redirect on this origin.
-func localPath(path string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(path, "/") ||
-		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
-		return "/"
-	}
-	return path
 }
 
 // credentials returns the credentials of a request in the order in which to try

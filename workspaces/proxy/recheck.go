@@ -47,7 +47,7 @@ func (p *Proxy) readmit(ctx context.Context, selected func(*flow, Target) bool, 
 		stays, known := checked[v]
 		if !known {
 			answer, err := p.cfg.Gate.Admit(ctx, v.workspace, v.credential)
-			outage := err != nil && slices.Contains([]models.Kind{models.KindInternal, models.KindUnavailable}, models.KindOf(err))
+			outage := slices.Contains([]models.Kind{models.KindInternal, models.KindUnavailable}, models.KindOf(err))
 			stays = outage && keepUnknown || err == nil && answer.Generation == v.generation
 			checked[v] = stays
 		}

@@ -35,28 +35,8 @@ func (c Config) publicError(id int64, err error) *models.Error {
 	}
 }
 
-// statusOfKind returns the HTTP status of an error of the gate.
-func statusOfKind(kind models.Kind) int {
-	switch kind {
-	case models.KindInvalid:
-		return http.StatusBadRequest
-	case models.KindUnauthenticated:
-		return http.StatusUnauthorized
-	case models.KindForbidden:
-		return http.StatusForbidden
-	case models.KindNotFound:
-		return http.StatusNotFound
-	case models.KindConflict, models.KindNoCapacity:
-		return http.StatusConflict
-	case models.KindUnavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
-}
-
 func (c Config) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
-	c.respondStatus(w, r, statusOfKind(e.Kind), e)
+	c.respondStatus(w, r, e.Kind.Status(), e)
 }
 
 // respondStatus responds to browsers with a page and to programs with a problem.

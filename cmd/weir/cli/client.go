@@ -60,7 +60,7 @@ func (c *client) call(ctx context.Context, method, path string, body any, etag s
 	case err != nil:
 		return response{}, c.failed(ctx, err)
 	case len(raw) > maxResponse:
-		return response{}, c.unreachable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
+		return response{}, c.unusable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
 	case res.StatusCode >= 300:
 		return response{}, c.refused(res, raw)
 	case len(raw) > 0 && !json.Valid(raw):
@@ -118,9 +118,9 @@ func (c *client) refused(res *http.Response, raw []byte) error {
 // notAPI is the error for a response that is none of the API's.
 func (c *client) notAPI(res *http.Response) error {
 	if to, err := res.Location(); err == nil {
-		return c.unreachable(fmt.Errorf("it redirects to %s://%s; use that as --server", to.Scheme, to.Host))
+		return c.unusable(fmt.Errorf("it redirects to %s://%s; use that as --server", to.Scheme, to.Host))
 	}
-	return c.unreachable(fmt.Errorf("unexpected response (%s, %q); check that --server is the URL of a portal",
+	return c.unusable(fmt.Errorf("unexpected response (%s, %q); check that --server is the URL of a portal",
 		res.Status, res.Header.Get("Content-Type")))
 }
 
@@ -150,7 +150,7 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 			break
 		}
 		if page.NextCursor == ask.Get("cursor") {
-			return nil, nil, c.unreachable(fmt.Errorf("the list %s does not end", path))
+			return nil, nil, c.unusable(fmt.Errorf("the list %s does not end", path))
 		}
 		ask.Set("cursor", page.NextCursor)
 	}
@@ -186,15 +186,20 @@ func resolve[T any](s *session, ref, path string, query url.Values, idOf func(T)
 // decode decodes the JSON of a response and ignores unknown fields.
 func decode(c *client, raw []byte, v any) error {
 	if len(raw) == 0 {
-		return c.unreachable(errors.New("the response is empty"))
+		return c.unusable(errors.New("the response is empty"))
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return c.unreachable(fmt.Errorf("invalid response: %w; the server may run another version", err))
+		return c.unusable(fmt.Errorf("invalid response: %w; the server may run another version", err))
 	}
 	return nil
 }
 
-// unreachable is the error for a missing or invalid response.
-func (c *client) unreachable(err error) error {
-	return WithExitCode(fmt.Errorf("cannot reach the server %s: %s", c.server, clean(err.Error())), ExitUnreachable)
+// unreachable is the error without a response.
+func (c *client) unreachable(err error) error { return c.failure("cannot reach the server", err) }
+
+// unusable is the error for a response that a portal of this version does not send.
+func (c *client) unusable(err error) error { return c.failure("unusable response of the server", err) }
+
+func (c *client) failure(what string, err error) error {
+	return WithExitCode(fmt.Errorf("%s %s: %s", what, c.server, clean(err.Error())), ExitUnreachable)
 }

@@ -128,14 +128,14 @@ func TestWhatIsNoPortal(t *testing.T) {
 		server string
 		says   string
 	}{
-		"closed": {server: nobody, says: "connection refused"},
-		"page":   {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "unexpected response"},
-		"other":  {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) }, says: "502 Bad Gateway"},
-		"shape":  {answer: jsonAnswer([]int{1}), says: "invalid response"},
-		"broken": {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
+		"closed": {server: nobody, says: "cannot reach the server %s: dial tcp"},
+		"page":   {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "unusable response of the server %s: unexpected response (200 OK"},
+		"other":  {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) }, says: "unusable response of the server %s: unexpected response (502 Bad Gateway"},
+		"shape":  {answer: jsonAnswer([]int{1}), says: "unusable response of the server %s: invalid response"},
+		"broken": {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "cannot reach the server %s: EOF"},
 		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/x", http.StatusFound)
-		}, says: "use that as --server"},
+		}, says: "unusable response of the server %s: it redirects to"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": c.answer})
@@ -143,6 +143,7 @@ func TestWhatIsNoPortal(t *testing.T) {
 				c.server = p.URL
 			}
 			code, out, errOut := p.weir(t, "pool", "--server", c.server)
+			c.says = fmt.Sprintf(c.says, c.server)
 			if code != ExitUnreachable || out != "" || !strings.Contains(errOut, c.says) {
 				t.Errorf("exit code %d; it says %q%q, not %q", code, out, errOut, c.says)
 			}

@@ -18,7 +18,7 @@ const (
 	ExitRefused     = 3 // not permitted; of an agent: it was revoked, and starting it again does not help
 	ExitNotFound    = 4
 	ExitConflict    = 5 // not possible in the present state, or changed meanwhile
-	ExitUnreachable = 6 // the server cannot be reached, or cannot answer now
+	ExitUnreachable = 6 // the server cannot be reached, cannot answer now, or is no portal
 )
 
 // exitError is an error with an exit code.

@@ -58,7 +58,7 @@ type Config struct {
 	KubeAgentsOwner          string // email of the owner of the nodes; empty: the first administrator
 
 	// Of an agent only.
-	Server   string // empty: the one of its enrolment
+	Server   string // empty: the one of its enrollment
 	Code     string // secret
 	StateDir string // absolute
 	Name     string // empty: the host's name

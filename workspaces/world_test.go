@@ -22,21 +22,20 @@ import (
 	"weir/workspaces/idleness"
 )
 
-// bench is everything that runs workspaces, for real but for the runtime,
+// world is everything that runs workspaces, for real but for the runtime,
 // which starts small processes, and the clock, which stands still.
-type bench struct {
+type world struct {
 	*workspaces.Service
 	*workspaces.Reconciler
 	ctx      context.Context
 	store    *store.Store
 	clock    *storetest.Clock
-	ledger   *projects.Service
+	projects *projects.Service
 	pool     *pool.Scheduler
 	machines *providers.Service
 	dirs     *storage.Directories
 	runtime  *processes
 	activity func() (idleness.Observation, error) // of every workspace
-	fence    error                                // of every transaction of the reconciler
 	root     policies.Actor
 	users    int
 	project  models.Project
@@ -49,11 +48,11 @@ type bench struct {
 // plenty is more than any test asks for.
 var plenty = models.Resources{GPUCores: 10_000, GPUMemoryMiB: 1e9, CPUMilli: 1e6, MemoryMiB: 1e7}
 
-func each(t *testing.T, test func(t *testing.T, b *bench)) {
-	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newBench(t, s)) })
+func each(t *testing.T, test func(t *testing.T, b *world)) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) { test(t, newWorld(t, s)) })
 }
 
-func newBench(t *testing.T, s *store.Store) *bench {
+func newWorld(t *testing.T, s *store.Store) *world {
 	t.Helper()
 	access, err1 := policies.NewAccess()
 	verdicts, err2 := storage.NewVerdicts(s)
@@ -61,11 +60,11 @@ func newBench(t *testing.T, s *store.Store) *bench {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{ctx: t.Context(), store: s, clock: storetest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
+	b := &world{ctx: t.Context(), store: s, clock: storetest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
 		machines: providers.New(s, access, nil),
 		activity: func() (idleness.Observation, error) { return idleness.Observation{}, errors.New("no notebook") }}
 	b.pool = pool.New(s, access, b.machines)
-	b.ledger = projects.New(s, access, dirs, projects.NewCapacity(s, access, b.pool, projects.Defaults{PerGPU: pooltest.PerGPU}))
+	b.projects = projects.New(s, access, dirs, projects.NewCapacity(s, access, b.pool, projects.Defaults{PerGPU: pooltest.PerGPU}))
 	b.root = policies.Actor{User: storetest.User(t, s, "root@example.org", true)}
 	b.Service = workspaces.NewService(s, access, b.pool)
 	b.restart()
@@ -80,38 +79,38 @@ func newBench(t *testing.T, s *store.Store) *bench {
 }
 
 // restart replaces the reconciler as a new process would.
-func (b *bench) restart() {
+func (b *world) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
-		Fence: func(*store.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 
-func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {
+func (b *world) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {
 	t.Helper()
 	access, err := policies.NewAccess()
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.Language, in.LanguageVersion = "python", "3.11.2"
-	e, err := workspaces.NewCatalogue(b.store, access).Create(b.ctx, b.root, in)
+	e, err := workspaces.NewCatalog(b.store, access).Create(b.ctx, b.root, in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-func (b *bench) addProject(t *testing.T, name string, quota models.Resources) models.Project {
+func (b *world) addProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := b.ledger.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota.Input()})
+	p, err := b.projects.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func (b *bench) addRole(t *testing.T, p models.Project, name string, limit models.Resources) models.Role {
+func (b *world) addRole(t *testing.T, p models.Project, name string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Limit: limit.Input()})
+	r, err := b.projects.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Limit: limit.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +118,11 @@ func (b *bench) addRole(t *testing.T, p models.Project, name string, limit model
 }
 
 // addMember adds a person in the role and tells who that is.
-func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.Actor) {
+func (b *world) addMember(t *testing.T, r models.Role) (models.Member, policies.Actor) {
 	t.Helper()
 	b.users++
 	u := storetest.User(t, b.store, fmt.Sprintf("user%d@example.org", b.users), false)
-	m, err := b.ledger.AddMember(b.ctx, b.root, r.ProjectID, projects.MemberInput{Email: u.Email, RoleID: r.ID})
+	m, err := b.projects.AddMember(b.ctx, b.root, r.ProjectID, projects.MemberInput{Email: u.Email, RoleID: r.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +130,7 @@ func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.
 }
 
 // gpus makes the pool n devices of 80 000 MiB.
-func (b *bench) gpus(t *testing.T, n int) {
+func (b *world) gpus(t *testing.T, n int) {
 	t.Helper()
 	var inventory devices
 	for i := range n {
@@ -146,12 +145,12 @@ type devices []providers.DeviceReport
 
 func (d devices) Devices(context.Context) ([]providers.DeviceReport, error) { return d, nil }
 
-// ask is a launch of the bench's member.
-func (b *bench) ask(name string, request models.LaunchParameters) workspaces.LaunchInput {
+// ask is a launch of the world's member.
+func (b *world) ask(name string, request models.LaunchParameters) workspaces.LaunchInput {
 	return workspaces.LaunchInput{ProjectID: b.project.ID, Name: name, Request: request}
 }
 
-func (b *bench) launch(t *testing.T, name string, request models.LaunchParameters) models.Workspace {
+func (b *world) launch(t *testing.T, name string, request models.LaunchParameters) models.Workspace {
 	t.Helper()
 	w, err := b.Launch(b.ctx, b.actor, b.ask(name, request))
 	if err != nil {
@@ -160,7 +159,7 @@ func (b *bench) launch(t *testing.T, name string, request models.LaunchParameter
 	return w
 }
 
-func (b *bench) row(t *testing.T, id int64) models.Workspace {
+func (b *world) row(t *testing.T, id int64) models.Workspace {
 	t.Helper()
 	w, err := b.store.Read(b.ctx).Workspace(store.AllProjects, id)
 	if err != nil {
@@ -170,7 +169,7 @@ func (b *bench) row(t *testing.T, id int64) models.Workspace {
 }
 
 // until ticks the reconciler until a workspace is in the state.
-func (b *bench) until(t *testing.T, id int64, state models.WorkspaceState) models.Workspace {
+func (b *world) until(t *testing.T, id int64, state models.WorkspaceState) models.Workspace {
 	t.Helper()
 	b.poll(t, fmt.Sprintf("workspace %d is %s", id, state), func() bool {
 		b.Tick(b.ctx)
@@ -180,7 +179,7 @@ func (b *bench) until(t *testing.T, id int64, state models.WorkspaceState) model
 }
 
 // poll asks again and again, with a deadline.
-func (b *bench) poll(t *testing.T, what string, ok func() bool) {
+func (b *world) poll(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -191,7 +190,7 @@ func (b *bench) poll(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func (b *bench) shares(t *testing.T) (cores int64) {
+func (b *world) shares(t *testing.T) (cores int64) {
 	t.Helper()
 	open, err := b.store.Read(b.ctx).OpenSharesAmong(store.AllMachines)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 	"weir/pool/providers"
 )
 
-// gate is a world with an enrolment.
+// gate is a world with an enrollment.
 type gate struct {
 	*pooltest.World
-	*providers.Enrolment
+	*providers.Enrollment
 	authority *authority.Authority
 }
 
@@ -32,7 +32,7 @@ func newGate(t *testing.T, o *pooltest.World) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gate{World: o, authority: a, Enrolment: &providers.Enrolment{Store: o.Store, Access: o.Access, Authority: a,
+	return &gate{World: o, authority: a, Enrollment: &providers.Enrollment{Store: o.Store, Access: o.Access, Authority: a,
 		CertificateLifetime: certificateLife, Every: 2 * time.Second}}
 }
 
@@ -124,10 +124,10 @@ func (g *gate) enrolled(t *testing.T, name string, n int) *host {
 // beat says a beat as an agent does: it confirms when it is told to.
 func (h *host) beat(answered bool) (providers.Orders, error) {
 	b := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-	o, err := h.g.Enrolment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
+	o, err := h.g.Enrollment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	if err == nil && o.Confirm != "" {
 		b.Confirm = o.Confirm
-		o, err = h.g.Enrolment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
+		o, err = h.g.Enrollment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	}
 	if err == nil && answered {
 		h.token = o.Token

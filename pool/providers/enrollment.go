@@ -10,9 +10,9 @@ import (
 	"weir/pool/authority"
 )
 
-// Enrolment enrolls agents, processes their heartbeats, and revokes them. All
+// Enrollment enrolls agents, processes their heartbeats, and revokes them. All
 // transactions about agents hold the pool's lock.
-type Enrolment struct {
+type Enrollment struct {
 	Store               *store.Store
 	Access              *policies.Access
 	Authority           *authority.Authority
@@ -28,7 +28,7 @@ type Enrolment struct {
 type committedRefusal struct{ error }
 
 // inTx is lockedTx for errors that can be a committedRefusal.
-func (e *Enrolment) inTx(ctx context.Context, fn func(*store.Queries) error) error {
+func (e *Enrollment) inTx(ctx context.Context, fn func(*store.Queries) error) error {
 	var refusal committedRefusal
 	err := lockedTx(ctx, e.Store, func(q *store.Queries) error {
 		refusal = committedRefusal{}
@@ -54,5 +54,5 @@ func lockedTx(ctx context.Context, db *store.Store, fn func(*store.Queries) erro
 	})
 }
 
-// enrolment is the actor of agents' requests.
-var enrolment = policies.System("enrolment")
+// enrollment is the actor of agents' requests.
+var enrollment = policies.System("enrolment")

@@ -14,9 +14,9 @@ import (
 	"unicode"
 )
 
-const catalogueDir = "models/catalogue"
+const catalogDir = "models/catalog"
 
-// wording is a sentence of the catalogue: one form, or the singular and the
+// wording is a sentence of the catalog: one form, or the singular and the
 // plural.
 type wording struct {
 	One, Other string
@@ -31,10 +31,10 @@ func (w *wording) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(w))
 }
 
-// The source says a sentence in English. The catalogue gives each a key, by
+// The source says a sentence in English. The catalog gives each a key, by
 // which rows keep it, and its translation: none may be missing or left over,
 // and all forms take the same arguments.
-func TestCatalogue(t *testing.T) {
+func TestCatalog(t *testing.T) {
 	said := map[string]string{} // sentence → where
 	for _, s := range sentences(tree(t)) {
 		if s.problem != "" {
@@ -43,7 +43,7 @@ func TestCatalogue(t *testing.T) {
 		}
 		said[s.text] = s.at
 	}
-	english, chinese := readCatalogue[wording](t, "en"), readCatalogue[wording](t, "zh")
+	english, chinese := readCatalog[wording](t, "en"), readCatalog[wording](t, "zh")
 	keys := map[string]string{}
 	for key, w := range english {
 		if other := keys[w.Other]; other != "" {
@@ -91,8 +91,8 @@ func TestOrderOfArguments(t *testing.T) {
 		"the-share-of-on-ends-at":                          "2s 1s",
 	}
 	got := map[string]string{}
-	chinese := readCatalogue[wording](t, "zh")
-	for key, w := range readCatalogue[wording](t, "en") {
+	chinese := readCatalog[wording](t, "zh")
+	for key, w := range readCatalog[wording](t, "en") {
 		if order := orderOf(chinese[key].Other); order != orderOf(w.Other) {
 			got[key] = order
 		}
@@ -112,8 +112,8 @@ func TestOrderOfArguments(t *testing.T) {
 // Rows from before there were keys have formats of their time, which must
 // still lead to a sentence that takes the same arguments.
 func TestFormerSentences(t *testing.T) {
-	english := readCatalogue[wording](t, "en")
-	for format, key := range readCatalogue[string](t, "former") {
+	english := readCatalog[wording](t, "en")
+	for format, key := range readCatalog[string](t, "former") {
 		if w, ok := english[key]; !ok || !maps.Equal(arguments(format), arguments(w.Other)) {
 			t.Errorf("former.json: %q leads to %s, which is %q", format, key, w.Other)
 		}
@@ -125,9 +125,9 @@ func hasWords(text string) bool {
 	return strings.ContainsFunc(verbPattern.ReplaceAllString(text, ""), unicode.IsLetter)
 }
 
-func readCatalogue[V any](t *testing.T, name string) map[string]V {
+func readCatalog[V any](t *testing.T, name string) map[string]V {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, catalogueDir, name+".json"))
+	raw, err := os.ReadFile(filepath.Join(root, catalogDir, name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}

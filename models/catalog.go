@@ -11,12 +11,12 @@ const (
 	Chinese = "zh"
 )
 
-// catalogueFiles are en.json and zh.json, which map the stable key of each
+// catalogFiles are en.json and zh.json, which map the stable key of each
 // sentence to its wording, and former.json, which maps the English formats of
 // old rows to keys.
 //
-//go:embed catalogue/*.json
-var catalogueFiles embed.FS
+//go:embed catalog/*.json
+var catalogFiles embed.FS
 
 // wording is a sentence in one language. In the files it is a string, or an
 // object when its form depends on a number: {"one": …, "other": …, "count": N}
@@ -35,24 +35,24 @@ func (w *wording) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(w))
 }
 
-// catalogue is all sentences in all languages.
-type catalogue struct {
+// catalog is all sentences in all languages.
+type catalog struct {
 	words  map[string]map[string]wording // by language and key
 	keys   map[string]string             // by English format
 	former map[string]string             // keys by English formats of the past
 }
 
-var texts = mustCatalogue()
+var texts = mustCatalog()
 
-func mustCatalogue() (c catalogue) {
+func mustCatalog() (c catalog) {
 	c.words, c.keys = map[string]map[string]wording{English: {}, Chinese: {}}, map[string]string{}
 	for name, into := range map[string]any{"en": new(c.words[English]), "zh": new(c.words[Chinese]), "former": &c.former} {
-		b, err := catalogueFiles.ReadFile("catalogue/" + name + ".json")
+		b, err := catalogFiles.ReadFile("catalog/" + name + ".json")
 		if err == nil {
 			err = json.Unmarshal(b, into)
 		}
 		if err != nil {
-			panic("models: catalogue " + name + ": " + err.Error())
+			panic("models: catalog " + name + ": " + err.Error())
 		}
 	}
 	for key, w := range c.words[English] {
@@ -63,7 +63,7 @@ func mustCatalogue() (c catalogue) {
 
 // format is the format of a text in a language, in the form that its count
 // needs.
-func (c catalogue) format(lang string, t Text) string {
+func (c catalog) format(lang string, t Text) string {
 	key, known := c.keys[t.Format]
 	if !known {
 		return t.Format
@@ -86,7 +86,7 @@ func one(lang string, n any) bool {
 
 // current is the English format of a stored text today, by its key or, in an
 // old row, by its English format of that time.
-func (c catalogue) current(key, format string) string {
+func (c catalog) current(key, format string) string {
 	if key == "" {
 		key = c.former[format]
 	}
