@@ -48,22 +48,22 @@ func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 }
 
 func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
-	a := p.Decision
-	v := web.Decision{Outcome: a.Outcome, RequestedCores: p.Demand.GPUs * p.Demand.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
-	devices := grantedDevices(a, view)
+	d := p.Decision
+	v := web.Decision{Outcome: d.Outcome, RequestedCores: p.Demand.GPUs * p.Demand.Cores, Explanation: d.Explanation, Reasons: d.Reasons}
+	devices := grantedDevices(d, view)
 	v.Simulated = anySimulated(devices)
-	if len(a.Grants) > 0 {
-		v.Enforcement = a.Grants[0].Enforcement
+	if len(d.Grants) > 0 {
+		v.Enforcement = d.Grants[0].Enforcement
 	}
-	switch a.Outcome {
+	switch d.Outcome {
 	case models.OutcomeGranted:
 		v.Devices, v.FreeCores = devices, v.RequestedCores
 	case models.OutcomePartial:
-		v.FreeCores = a.Fewer.GPUs * a.Fewer.Cores
-		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: a.Fewer.GPUs * a.Fewer.GPUMemoryMiB, Devices: devices}
-		v.Wait = &web.Wait{Before: a.Waiting, Starts: view.Estimate.Text}
+		v.FreeCores = d.Fewer.GPUs * d.Fewer.Cores
+		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: d.Fewer.GPUs * d.Fewer.GPUMemoryMiB, Devices: devices}
+		v.Wait = &web.Wait{Before: d.Waiting, Starts: view.Estimate.Text}
 	case models.OutcomeDelayed:
-		v.Wait = &web.Wait{Before: a.Waiting, Starts: view.Estimate.Text}
+		v.Wait = &web.Wait{Before: d.Waiting, Starts: view.Estimate.Text}
 	}
 	return v
 }

@@ -2,6 +2,7 @@ package policies
 
 import (
 	_ "embed"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -32,6 +33,9 @@ const Platform int64 = 0
 // small enforcer of its own, so that the cost of a decision does not depend on the
 // number of projects. See [enforcerCache] for why decisions are never stale.
 type Access struct {
+	// Log gets the rules that cannot be evaluated. Set it before use.
+	Log *slog.Logger
+
 	blank     model.Model // without rules
 	enforcers enforcerCache
 
@@ -69,7 +73,7 @@ func NewAccess() (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Access{blank: m, decisions: map[fixedQuery]bool{}}
+	a := &Access{Log: slog.Default(), blank: m, decisions: map[fixedQuery]bool{}}
 	a.enforcers.all, a.enforcers.max = map[int64]*projectEnforcer{}, maxEnforcers
 	fixed := m.Copy()
 	for line := range strings.Lines(accessRules) {
@@ -148,7 +152,7 @@ func (a *Access) subjectsMay(wanted fixedQuery) bool {
 	if err == nil {
 		cacheDecision(a.decisions, wanted, decision)
 	}
-	return denyOnError(decision, err, wanted.right)
+	return a.denyOnError(decision, err, wanted.right)
 }
 
 // fixedRule finds the rule of access.csv that permits what is wanted.

@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -92,7 +91,7 @@ func (c *enforcerCache) evict() {
 func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
 	t, err := a.enforcers.get(project, a.blank)
 	if err != nil {
-		return denyOnError(false, err, right)
+		return a.denyOnError(false, err, right)
 	}
 
 	t.mu.RLock()
@@ -103,7 +102,7 @@ func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
 		return decision
 	}
 	_, decision, err = t.evaluate(grant, right)
-	return denyOnError(decision, err, right)
+	return a.denyOnError(decision, err, right)
 }
 
 // evaluate calls casbin with the role's present rules and caches the decision. It
@@ -161,9 +160,9 @@ func cacheDecision[K comparable](decisions map[K]bool, key K, decision bool) {
 }
 
 // denyOnError denies when a rule cannot be evaluated.
-func denyOnError(decision bool, err error, right Right) bool {
+func (a *Access) denyOnError(decision bool, err error, right Right) bool {
 	if err != nil {
-		slog.Error("an access rule cannot be evaluated; access is denied", "right", right, "err", err)
+		a.Log.Error("an access rule cannot be evaluated; access is denied", "right", right, "err", err)
 	}
 	return err == nil && decision
 }

@@ -66,9 +66,9 @@ func (s *Scheduler) availabilityIn(st state) models.Availability {
 // decideIn decides on the demand of the request with an id, after those before it in
 // the queue.
 func (s *Scheduler) decideIn(st state, waiting waitQueue, id, project int64, d models.Demand) models.Decision {
-	a := s.decide(st.snapshot, demandOf(project, d), d, st.reservedBefore(waiting, id))
-	a.Waiting = len(st.queued)
-	return a
+	decision := s.decide(st.snapshot, demandOf(project, d), d, st.reservedBefore(waiting, id))
+	decision.Waiting = len(st.queued)
+	return decision
 }
 
 // hypotheticalID is the id of a hypothetical request, larger than any real id.

@@ -43,8 +43,8 @@ func benchmarkDecision(b *testing.B, machines int) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if a := pool.Decide(models.Project{ID: w.ProjectID}, w.Demand); a.Outcome != models.OutcomeGranted {
-					b.Fatal(a.Outcome)
+				if d := pool.Decide(models.Project{ID: w.ProjectID}, w.Demand); d.Outcome != models.OutcomeGranted {
+					b.Fatal(d.Outcome)
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")

@@ -31,8 +31,8 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 		for range 60 {
 			switch random.IntN(5) {
 			case 0, 1:
-				w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10 + random.Int64N(90), GPUMemoryMiB: 1000})
-				if a.Outcome == models.OutcomeGranted {
+				w, d := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10 + random.Int64N(90), GPUMemoryMiB: 1000})
+				if d.Outcome == models.OutcomeGranted {
 					inUse = append(inUse, w)
 				}
 			case 2:

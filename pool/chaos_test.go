@@ -149,7 +149,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	steps := map[string]func(){
 		"claim": func() {
 			d := models.Demand{GPUs: 1 + random.Int64N(2), Cores: 5 + random.Int64N([]int64{30, 96}[random.IntN(2)]), GPUMemoryMiB: 500 + random.Int64N(10_000)}
-			if w, a := o.Claim(t, teams[random.IntN(2)], d); a.Outcome == models.OutcomeGranted {
+			if w, decision := o.Claim(t, teams[random.IntN(2)], d); decision.Outcome == models.OutcomeGranted {
 				inUse = append(inUse, w)
 			}
 		},
@@ -214,8 +214,8 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	for range 3 {
 		steps["beat"]()
 	}
-	if w, a := o.Claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); a.Outcome != models.OutcomeGranted {
-		t.Errorf("the empty pool says %s: %s", a.Outcome, a.Explanation)
+	if w, decision := o.Claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); decision.Outcome != models.OutcomeGranted {
+		t.Errorf("the empty pool says %s: %s", decision.Outcome, decision.Explanation)
 	} else {
 		inUse = append(inUse, w)
 		release(0)

@@ -15,18 +15,18 @@ func (s *Scheduler) Claim(q *store.Queries, c models.Claim) (models.Decision, er
 	if err != nil {
 		return models.Decision{}, err
 	}
-	a := s.decideIn(st, st.queueWith(), c.ID, c.ProjectID, c.Demand)
-	if a.Outcome != models.OutcomeGranted {
-		return a, nil
+	d := s.decideIn(st, st.queueWith(), c.ID, c.ProjectID, c.Demand)
+	if d.Outcome != models.OutcomeGranted {
+		return d, nil
 	}
-	return a, s.Take(q, c.Holder, a)
+	return d, s.Take(q, c.Holder, d)
 }
 
 // Take takes the shares that a decision grants to h. The transaction has locked the
 // pool since before the decision.
-func (s *Scheduler) Take(q *store.Queries, h models.Holder, a models.Decision) error {
+func (s *Scheduler) Take(q *store.Queries, h models.Holder, d models.Decision) error {
 	now := q.Now()
-	for _, g := range a.Grants {
+	for _, g := range d.Grants {
 		share := models.Share{DeviceID: g.Device.ID, HolderID: h.ID, ProjectID: h.ProjectID, UserID: h.UserID,
 			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now, GrantID: g.Reserved}
 		if err := q.CreateShare(&share); err != nil {

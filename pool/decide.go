@@ -55,26 +55,26 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 	fewer := requested
 	fewer.Cores, fewer.GPUMemoryMiB = cores, memory
 	choice, _ := s.find(snap, d, reserved)
-	a := snap.granted(models.OutcomePartial, choice, d)
-	a.Fewer, a.Explanation, a.Reasons = &fewer, reason, reasons
-	return a
+	decision := snap.granted(models.OutcomePartial, choice, d)
+	decision.Fewer, decision.Explanation, decision.Reasons = &fewer, reason, reasons
+	return decision
 }
 
 func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Decision {
-	a := models.Decision{Outcome: outcome}
+	decision := models.Decision{Outcome: outcome}
 	if d.GPUs == 0 {
-		a.Explanation = models.Say("No GPUs were requested.")
-		return a
+		decision.Explanation = models.Say("No GPUs were requested.")
+		return decision
 	}
-	a.Provider = models.ProviderID{ID: c.Node, Name: s.machines[s.index[c.Node]].Name}
+	decision.Provider = models.ProviderID{ID: c.Node, Name: s.machines[s.index[c.Node]].Name}
 	var labels []string
 	for _, g := range c.Devices {
 		dev, _ := s.device(g.Device)
-		a.Grants = append(a.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: enforcement(dev, g.Cores)})
+		decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: enforcement(dev, g.Cores)})
 		labels = append(labels, "GPU "+strconv.FormatInt(dev.Number, 10))
 	}
-	a.Explanation = explainChoice(a.Provider.Name, strings.Join(labels, ", "), c.Explanation)
-	return a
+	decision.Explanation = explainChoice(decision.Provider.Name, strings.Join(labels, ", "), c.Explanation)
+	return decision
 }
 
 // enforcement is how a share is isolated from others, by the sharing mode in

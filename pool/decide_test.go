@@ -15,17 +15,17 @@ func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
-		if a.Outcome != models.OutcomeGranted {
-			t.Fatalf("%+v", a)
+		w, d := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		if d.Outcome != models.OutcomeGranted {
+			t.Fatalf("%+v", d)
 		}
 		o.Enlist(t, pooltest.Machine(0))
 		v, err := o.Pool.View(o.Ctx, o.Root)
 		if err != nil || len(v.Providers) != 1 || len(v.Providers[0].Devices) != 1 || len(v.Providers[0].Devices[0].Shares) != 1 {
 			t.Errorf("what is still in use is not shown: %+v, %v", v, err)
 		}
-		if _, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
-			t.Errorf("%+v", a)
+		if _, d := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); d.Outcome != models.OutcomeRefused {
+			t.Errorf("%+v", d)
 		}
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
 		if v, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(v.Providers[0].Devices) != 0 {
@@ -59,12 +59,12 @@ func TestAnswers(t *testing.T) {
 			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 		} {
-			a := o.Available(t).Decide(models.Project{ID: c.project}, c.demand)
-			if a.Outcome != c.outcome || a.Explanation.Empty() {
-				t.Errorf("%s: %+v", c.name, a)
+			d := o.Available(t).Decide(models.Project{ID: c.project}, c.demand)
+			if d.Outcome != c.outcome || d.Explanation.Empty() {
+				t.Errorf("%s: %+v", c.name, d)
 			}
-			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
-				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
+			if (d.Fewer != nil) != (c.outcome == models.OutcomePartial) || d.Fewer != nil && *d.Fewer != c.fewer {
+				t.Errorf("%s: fewer is %+v, want %+v", c.name, d.Fewer, c.fewer)
 			}
 			if shares, _ := o.Store.Read(o.Ctx).OpenSharesAmong(store.AllMachines); len(shares) != 2 {
 				t.Errorf("%s: an answer has taken shares", c.name)
@@ -98,8 +98,8 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		o.Environment(t)
 		answers := make([]string, 50)
 		storetest.Concurrently(len(answers), func(i int) {
-			_, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
-			answers[i] = a.Outcome
+			_, d := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
+			answers[i] = d.Outcome
 			o.CheckDevices(t)
 		})
 		granted := slices.DeleteFunc(answers, func(a string) bool { return a != models.OutcomeGranted })

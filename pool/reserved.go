@@ -174,7 +174,7 @@ func (s *Scheduler) Reserved(q *store.Queries, reservation int64) (func(models.D
 func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Decision {
 	var most int64
 	for _, m := range s.machines {
-		a := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
+		decision := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
 			Explanation: models.Say("Reserved on %s.", m.Name)}
 		for _, g := range m.reserved {
 			if g.ReservationID != reservation || g.StartsAt.After(s.now) || !g.EndsAt.After(s.now) {
@@ -182,12 +182,12 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			}
 			cores, memory := m.unused(g)
 			most = max(most, cores)
-			if dev, known := m.byID(g.DeviceID); known && cores >= d.Cores && memory >= d.GPUMemoryMiB && len(a.Grants) < int(d.GPUs) {
-				a.Grants = append(a.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB, Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
+			if dev, known := m.byID(g.DeviceID); known && cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
+				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB, Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
 			}
 		}
-		if len(a.Grants) == int(d.GPUs) {
-			return a
+		if len(decision.Grants) == int(d.GPUs) {
+			return decision
 		}
 	}
 	return models.Decision{Outcome: models.OutcomeRefused,

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,7 +24,7 @@ type Scheduler struct {
 
 	mu     sync.Mutex
 	policy placement.Policy
-	engine *placement.Pool // as some snapshot was
+	engine *placement.Engine // as some snapshot was
 }
 
 // Providers are the service of the providers.
@@ -96,7 +95,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := s.updatePolicy(ctx); err != nil && ctx.Err() == nil {
-			slog.ErrorContext(ctx, "the placement policy has not learned", "err", err)
+			s.store.Log().ErrorContext(ctx, "the placement policy has not learned", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -77,7 +77,7 @@ type LaunchView struct {
 
 // LaunchView shows the devices on which a decision grants shares or, if it does not
 // grant the demand, also when the demand could be met.
-func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand, a models.Decision) (v LaunchView, err error) {
+func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand, decision models.Decision) (v LaunchView, err error) {
 	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
@@ -89,13 +89,13 @@ func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p mode
 	}
 	slices.Sort(v.Models)
 	v.Models = slices.Compact(v.Models)
-	for _, g := range a.Grants {
+	for _, g := range decision.Grants {
 		if _, m := views.device(g.Device.ID); m != nil {
 			devices := views.providerView(m).Devices
 			v.Devices = append(v.Devices, devices[slices.IndexFunc(devices, func(d DeviceView) bool { return d.ID == g.Device.ID })])
 		}
 	}
-	if a.Outcome != models.OutcomeGranted {
+	if decision.Outcome != models.OutcomeGranted {
 		v.Estimate, err = s.estimateNew(views.q, views.state, p, d)
 	}
 	return v, err

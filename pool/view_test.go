@@ -205,8 +205,8 @@ func TestTheViewHidesForeignNames(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		o.Enlist(t, pooltest.Machine(2))
-		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
-		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Record(q, w.Claim(), a) })
+		w, decision := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Record(q, w.Claim(), decision) })
 		w.State = models.StateQueued
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
 		for _, c := range []struct {

@@ -150,10 +150,10 @@ func (s *Service) commit(q *store.Queries, actor policies.Actor, w *models.Works
 }
 
 // schedule records the decision that grants a workspace its shares.
-func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
+func schedule(q *store.Queries, pool Pool, w *models.Workspace, d models.Decision) error {
 	from := w.State
 	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
-	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
+	if err := q.Transition(w, from, models.Say("Scheduled. %s", d.Explanation)); err != nil {
 		return err
 	}
 	if err := notifyTransition(q, w, from); err != nil {
@@ -162,7 +162,7 @@ func schedule(q *store.Queries, pool Pool, w *models.Workspace, a models.Decisio
 	if err := notifyNearlyUsed(q, w); err != nil {
 		return err
 	}
-	return pool.Record(q, w.Claim(), a)
+	return pool.Record(q, w.Claim(), d)
 }
 
 // recordUnmet records the demand of a launch that the pool cannot satisfy now, for

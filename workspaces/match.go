@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"weir/models"
-	"weir/pool/quota"
 )
 
 // VersionConstraint is a condition of a launch on one version: of the
@@ -143,7 +142,7 @@ func matchOne(e models.Environment, constraints []VersionConstraint, limit model
 	}
 	m := e.Minimum
 	need := models.Demand{GPUs: m.GPUs, Cores: m.Cores, GPUMemoryMiB: m.GPUMemoryMiB, CPUMilli: m.CPUMilli, MemoryMiB: m.MemoryMiB}.Resources()
-	for _, x := range quota.Exceeded(need, limit) {
+	for _, x := range need.Exceeding(limit) {
 		reasons = append(reasons, models.Say("%[2]s: at least %[1]s required; your role's limit is %[3]s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
 	}
 	return matched, reasons

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"weir/models"
-	"weir/pool/quota"
 )
 
 // Layers are the sources of launch parameters, in ascending precedence. The
@@ -187,7 +186,7 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 			p.Add(x[0].name, "must be from 1 to %d minutes: you can only shorten this limit", most)
 		}
 	}
-	for _, x := range quota.Exceeded(demand.Resources(), l.Limit) {
+	for _, x := range demand.Resources().Exceeding(l.Limit) {
 		p.Add(demandField(x.Name), "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
 	}
 	return p.Err()

@@ -40,7 +40,8 @@ func (in LaunchInput) requests() bool {
 	return in.VersionConstraints != "" || in.ModelPath != "" || len(env) > 0 || !reflect.DeepEqual(r, models.LaunchParameters{})
 }
 
-func (in *LaunchInput) check() ([]VersionConstraint, error) {
+// normalize checks the input and sets what was left open to its default.
+func (in *LaunchInput) normalize() ([]VersionConstraint, error) {
 	var p models.Problems
 	in.Name = models.CheckName("name", cmp.Or(in.Name, "notebook"), &p)
 	in.Request.Check("", &p)
@@ -172,7 +173,7 @@ type Plan struct {
 // plan is the whole decision about a launch.
 func plan(in planInput) (p Plan) {
 	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use, Model: in.model}
-	constraints, err := in.launch.check()
+	constraints, err := in.launch.normalize()
 	if err == nil {
 		err = cmp.Or(in.modelError, in.reservationError)
 	}
@@ -210,10 +211,10 @@ func checkNotNone(in planInput) error {
 	if r := in.launch.Request; positive(r.GPUs) || r.GPUs == nil && positive(r.Cores) {
 		needs.GPUCores, needs.GPUMemoryMiB = 1, 1
 	}
-	if none := quota.Exceeded(needs, in.use.Quota); len(none) > 0 {
+	if none := needs.Exceeding(in.use.Quota); len(none) > 0 {
 		return models.NoCapacity("", "The project's quota is 0 for: %s. No workspace can start without it. Platform administrators can change the quota.", labels(none))
 	}
-	if none := quota.Exceeded(needs, in.use.Limit); len(none) > 0 {
+	if none := needs.Exceeding(in.use.Limit); len(none) > 0 {
 		return models.NoCapacity("", "The limit of the role %s is 0 for: %s. No workspace can start without it. The project's managers can change the limit.", in.member.RoleName, labels(none))
 	}
 	return nil
@@ -251,7 +252,10 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 		}
 		err = cmp.Or(err, invalid)
 	}
-	return cmp.Or(err, p.mismatchError(in.EnvironmentID))
+	if err == nil {
+		err = p.mismatchError(in.EnvironmentID)
+	}
+	return err
 }
 
 // mismatchError is the error of a launch that no environment matches.
@@ -314,11 +318,11 @@ func checkWorkspaceCount(n int64) error {
 }
 
 // withMinimum removes an alternative below the environment's minimum.
-func withMinimum(a models.Decision, m models.Minimum) models.Decision {
-	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
-		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
+func withMinimum(d models.Decision, m models.Minimum) models.Decision {
+	if d.Fewer != nil && (d.Fewer.Cores < m.Cores || d.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
+		d.Outcome, d.Fewer, d.Grants = models.OutcomeDelayed, nil, nil
 	}
-	return a
+	return d
 }
 
 // setState sets the state and the demand of the launch, by the pool's decision.
@@ -358,13 +362,13 @@ func (s *Insufficient) Error() string { return s.Err.Error() }
 
 func (s *Insufficient) Unwrap() error { return s.Err }
 
-func insufficientError(a models.Decision, d models.Demand) *models.Error {
-	switch a.Outcome {
+func insufficientError(decision models.Decision, d models.Demand) *models.Error {
+	switch decision.Outcome {
 	case models.OutcomePartial:
-		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", a.Fewer.Cores, d.Cores)
+		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", decision.Fewer.Cores, d.Cores)
 	case models.OutcomeDelayed:
-		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", a.Explanation)
+		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", decision.Explanation)
 	default:
-		return models.NoCapacity("gpus", "The pool cannot satisfy this request: %s.", a.Explanation)
+		return models.NoCapacity("gpus", "The pool cannot satisfy this request: %s.", decision.Explanation)
 	}
 }

@@ -77,11 +77,11 @@ func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Dec
 		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
 			return err
 		}
-		a, err := r.config.Pool.Claim(q, now.Claim())
-		if err != nil || a.Outcome != models.OutcomeGranted {
+		decision, err := r.config.Pool.Claim(q, now.Claim())
+		if err != nil || decision.Outcome != models.OutcomeGranted {
 			return err
 		}
-		return schedule(q, r.config.Pool, &now, a)
+		return schedule(q, r.config.Pool, &now, decision)
 	})
 }
 

@@ -45,7 +45,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.store, err = store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
-	p.store.Log = log
+	p.store.LogTo(log)
 	if cfg.Runtime == "local" { // the server of another machine would take this one's workspaces for gone
 		if p.claim, err = p.store.ClaimDatabase(ctx); err != nil {
 			return p, err
@@ -58,6 +58,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err != nil {
 		return p, err
 	}
+	access.Log = log
 	appsDomain := p.addresses(addr)
 	verdicts, err := storage.NewVerdicts(p.store)
 	if err != nil {

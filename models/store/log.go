@@ -12,21 +12,21 @@ import (
 // logCommitted writes a line for each event of a workspace, each audited change and each
 // warning of a committed transaction. A workspace's own changes are among its events.
 func (s *Store) logCommitted(ctx context.Context, q *Queries) {
-	if s.Log == nil {
+	if s.log == nil {
 		return
 	}
 	for _, e := range q.events {
-		s.Log.InfoContext(ctx, "workspace "+string(e.State), "workspace", e.WorkspaceID, "project", e.ProjectID,
+		s.log.InfoContext(ctx, "workspace "+string(e.State), "workspace", e.WorkspaceID, "project", e.ProjectID,
 			"event", e.Message.String())
 	}
 	for _, e := range q.audit {
 		if e.Object != "workspace" {
-			s.Log.InfoContext(ctx, e.Action+" "+e.Object, logAttrs(e)...)
+			s.log.InfoContext(ctx, e.Action+" "+e.Object, logAttrs(e)...)
 		}
 	}
 	for _, n := range q.notified {
 		if slices.Contains(models.Warnings, n.kind) {
-			s.Log.InfoContext(ctx, n.kind, "text", n.text.String(), "link", n.link, "users", n.users)
+			s.log.InfoContext(ctx, n.kind, "text", n.text.String(), "link", n.link, "users", n.users)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 func TestLogOfCommittedChanges(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		var log bytes.Buffer
-		s.Log = slog.New(slog.NewTextHandler(&log, nil))
+		s.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
 		w := newWorld(t, s)
 		put := func(q *store.Queries, e models.AuditEntry) {
 			e.At, e.Actor = q.Now(), "Ada"

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -46,15 +47,12 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
-	// Log gets a line for what each committed transaction changed; nil: none. Set it
-	// before use.
-	Log *slog.Logger
-
 	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
 	Mail bool
 
-	origin    string      // identifies this process among the servers
-	listening atomic.Bool // changes of other servers are received
+	log       *slog.Logger // of LogTo
+	origin    string       // identifies this process among the servers
+	listening atomic.Bool  // changes of other servers are received
 	changes   changes
 	notified  notifiedCounts
 	lease     atomic.Pointer[ServerLease] // nil before Join
@@ -132,8 +130,7 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 		// connection, for which transactions that use all connections wait
 		// forever. pgx prepares for each connection by itself.
 		PrepareStmt: dialector.Name() == "sqlite",
-		Logger: expectedErrorsFilter{logger.NewSlogLogger(slog.Default(), logger.Config{
-			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})},
+		Logger:      statementLogger(slog.Default()),
 	})
 	if err != nil {
 		return nil, err
@@ -145,6 +142,22 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return db, nil
+}
+
+// LogTo makes log the logger of the store and of what uses it, and writes to it a line
+// for what each committed transaction changes. Call it before use.
+func (s *Store) LogTo(log *slog.Logger) {
+	s.log = log
+	s.write.Logger, s.read.Logger = statementLogger(log), statementLogger(log)
+}
+
+// Log is the logger for errors that nobody is told of.
+func (s *Store) Log() *slog.Logger { return cmp.Or(s.log, slog.Default()) }
+
+// statementLogger logs statements that fail or are slow.
+func statementLogger(log *slog.Logger) logger.Interface {
+	return expectedErrorsFilter{logger.NewSlogLogger(log, logger.Config{
+		SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})}
 }
 
 // expectedErrorsFilter keeps errors that callers handle out of the log: a taken

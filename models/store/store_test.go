@@ -168,10 +168,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 // Errors are logged without values.
 func TestSecretsAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
-	usual := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	defer slog.SetDefault(usual)
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		s.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
 		w := newWorld(t, s)
 		w.workspace.Secret, w.workspace.State = "do-not-tell", "no such state"
 		err := s.InTx(t.Context(), func(q *store.Queries) error {

@@ -274,7 +274,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				}
 				reserved, owner[r.ID] = append(reserved, r.ID), who
 			case "claim":
-				if w, a := o.Claim(t, members[who], demand); a.Outcome == models.OutcomeGranted {
+				if w, d := o.Claim(t, members[who], demand); d.Outcome == models.OutcomeGranted {
 					running = append(running, w.HolderID)
 				}
 			case "use":

@@ -97,11 +97,11 @@ func (o *world) use(t *testing.T, m models.Member, reservation int64, d models.D
 		if err != nil {
 			return err
 		}
-		a := decide(d)
-		if ok = a.Outcome == models.OutcomeGranted; !ok {
+		decision := decide(d)
+		if ok = decision.Outcome == models.OutcomeGranted; !ok {
 			return nil
 		}
-		if err := o.Pool.Take(q, w.Holder(), a); err != nil {
+		if err := o.Pool.Take(q, w.Holder(), decision); err != nil {
 			return err
 		}
 		return q.UseReservation(reservation, q.Now())

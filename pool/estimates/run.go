@@ -11,7 +11,7 @@ import (
 
 // run is one estimate in progress.
 type run struct {
-	pool    *placement.Pool
+	pool    *placement.Engine
 	now     time.Time
 	ends    ends
 	known   map[int64]bool         // holders with a known end

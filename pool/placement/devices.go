@@ -11,19 +11,19 @@ const maxSets = 5000
 // choose picks the devices of a machine that fits for a demand, and tells
 // what they cost. Of several devices it takes the set that is best by
 // [bestFit].
-func (p *Pool) choose(m *machine, n *demandInfo) ([]int, cost) {
+func (e *Engine) choose(m *machine, n *demandInfo) ([]int, cost) {
 	if n.GPUs == 1 {
-		device, c := p.scorer.bestDevice(m, n)
-		p.chosen = append(p.chosen[:0], device)
-		return p.chosen, c
+		device, c := e.scorer.bestDevice(m, n)
+		e.chosen = append(e.chosen[:0], device)
+		return e.chosen, c
 	}
-	p.chosen = m.tightest(n, p.chosen[:0])
-	if m.linked && n.GPUs < len(p.chosen) {
-		s := search{machine: m, demand: n, fitting: slices.Clone(p.chosen)}
-		p.chosen = s.run()
+	e.chosen = m.tightest(n, e.chosen[:0])
+	if m.linked && n.GPUs < len(e.chosen) {
+		s := search{machine: m, demand: n, fitting: slices.Clone(e.chosen)}
+		e.chosen = s.run()
 	}
-	p.chosen = p.chosen[:n.GPUs]
-	return p.chosen, p.scorer.costOf(m, n, p.chosen)
+	e.chosen = e.chosen[:n.GPUs]
+	return e.chosen, e.scorer.costOf(m, n, e.chosen)
 }
 
 // tightest appends the devices of a machine that can take a demand, those

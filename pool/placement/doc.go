@@ -1,13 +1,13 @@
 // Package placement is the placement engine, of the live pool and of
 // simulation alike: it chooses the devices for demands for GPU shares.
 //
-// A [Pool] follows what is free of some nodes. [Pool.Find] filters the nodes,
+// An [Engine] follows what is free of some nodes. [Engine.Find] filters the nodes,
 // orders those that fit by a [Policy] and answers a [Choice], which
-// [Pool.Explain] explains. [Refuse] tells why a demand fits nowhere: a
+// [Engine.Explain] explains. [Refuse] tells why a demand fits nowhere: a
 // [Refusal] with the count of each [Reason]. The pool offers two policies, see
 // [PolicyNamed]; [Scored] makes others, for comparison.
 //
-// A Pool is incremental: a decision costs the nodes that have changed since
+// An Engine is incremental: a decision costs the nodes that have changed since
 // the same demand was last placed, and a logarithm of the number of nodes.
 // The same nodes and calls give the same answers, whatever the order of nodes
 // and devices.

@@ -82,7 +82,7 @@ type guest struct {
 
 // stay is a stream being played.
 type stay struct {
-	pool    *Pool
+	pool    *Engine
 	now     float64
 	guests  []guest // by when they leave
 	waiting []guest

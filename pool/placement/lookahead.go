@@ -61,7 +61,7 @@ func kindsOf(history []Demand) (kinds []demandFrequency) {
 // demands refused.
 type lookahead struct {
 	*reserve
-	pool     *Pool
+	pool     *Engine
 	kinds    []demandFrequency
 	expected []*expectedDemand // by kind of device
 	scratch  remainder
@@ -102,8 +102,8 @@ func (s usableGPUs) with(left, enough, sign int32) usableGPUs {
 	return s
 }
 
-func newLookahead(p *Pool, kinds []demandFrequency) *lookahead {
-	return &lookahead{reserve: newReserve(p, kinds), pool: p, kinds: kinds}
+func newLookahead(e *Engine, kinds []demandFrequency) *lookahead {
+	return &lookahead{reserve: newReserve(e, kinds), pool: e, kinds: kinds}
 }
 
 // expectedDemand is that of a kind of device.

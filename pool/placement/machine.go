@@ -25,10 +25,10 @@ type machine struct {
 	memoryLeft  []int64 // MiB of each device
 	total       int64   // the sum of left
 	constrained []bool  // the devices of which not only left decides, see [machine.refresh]
-	kinds       []int   // of each device, a number in Pool.kinds
+	kinds       []int   // of each device, a number in Engine.kinds
 	ranges      []deviceRange
-	position    int // in Pool.machines
-	group, rank int // in Pool.groups
+	position    int // in Engine.machines
+	group, rank int // in Engine.groups
 	linked      bool
 	identicalTo int     // the first machine that began the same; -1 once it has changed
 	expectedUse float64 // to the demands to come, see [lookahead]

@@ -255,11 +255,11 @@ func TestMatchesModel(t *testing.T) {
 // Place chooses the node and the devices that take a demand. It returns
 // either the choice and nil, or why there is none.
 func Place(s Snapshot, d Demand, policy Policy) (Choice, *Refusal) {
-	p := New(s.Nodes, policy)
-	c, ok := p.Find(d)
+	e := New(s.Nodes, policy)
+	c, ok := e.Find(d)
 	if !ok {
 		return c, Refuse(s, d)
 	}
-	c.Explanation = p.Explain(c, d)
+	c.Explanation = e.Explain(c, d)
 	return c, nil
 }

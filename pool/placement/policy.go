@@ -24,7 +24,7 @@ func Policies() []string { return []string{BestFit, Weir} }
 // lots.
 type Policy struct {
 	Name   string
-	scorer func(*Pool) scorer
+	scorer func(*Engine) scorer
 	random *rand.Rand
 }
 
@@ -38,7 +38,7 @@ func PolicyNamed(name string, history []Demand) (Policy, error) {
 		return Policy{Name: BestFit}, nil
 	case Weir, "":
 		if kinds := kindsOf(history); len(kinds) > 0 {
-			return Policy{Name: Weir, scorer: func(p *Pool) scorer { return newLookahead(p, kinds) }}, nil
+			return Policy{Name: Weir, scorer: func(e *Engine) scorer { return newLookahead(e, kinds) }}, nil
 		}
 		return Policy{Name: BestFit}, nil
 	}
@@ -58,7 +58,7 @@ type Machine struct {
 // not on the model or the host's memory. With the score comes the
 // GPU that a demand for one GPU goes to, or -1 for the tightest fit.
 func Scored(name string, score func(Machine, Demand) (score int32, gpu int), random *rand.Rand) Policy {
-	return Policy{Name: name, scorer: func(*Pool) scorer { return scored{score} }, random: random}
+	return Policy{Name: name, scorer: func(*Engine) scorer { return scored{score} }, random: random}
 }
 
 // Criterion names what a policy weighs; a smaller value is better.

@@ -89,41 +89,41 @@ type ranking struct {
 }
 
 // ranking is that of a demand, as things are now.
-func (p *Pool) ranking(d Demand) *ranking {
-	r := p.rankings[d]
+func (e *Engine) ranking(d Demand) *ranking {
+	r := e.rankings[d]
 	if r == nil {
-		if len(p.rankings) >= maxRankings {
-			clear(p.rankings)
+		if len(e.rankings) >= maxRankings {
+			clear(e.rankings)
 		}
-		r = &ranking{demand: p.demandInfo(d), seen: -1, groups: make([]tournament, len(p.groups))}
-		for i, g := range p.groups {
+		r = &ranking{demand: e.demandInfo(d), seen: -1, groups: make([]tournament, len(e.groups))}
+		for i, g := range e.groups {
 			if r.demand.allowsAny(g.kinds) {
 				r.groups[i] = newTournament(len(g.machines))
 			}
 		}
 		if plain := d; d.HostMemoryMiB > 0 || d.Model != "" {
 			plain.HostMemoryMiB, plain.Model = 0, ""
-			r.plain = p.ranking(plain)
+			r.plain = e.ranking(plain)
 		}
-		p.rankings[d] = r
+		e.rankings[d] = r
 	}
-	r.update(p)
+	r.update(e)
 	return r
 }
 
 // update scores the machines that changed since the ranking was last asked.
-func (r *ranking) update(p *Pool) {
+func (r *ranking) update(e *Engine) {
 	if r.plain != nil {
-		r.plain.update(p)
+		r.plain.update(e)
 	}
-	j := &p.journal
+	j := &e.journal
 	if r.seen < j.start {
-		for i := range p.machines {
-			m := p.machines[i]
-			if sameAs := m.identicalTo; sameAs >= 0 && sameAs < i && p.machines[sameAs].identicalTo == sameAs && r.groups[m.group] != nil {
-				r.set(m, r.groups[m.group].leaf(p.machines[sameAs].rank))
+		for i := range e.machines {
+			m := e.machines[i]
+			if sameAs := m.identicalTo; sameAs >= 0 && sameAs < i && e.machines[sameAs].identicalTo == sameAs && r.groups[m.group] != nil {
+				r.set(m, r.groups[m.group].leaf(e.machines[sameAs].rank))
 			} else {
-				r.score(p, m)
+				r.score(e, m)
 			}
 		}
 	} else {
@@ -131,7 +131,7 @@ func (r *ranking) update(p *Pool) {
 		for _, i := range j.entries[r.seen-j.start:] {
 			if j.mark[i] != j.round {
 				j.mark[i] = j.round
-				r.score(p, p.machines[i])
+				r.score(e, e.machines[i])
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (r *ranking) update(p *Pool) {
 }
 
 // score asks the policy what a machine costs.
-func (r *ranking) score(p *Pool, m *machine) {
+func (r *ranking) score(e *Engine, m *machine) {
 	if r.groups[m.group] == nil {
 		return
 	}
@@ -148,7 +148,7 @@ func (r *ranking) score(p *Pool, m *machine) {
 	case shared && m.memory >= r.demand.HostMemoryMiB:
 		c = r.plain.groups[m.group].leaf(m.rank)
 	case !shared && m.fits(&r.demand):
-		_, c = p.choose(m, &r.demand)
+		_, c = e.choose(m, &r.demand)
 	}
 	r.set(m, c)
 }
@@ -177,12 +177,12 @@ func (r *ranking) set(m *machine, c cost) {
 
 // countDevices begins to count the devices that can take their part of the
 // demand, on the machines that can take all of it.
-func (r *ranking) countDevices(p *Pool) {
+func (r *ranking) countDevices(e *Engine) {
 	if r.devices != nil {
 		return
 	}
-	r.devices, r.sum = make([]int, len(p.machines)), 0
-	for _, m := range p.machines {
+	r.devices, r.sum = make([]int, len(e.machines)), 0
+	for _, m := range e.machines {
 		if t := r.groups[m.group]; t != nil {
 			r.set(m, t.leaf(m.rank))
 		}
@@ -191,17 +191,17 @@ func (r *ranking) countDevices(p *Pool) {
 
 // best is the first of the machines with the lowest cost, or any of them where
 // the policy draws lots; -1 where the demand fits none.
-func (r *ranking) best(p *Pool) (machine int, least cost) {
-	if p.policy.random != nil {
-		return r.draw(p)
+func (r *ranking) best(e *Engine) (machine int, least cost) {
+	if e.policy.random != nil {
+		return r.draw(e)
 	}
-	extra := p.scorer.opportunityCosts(&r.demand)
+	extra := e.scorer.opportunityCosts(&r.demand)
 	machine, least = -1, unfit
 	for i, t := range r.groups {
 		if t == nil || t.top() == unfit {
 			continue
 		}
-		c, first := t.top()+p.groups[i].opportunityCost(&r.demand, extra), p.groups[i].machines[t.first()]
+		c, first := t.top()+e.groups[i].opportunityCost(&r.demand, extra), e.groups[i].machines[t.first()]
 		if c < least || c == least && first < machine {
 			machine, least = first, c
 		}
@@ -210,18 +210,18 @@ func (r *ranking) best(p *Pool) (machine int, least cost) {
 }
 
 // draw is any machine that fits; a policy that draws lots scores all alike.
-func (r *ranking) draw(p *Pool) (machine int, c cost) {
+func (r *ranking) draw(e *Engine) (machine int, c cost) {
 	if r.fits == 0 {
 		return -1, unfit
 	}
-	lot := p.policy.random.Intn(r.fits)
+	lot := e.policy.random.Intn(r.fits)
 	for i, t := range r.groups {
-		for rank := range p.groups[i].machines {
+		for rank := range e.groups[i].machines {
 			if t == nil || t.leaf(rank) == unfit {
 				continue
 			}
 			if lot--; lot < 0 {
-				return p.groups[i].machines[rank], t.leaf(rank)
+				return e.groups[i].machines[rank], t.leaf(rank)
 			}
 		}
 	}
@@ -229,17 +229,17 @@ func (r *ranking) draw(p *Pool) (machine int, c cost) {
 }
 
 // without calls look as if some machines were not there.
-func (r *ranking) without(p *Pool, machines []int, fn func()) {
+func (r *ranking) without(e *Engine, machines []int, fn func()) {
 	costs := make([]cost, len(machines))
 	for i, at := range machines {
-		if m := p.machines[at]; r.groups[m.group] != nil {
+		if m := e.machines[at]; r.groups[m.group] != nil {
 			costs[i] = r.groups[m.group].leaf(m.rank)
 			r.set(m, unfit)
 		}
 	}
 	fn()
 	for i, at := range slices.Backward(machines) {
-		if m := p.machines[at]; r.groups[m.group] != nil {
+		if m := e.machines[at]; r.groups[m.group] != nil {
 			r.set(m, costs[i])
 		}
 	}

@@ -20,7 +20,7 @@ const maxOpportunityCost = 1 << 21
 // such demands will want more than is left (Littlewood's rule, 1972). What is
 // to come until the pool is full is taken to be like the history.
 type reserve struct {
-	pool     *Pool
+	pool     *Engine
 	kinds    []demandFrequency
 	capacity []int64 // of the pool when the classes were made
 	classes  []class // by capacity
@@ -38,8 +38,8 @@ type class struct {
 	meanSize float64 // milli-GPU of a demand, the larger ones weighing more
 }
 
-func newReserve(p *Pool, kinds []demandFrequency) *reserve {
-	return &reserve{pool: p, kinds: kinds}
+func newReserve(e *Engine, kinds []demandFrequency) *reserve {
+	return &reserve{pool: e, kinds: kinds}
 }
 
 // classify makes the classes when the pool's capacity has changed.

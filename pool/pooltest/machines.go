@@ -73,17 +73,17 @@ func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Wo
 	t.Helper()
 	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
 		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
-	var a models.Decision
+	var decision models.Decision
 	err := w.Store.InTx(w.Ctx, func(q *store.Queries) (err error) {
 		row.ID = 0
 		if err := q.CreateWorkspace(&row, models.Text{}); err != nil {
 			return err
 		}
-		a, err = w.Pool.Claim(q, row.Claim())
+		decision, err = w.Pool.Claim(q, row.Claim())
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return row, a
+	return row, decision
 }

@@ -15,9 +15,9 @@ var Half = models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40_000}
 // the rules of the devices.
 func (w *World) WantClaim(t *testing.T, m models.Member, d models.Demand, want string) models.Workspace {
 	t.Helper()
-	row, a := w.Claim(t, m, d)
-	if a.Outcome != want {
-		t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
+	row, decision := w.Claim(t, m, d)
+	if decision.Outcome != want {
+		t.Errorf("%s, want %s: %s", decision.Outcome, want, decision.Explanation)
 	}
 	w.CheckDevices(t)
 	return row

@@ -9,7 +9,7 @@ import (
 // CheckLimit refuses a role's limit above the project's quota.
 func CheckLimit(limit, total models.Resources) error {
 	var problems models.Problems
-	for _, e := range quota.Exceeded(limit, total) {
+	for _, e := range limit.Exceeding(total) {
 		problems.Add("limit."+e.Name, "%s requested; the project's quota is %s",
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}
@@ -31,7 +31,7 @@ func checkQuota(q *store.Queries, p models.Project) error {
 		return err
 	}
 	var problems models.Problems
-	for _, e := range quota.Exceeded(allocated, p.Quota) {
+	for _, e := range allocated.Exceeding(p.Quota) {
 		problems.Add("quota."+e.Name, "%s is allocated to members by role limits; the quota cannot be lower",
 			models.Quantity(e.Name, e.Value))
 	}
@@ -42,7 +42,7 @@ func checkQuota(q *store.Queries, p models.Project) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range quota.Exceeded(inUse, p.Quota) {
+	for _, e := range inUse.Exceeding(p.Quota) {
 		problems.Add("quota."+e.Name, "%s is in use by workspaces; the quota cannot be lower", models.Quantity(e.Name, e.Value))
 	}
 	return quotaError(problems)
@@ -79,7 +79,7 @@ func checkUse(q *store.Queries, m models.Member, limit models.Resources) error {
 		return err
 	}
 	var problems models.Problems
-	for _, e := range quota.Exceeded(inUse, limit) {
+	for _, e := range inUse.Exceeding(limit) {
 		problems.Add("role_id", "%s: %s is in use; the role's limit is %s", e.Label,
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}

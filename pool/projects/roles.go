@@ -6,7 +6,6 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
-	"weir/pool/quota"
 )
 
 // RoleInput describes a role, to create or to replace it.
@@ -135,7 +134,7 @@ func readLimitChange(q *store.Queries, p models.Project, allocated models.Resour
 	}
 	inUse, err := q.InUseByMembers(p.ID)
 	for _, m := range members {
-		if over := quota.Exceeded(inUse[m.ID], after.Limit); len(over) > 0 {
+		if over := inUse[m.ID].Exceeding(after.Limit); len(over) > 0 {
 			c.above = append(c.above, MemberOverLimit{m.ID, m.UserName, over})
 		}
 	}

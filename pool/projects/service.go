@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"weir/models"
@@ -63,18 +62,18 @@ func (s *Service) edit(ctx context.Context, actor policies.Actor, project int64,
 
 // MakeProjectDirectories creates the directories of a new project.
 func (s *Service) MakeProjectDirectories(ctx context.Context, project int64) {
-	logNotMade(ctx, s.dirs.MakeProject(ctx, project))
+	s.logNotMade(ctx, s.dirs.MakeProject(ctx, project))
 }
 
 // MakeMemberDirectory creates the directory of a new member.
 func (s *Service) MakeMemberDirectory(ctx context.Context, project, member int64) {
-	logNotMade(ctx, s.dirs.MakeMember(ctx, project, member))
+	s.logNotMade(ctx, s.dirs.MakeMember(ctx, project, member))
 }
 
 // logNotMade logs an error. The change is committed, and the next launch creates
 // the directory.
-func logNotMade(ctx context.Context, err error) {
+func (s *Service) logNotMade(ctx context.Context, err error) {
 	if err != nil {
-		slog.ErrorContext(ctx, "shared directory not created; the next launch tries again", "err", err)
+		s.store.Log().ErrorContext(ctx, "shared directory not created; the next launch tries again", "err", err)
 	}
 }

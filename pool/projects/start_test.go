@@ -141,7 +141,7 @@ func TestStartObeysTheRules(t *testing.T) {
 				rt.Fatal(err)
 			}
 			members := max(in.Members, 1)
-			if over := quota.Exceeded(v.Owner.Limit.Times(members), v.Project.Quota); len(over) > 0 {
+			if over := v.Owner.Limit.Times(members).Exceeding(v.Project.Quota); len(over) > 0 {
 				rt.Fatalf("%d members with %+v exceed %+v", members, v.Owner.Limit, v.Project.Quota)
 			}
 			if v.Project.Quota.GPUCores > 0 && v.Owner.Limit.GPUCores == 0 || v.Owner.Limit.CPUMilli < 10 || v.Owner.Limit.MemoryMiB < 64 {

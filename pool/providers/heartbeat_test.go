@@ -98,7 +98,7 @@ func TestRevoke(t *testing.T) {
 		p := h.provider(t)
 		refused(t, "a stale version", pooltest.Error(g.Revoke(g.Ctx, g.Root, p.ID, p.Version+1)), models.KindConflict, "")
 		m := g.NewTeam(t, "vision")
-		w, a := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		w, d := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
 		p, err := g.Revoke(g.Ctx, g.Root, p.ID, 0)
 		if err != nil || p.State != models.ProviderLost || !strings.Contains(p.Reason.String(), "revoked") {
 			t.Errorf("%+v, %v", p, err)
@@ -110,7 +110,7 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("shares are given of it: %+v", later)
 		}
 		shares, err := g.World.Store.Read(g.Ctx).SharesOf(w.HolderID)
-		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
+		if d.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
 			t.Errorf("what was in use is gone: %v, %v", shares, err)
 		}
 		again := g.host(t, "a", 1)
@@ -148,7 +148,7 @@ func TestChangedGPUs(t *testing.T) {
 		if present != 1 {
 			t.Errorf("%d devices are present", present)
 		}
-		if _, a := g.Claim(t, g.NewTeam(t, "vision"), models.Demand{GPUs: 1, Cores: 10}); a.Outcome == models.OutcomeGranted {
+		if _, decision := g.Claim(t, g.NewTeam(t, "vision"), models.Demand{GPUs: 1, Cores: 10}); decision.Outcome == models.OutcomeGranted {
 			t.Error("shares are given of a provider that waits")
 		}
 		h.devices = all

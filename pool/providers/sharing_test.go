@@ -21,9 +21,9 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		part := models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 100}
 		outcome := func(m models.Member, want string) models.Workspace {
 			t.Helper()
-			w, a := o.Claim(t, m, part)
-			if a.Outcome != want {
-				t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
+			w, d := o.Claim(t, m, part)
+			if d.Outcome != want {
+				t.Errorf("%s, want %s: %s", d.Outcome, want, d.Explanation)
 			}
 			o.CheckDevices(t)
 			return w
@@ -43,9 +43,9 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		}
 		outcome(m, models.OutcomeDelayed)
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, first.HolderID) })
-		inUse, a := o.Claim(t, m, part)
-		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
-			t.Errorf("%+v", a)
+		inUse, d := o.Claim(t, m, part)
+		if d.Outcome != models.OutcomeGranted || d.Grants[0].Enforcement != models.EnforcedExclusive {
+			t.Errorf("%+v", d)
 		}
 		if shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.HolderID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v, %v", shares, err)

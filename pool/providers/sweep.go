@@ -3,7 +3,6 @@ package providers
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	"weir/models"
@@ -24,7 +23,7 @@ func (s *Service) Run(ctx context.Context) {
 		case <-tick.C:
 		}
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			slog.ErrorContext(ctx, "providers not swept", "err", err)
+			s.store.Log().ErrorContext(ctx, "providers not swept", "err", err)
 		}
 	}
 }

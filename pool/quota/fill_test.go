@@ -161,7 +161,7 @@ func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q, n := drawResources(t, "quota", models.MaxAmount), rapid.Int64Range(1, 1000).Draw(t, "members")
 		limit := quota.Split(q, n)
-		if over := quota.Exceeded(limit.Times(n), q); len(over) > 0 {
+		if over := limit.Times(n).Exceeding(q); len(over) > 0 {
 			t.Fatalf("%d × %+v exceeds %+v", n, limit, q)
 		}
 		for i, a := range limit.Amounts() {

@@ -17,9 +17,6 @@ type Excess struct {
 	OfProject bool  // the bound is the project's quota, and Taken what the project has
 }
 
-// Exceeded lists the resources of which the sum exceeds the bound.
-func Exceeded(sum, bound models.Resources) []models.Excess { return sum.Exceeding(bound) }
-
 // Limits is the sum of the members' limits, and the quota that it must not exceed.
 type Limits struct {
 	Quota     models.Resources
@@ -32,7 +29,7 @@ func (l Limits) Remaining() models.Resources { return l.Quota.Sub(l.Allocated) }
 // ExceededBy lists the resources that would exceed the quota if more were
 // allocated, without those of which more is not positive.
 func (l Limits) ExceededBy(more models.Resources) []Excess {
-	return exceededBy(more, l.Allocated, l.Quota, l.Remaining().Floor())
+	return excesses(more, l.Allocated, l.Quota, l.Remaining().Floor())
 }
 
 // Fits is how many more members with a limit fit into the quota; -1 for any number.
@@ -76,8 +73,8 @@ func (u Use) Remaining() models.Resources {
 // ExceededBy lists the resources of which more is requested than remains of the
 // limit or the quota, whichever leaves less.
 func (u Use) ExceededBy(more models.Resources) []Excess {
-	list := exceededBy(more, u.InUseByMember, u.Limit, u.Remaining())
-	byQuota := exceededBy(more, u.InUseByProject, u.Quota, u.Quota.Sub(u.InUseByProject).Floor())
+	list := excesses(more, u.InUseByMember, u.Limit, u.Remaining())
+	byQuota := excesses(more, u.InUseByProject, u.Quota, u.Quota.Sub(u.InUseByProject).Floor())
 	for _, e := range byQuota {
 		e.OfProject = true
 		i := slices.IndexFunc(list, func(x Excess) bool { return x.Name == e.Name })
@@ -88,7 +85,7 @@ func (u Use) ExceededBy(more models.Resources) []Excess {
 	return list
 }
 
-func exceededBy(more, taken, bound, remaining models.Resources) (list []Excess) {
+func excesses(more, taken, bound, remaining models.Resources) (list []Excess) {
 	takens, bounds, remainings := taken.Amounts(), bound.Amounts(), remaining.Amounts()
 	for i, a := range more.Amounts() {
 		if a.Value > 0 && a.Value > remainings[i].Value {

@@ -94,7 +94,7 @@ func TestExceeded(t *testing.T) {
 		"none":     {r(1, 1), r(0, 0), "gpu_cores 1 of 0; cpu_milli 1 of 0; "},
 	} {
 		got := ""
-		for _, e := range quota.Exceeded(c.sum, c.bound) {
+		for _, e := range c.sum.Exceeding(c.bound) {
 			got += fmt.Sprintf("%s %d of %d; ", e.Name, e.Value, e.Limit)
 		}
 		if got != c.exceeded {

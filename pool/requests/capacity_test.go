@@ -96,9 +96,9 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 func TestUsedInTheLastThirtyDays(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		hold := func(m models.Member, inUse time.Duration) {
-			w, a := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
-			if a.Outcome != models.OutcomeGranted {
-				t.Fatalf("%+v", a)
+			w, d := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
+			if d.Outcome != models.OutcomeGranted {
+				t.Fatalf("%+v", d)
 			}
 			w.State = models.StateRunning
 			storetest.InTx(t, h.Store, func(q *store.Queries) error {

@@ -8,7 +8,6 @@ import (
 	"weir/models/store"
 	"weir/policies"
 	"weir/pool/projects"
-	"weir/pool/quota"
 )
 
 // Decisions on a request.
@@ -152,7 +151,7 @@ func (s *Service) approve(r *review, in DecisionInput) (over []string, err error
 // withinCapacity refuses to allocate more than the capacity allows, unless the
 // approver confirms it with a reason.
 func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionInput) (confirmed []string, err error) {
-	if len(quota.Exceeded(more, models.Resources{})) == 0 {
+	if len(more.Exceeding(models.Resources{})) == 0 {
 		return nil, nil
 	}
 	if err := r.q.LockPool(); err != nil { // serializes approvals

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool/quota"
 )
 
 // projectField is the project ID of the terms; nil for a new project.
@@ -125,7 +124,7 @@ func joined(p models.Problems, err error) error {
 
 // moreThan refuses a request that increases no resource.
 func moreThan(field string, requested, present models.Resources) error {
-	if len(quota.Exceeded(requested, present)) > 0 {
+	if len(requested.Exceeding(present)) > 0 {
 		return nil
 	}
 	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")

@@ -56,14 +56,14 @@ func TestScores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var seen placement.Machine
 			look := placement.Scored("look", func(m placement.Machine, _ placement.Demand) (int32, int) { seen = m; return 0, -1 }, nil)
-			p := placement.New([]placement.Node{node(1, 96_000, 8, "G2")}, look)
+			e := placement.New([]placement.Node{node(1, 96_000, 8, "G2")}, look)
 			for i, d := range append(c.before, cpu) {
-				choice, ok := p.Find(d)
+				choice, ok := e.Find(d)
 				if !ok {
 					t.Fatalf("%+v fits nowhere", d)
 				}
 				if i < len(c.before) {
-					p.Allocate(choice, d, int64(i+1))
+					e.Allocate(choice, d, int64(i+1))
 				}
 			}
 			seen.CPUMilli = 96_000
@@ -77,10 +77,10 @@ func TestScores(t *testing.T) {
 // A random placement takes every fitting node about as often as any other.
 func TestRandomIsFair(t *testing.T) {
 	nodes := []placement.Node{node(1, 16_000, 2, "T4"), node(2, 96_000, 8, "G2"), node(3, 16_000, 2, "T4"), node(4, 96_000, 0, ""), node(5, 16_000, 2, "T4")}
-	p := placement.New(nodes, policy(t, Random, nil, 1))
+	e := placement.New(nodes, policy(t, Random, nil, 1))
 	counts := make([]int, 6)
 	for range 4000 {
-		c, _ := p.Find(half)
+		c, _ := e.Find(half)
 		counts[c.Node]++
 	}
 	for id, n := range counts[1:] {
@@ -95,8 +95,8 @@ func TestPolicies(t *testing.T) {
 		if p := policy(t, name, []placement.Demand{half}, 1); p.Name != name {
 			t.Errorf("%s calls itself %s", name, p.Name)
 		}
-		p := placement.New([]placement.Node{node(1, 5000, 2, "T4")}, policy(t, name, nil, 1)) // nothing is expected to come
-		if c, ok := p.Find(half); !ok || len(c.Devices) != 1 {
+		e := placement.New([]placement.Node{node(1, 5000, 2, "T4")}, policy(t, name, nil, 1)) // nothing is expected to come
+		if c, ok := e.Find(half); !ok || len(c.Devices) != 1 {
 			t.Errorf("%s: %+v, %v", name, c, ok)
 		}
 		if _, ok := placement.New([]placement.Node{node(1, 5000, 0, "")}, policy(t, name, nil, 1)).Find(cpu); !ok {
@@ -137,16 +137,16 @@ func TestFGDIsItsDefinition(t *testing.T) {
 		for i := range 1 + r.Intn(8) {
 			nodes = append(nodes, node(int64(i+1), 1000*r.Int63n(40), r.Intn(5), someModels[r.Intn(3)]))
 		}
-		p := placement.New(nodes, policy(t, FGD, history, 1))
+		e := placement.New(nodes, policy(t, FGD, history, 1))
 		for step := range int64(40) {
 			d := history[r.Intn(len(history))]
 			best, want := math.Inf(-1), int64(0)
-			for _, n := range p.Nodes() {
+			for _, n := range e.Nodes() {
 				if score, fits := scorePlainly(typical(history), n, d); fits && score > best {
 					best, want = score, n.ID
 				}
 			}
-			c, ok := p.Find(d)
+			c, ok := e.Find(d)
 			if d.GPUs == 0 && d.CPUMilli == 0 { // it needs no node
 				continue
 			}
@@ -154,7 +154,7 @@ func TestFGDIsItsDefinition(t *testing.T) {
 				t.Fatalf("seed %d, %+v: on %d (%v), by the definition on %d", seed, d, c.Node, ok, want)
 			}
 			if ok {
-				p.Allocate(c, d, step)
+				e.Allocate(c, d, step)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // replay is one way through the past. A job is known by its index in jobs.
 type replay struct {
-	pool    *placement.Pool
+	pool    *placement.Engine
 	empty   placement.Snapshot
 	totals  placement.Totals // of the empty pool
 	jobs    []Job            // by arrival

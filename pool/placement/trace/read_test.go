@@ -73,9 +73,9 @@ func FuzzRead(f *testing.F) {
 	f.Add("\ufeff\"name\",cpu_milli\n,,,\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if pods, err := ReadPods(strings.NewReader(text), "f"); err == nil {
-			p := placement.New(nil, placement.Policy{})
+			e := placement.New(nil, placement.Policy{})
 			for _, pod := range pods {
-				if _, placed := p.Find(pod.Demand); placed != (pod.Demand == placement.Demand{}) || pod.GPUs > 0 && (pod.Cores < 1 || pod.Cores > placement.Whole) {
+				if _, placed := e.Find(pod.Demand); placed != (pod.Demand == placement.Demand{}) || pod.GPUs > 0 && (pod.Cores < 1 || pod.Cores > placement.Whole) {
 					t.Fatalf("%+v", pod)
 				}
 			}

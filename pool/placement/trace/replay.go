@@ -133,7 +133,7 @@ func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]placement.Demand,
 	}
 }
 
-func replay(ctx context.Context, p *placement.Pool, arrivals []placement.Demand, capacity float64, clock func() time.Time) (Outcome, curve, error) {
+func replay(ctx context.Context, e *placement.Engine, arrivals []placement.Demand, capacity float64, clock func() time.Time) (Outcome, curve, error) {
 	var arrived, allocated int64
 	c := newCurve()
 	o := Outcome{Decisions: len(arrivals)}
@@ -143,8 +143,8 @@ func replay(ctx context.Context, p *placement.Pool, arrivals []placement.Demand,
 			return Outcome{}, c, ctx.Err()
 		}
 		arrived += coresOf(task)
-		if choice, placed := p.Find(task); placed {
-			p.Allocate(choice, task, int64(i))
+		if choice, placed := e.Find(task); placed {
+			e.Allocate(choice, task, int64(i))
 			allocated += coresOf(task)
 			o.Placed++
 		}

@@ -72,13 +72,13 @@ func TestIncrementalIsAnew(t *testing.T) {
 	}
 }
 
-func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *rand.Rand) {
+func compareWithAnew(t *testing.T, engine *Engine, policy Policy, history []Demand, r *rand.Rand) {
 	t.Helper()
 	var holders []int64
 	for step := range int64(80) {
 		if len(holders) > 0 && r.Intn(3) == 0 {
 			i := r.Intn(len(holders))
-			p.Release(holders[i])
+			engine.Release(holders[i])
 			holders = slices.Delete(holders, i, i+1)
 			continue
 		}
@@ -87,13 +87,13 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 		if r.Intn(4) == 0 {
 			without = []int64{int64(1 + r.Intn(9))}
 		}
-		anew := slices.DeleteFunc(p.Nodes(), func(n Node) bool { return slices.Contains(without, n.ID) })
+		anew := slices.DeleteFunc(engine.Nodes(), func(n Node) bool { return slices.Contains(without, n.ID) })
 		fresh := New(anew, policy)
 		if o, ok := fresh.scorer.(*lookahead); ok { // what the whole pool has decides
-			copyCapacity(o, fresh, p)
+			copyCapacity(o, fresh, engine)
 		}
 		want, fits := fresh.Find(d)
-		got, ok := p.Find(d, without...)
+		got, ok := engine.Find(d, without...)
 		if ok != fits || !reflect.DeepEqual(got, want) {
 			t.Fatalf("step %d, %+v: %+v (%v), anew %+v (%v)", step, d, got, ok, want, fits)
 		}
@@ -101,24 +101,24 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 			t.Fatalf("%+v: found %v, but refused %+v", d, ok, Refuse(Snapshot{Nodes: anew}, d))
 		}
 		if ok && !d.empty() {
-			if e := p.Explain(got, d, without...); !reflect.DeepEqual(e, fresh.Explain(want, d)) || e.Nodes < 1 {
+			if e := engine.Explain(got, d, without...); !reflect.DeepEqual(e, fresh.Explain(want, d)) || e.Nodes < 1 {
 				t.Fatalf("%+v: %+v, anew %+v", d, e, fresh.Explain(want, d))
 			}
-			p.Allocate(got, d, step)
+			engine.Allocate(got, d, step)
 			holders = append(holders, step)
 		}
 	}
 }
 
 // copyCapacity lets a pool without some nodes count what all of them have.
-func copyCapacity(o *lookahead, fresh, p *Pool) {
+func copyCapacity(o *lookahead, fresh, e *Engine) {
 	for i, k := range fresh.kinds {
-		at := slices.Index(p.kinds, k)
-		fresh.capacity[i], fresh.free[i] = p.capacity[at], p.free[at]
+		at := slices.Index(e.kinds, k)
+		fresh.capacity[i], fresh.free[i] = e.capacity[at], e.free[at]
 	}
-	for i, k := range p.kinds {
+	for i, k := range e.kinds {
 		if !slices.Contains(fresh.kinds, k) {
-			fresh.kinds, fresh.capacity, fresh.free = append(fresh.kinds, k), append(fresh.capacity, p.capacity[i]), append(fresh.free, p.free[i])
+			fresh.kinds, fresh.capacity, fresh.free = append(fresh.kinds, k), append(fresh.capacity, e.capacity[i]), append(fresh.free, e.free[i])
 		}
 	}
 	o.reserve.capacity = nil
@@ -133,11 +133,11 @@ func TestUpdateIsAnew(t *testing.T) {
 			nodes[i] = &s.Nodes[i]
 		}
 		policy := mustPolicy(t, rapid.SampledFrom(Policies()).Draw(t, "policy"), []Demand{{GPUs: 1, Cores: 30}, {GPUs: 2, Cores: 50, Model: "h100"}})
-		p := newPool(nil, policy)
+		e := newEngine(nil, policy)
 		for range rapid.IntRange(1, 6).Draw(t, "changes") {
-			p = p.Update(nodes)
+			e = e.Update(nodes)
 			d := drawDemand(t)
-			got, ok := p.Find(d)
+			got, ok := e.Find(d)
 			want, refusal := Place(s, d, policy)
 			want.Explanation = Explanation{}
 			if ok != (refusal == nil) || ok && !reflect.DeepEqual(got, want) {
@@ -171,13 +171,13 @@ func TestOutlook(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := New(someNodes(r), policy)
-		for _, m := range p.machines {
+		e := New(someNodes(r), policy)
+		for _, m := range e.machines {
 			for j := range m.left {
 				m.left[j] = 100 * r.Int31n(11)
 			}
-			p.scorer.observe(m)
-			if want := worthPlainly(history, p, m); math.Abs(m.expectedUse-want) > 1e-6 {
+			e.scorer.observe(m)
+			if want := worthPlainly(history, e, m); math.Abs(m.expectedUse-want) > 1e-6 {
 				t.Fatalf("seed %d: worth %v, not %v", seed, m.expectedUse, want)
 			}
 		}
@@ -185,14 +185,14 @@ func TestOutlook(t *testing.T) {
 }
 
 // worthPlainly adds up over all demands of the past and kinds of devices.
-func worthPlainly(history []Demand, p *Pool, m *machine) (worth float64) {
+func worthPlainly(history []Demand, e *Engine, m *machine) (worth float64) {
 	count := 0.0
 	for _, d := range history {
 		if d.empty() {
 			continue
 		}
 		count++
-		for k, allowed := range p.allowed(d) {
+		for k, allowed := range e.allowed(d) {
 			enough, usable := 0, 0.0
 			for i, left := range m.left {
 				if m.kinds[i] == k && int64(left) >= milli*d.Cores {
@@ -225,13 +225,13 @@ func TestReserve(t *testing.T) {
 	picky := anyModel
 	picky.Model = "T4"
 	policy, _ := PolicyNamed(Weir, []Demand{anyModel, anyModel, picky})
-	p := New([]Node{machineOf(1, "T4", 2), machineOf(2, "T4", 2), machineOf(3, "G2", 8), machineOf(4, "G2", 8)}, policy)
+	e := New([]Node{machineOf(1, "T4", 2), machineOf(2, "T4", 2), machineOf(3, "G2", 8), machineOf(4, "G2", 8)}, policy)
 	place := func(d Demand) int64 {
-		c, ok := p.Find(d)
+		c, ok := e.Find(d)
 		if !ok {
 			t.Fatalf("%+v fits nowhere", d)
 		}
-		p.Allocate(c, d, 1)
+		e.Allocate(c, d, 1)
 		return c.Node
 	}
 	for range 12 {
@@ -270,18 +270,18 @@ func benchmarkFind(b *testing.B, name string, count int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	p, holders, holder := New(nodes, policy), []int64(nil), int64(0)
+	e, holders, holder := New(nodes, policy), []int64(nil), int64(0)
 	next := func() {
 		d := history[r.Intn(len(history))]
-		if c, ok := p.Find(d); ok {
+		if c, ok := e.Find(d); ok {
 			holder++
-			p.Allocate(c, d, holder)
+			e.Allocate(c, d, holder)
 			holders = append(holders, holder)
 			return
 		}
 		for range 10 {
 			i := r.Intn(len(holders))
-			p.Release(holders[i])
+			e.Release(holders[i])
 			holders[i] = holders[len(holders)-1]
 			holders = holders[:len(holders)-1]
 		}

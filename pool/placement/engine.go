@@ -13,11 +13,11 @@ const (
 	maxRankings = 1 << 10
 )
 
-// Pool places demands on nodes, one after the other, and follows what is free
+// Engine places demands on nodes, one after the other, and follows what is free
 // of them. It is incremental: it remembers for every demand what each node
 // costs, and Find scores again only the nodes that changed since that demand
 // was last placed. It belongs to one goroutine.
-type Pool struct {
+type Engine struct {
 	machines    []*machine
 	nodes       []*Node       // that the machines began as, in the same order
 	position    map[int64]int // of a node's id in machines
@@ -62,36 +62,36 @@ type allocation struct {
 	cpu, memory     int64
 }
 
-// New is a pool that begins as these nodes, which it does not change. Ids of
+// New is an engine that begins as these nodes, which it does not change. Ids of
 // nodes and devices are expected to be unique.
-func New(nodes []Node, policy Policy) *Pool {
+func New(nodes []Node, policy Policy) *Engine {
 	pointers := make([]*Node, len(nodes))
 	for i := range nodes {
 		pointers[i] = &nodes[i]
 	}
-	return newPool(pointers, policy)
+	return newEngine(pointers, policy)
 }
 
-func newPool(nodes []*Node, policy Policy) *Pool {
-	p := &Pool{position: make(map[int64]int, len(nodes)), allocations: map[int64][]allocation{},
+func newEngine(nodes []*Node, policy Policy) *Engine {
+	e := &Engine{position: make(map[int64]int, len(nodes)), allocations: map[int64][]allocation{},
 		policy: policy, rankings: map[Demand]*ranking{}, scorer: bestFit{}}
-	p.policy.Name = cmp.Or(policy.Name, BestFit)
+	e.policy.Name = cmp.Or(policy.Name, BestFit)
 	nodes = slices.Clone(nodes)
 	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
 	nodes = slices.CompactFunc(nodes, func(a, b *Node) bool { return a.ID == b.ID })
-	p.machines, p.nodes, p.journal = make([]*machine, len(nodes)), nodes, newJournal(len(nodes))
+	e.machines, e.nodes, e.journal = make([]*machine, len(nodes)), nodes, newJournal(len(nodes))
 	if policy.scorer != nil {
-		p.scorer = policy.scorer(p)
+		e.scorer = policy.scorer(e)
 	}
 	firsts := map[string]int{"": -1}
 	for i, n := range nodes {
 		m := newMachine(n)
-		p.machines[i], p.position[n.ID], m.position = m, i, i
-		m.group = p.groupOf(m)
-		m.rank = len(p.groups[m.group].machines)
-		p.groups[m.group].machines = append(p.groups[m.group].machines, i)
-		p.count(m, 1)
-		p.scorer.observe(m)
+		e.machines[i], e.position[n.ID], m.position = m, i, i
+		m.group = e.groupOf(m)
+		m.rank = len(e.groups[m.group].machines)
+		e.groups[m.group].machines = append(e.groups[m.group].machines, i)
+		e.count(m, 1)
+		e.scorer.observe(m)
 		same := m.fingerprint()
 		if _, known := firsts[same]; !known {
 			firsts[same] = i
@@ -99,22 +99,22 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 		m.identicalTo = firsts[same]
 		for j := range m.devices {
 			for _, s := range m.devices[j].Shares {
-				p.allocations[s.Holder] = append(p.allocations[s.Holder], allocation{machine: i, device: j, share: s})
+				e.allocations[s.Holder] = append(e.allocations[s.Holder], allocation{machine: i, device: j, share: s})
 			}
 		}
 	}
-	return p
+	return e
 }
 
 // groupOf is the group of a machine; it numbers the kinds of its devices.
-func (p *Pool) groupOf(m *machine) int {
+func (e *Engine) groupOf(m *machine) int {
 	var kinds []int
 	for i := range m.devices {
 		k := kind{m.devices[i].Model, m.devices[i].Parent != 0}
-		number := slices.Index(p.kinds, k)
+		number := slices.Index(e.kinds, k)
 		if number < 0 {
-			number = len(p.kinds)
-			p.kinds, p.capacity, p.free = append(p.kinds, k), append(p.capacity, 0), append(p.free, 0)
+			number = len(e.kinds)
+			e.kinds, e.capacity, e.free = append(e.kinds, k), append(e.capacity, 0), append(e.free, 0)
 		}
 		m.kinds[i] = number
 		if last := len(m.ranges) - 1; last >= 0 && m.ranges[last].kind == number {
@@ -124,21 +124,21 @@ func (p *Pool) groupOf(m *machine) int {
 			kinds = append(kinds, number)
 		}
 	}
-	at := slices.IndexFunc(p.groups, func(g group) bool { return slices.Equal(g.kinds, kinds) })
+	at := slices.IndexFunc(e.groups, func(g group) bool { return slices.Equal(g.kinds, kinds) })
 	if at < 0 {
-		at = len(p.groups)
-		p.groups = append(p.groups, group{kinds: kinds})
+		at = len(e.groups)
+		e.groups = append(e.groups, group{kinds: kinds})
 	}
 	return at
 }
 
 // count adds a machine to the sums (sign 1) or takes it out of them (-1).
-func (p *Pool) count(m *machine, sign int64) {
+func (e *Engine) count(m *machine, sign int64) {
 	for i := range m.devices {
 		dev := m.devices[i]
-		p.free[m.kinds[i]] += sign * int64(m.left[i])
+		e.free[m.kinds[i]] += sign * int64(m.left[i])
 		if dev.Shares = nil; m.node.Accepting && !m.node.Unreachable && !dev.unavailable() {
-			p.capacity[m.kinds[i]] += sign * dev.usable() * milli
+			e.capacity[m.kinds[i]] += sign * dev.usable() * milli
 		}
 	}
 }
@@ -147,53 +147,53 @@ func (p *Pool) count(m *machine, sign int64) {
 // slice that is not changed afterwards: one that is another *Node than before
 // has changed, one that is the same has not.
 // It answers the pool, or a new one where nodes came, went or have other kinds
-// of devices. It is not for a pool that shares were allocations of by [Pool.Allocate].
-func (p *Pool) Update(nodes []*Node) *Pool {
-	if len(nodes) != len(p.machines) {
-		return newPool(nodes, p.policy)
+// of devices. It is not for a pool that shares were allocations of by [Engine.Allocate].
+func (e *Engine) Update(nodes []*Node) *Engine {
+	if len(nodes) != len(e.machines) {
+		return newEngine(nodes, e.policy)
 	}
-	before := p.nodes
-	if p.nodes = nodes; len(nodes) == 0 || &nodes[0] == &before[0] {
-		return p
+	before := e.nodes
+	if e.nodes = nodes; len(nodes) == 0 || &nodes[0] == &before[0] {
+		return e
 	}
 	for i, n := range nodes {
 		if n == before[i] {
 			continue
 		}
-		old := p.machines[i]
+		old := e.machines[i]
 		m := newMachine(n)
-		if n.ID != old.node.ID || !p.sameGroup(m, old.group) {
-			return newPool(nodes, p.policy)
+		if n.ID != old.node.ID || !e.sameGroup(m, old.group) {
+			return newEngine(nodes, e.policy)
 		}
 		m.position, m.group, m.rank, m.identicalTo = i, old.group, old.rank, -1
-		p.count(old, -1)
-		p.count(m, 1)
-		p.machines[i] = m
-		p.scorer.observe(m)
-		p.journal.note(i)
+		e.count(old, -1)
+		e.count(m, 1)
+		e.machines[i] = m
+		e.scorer.observe(m)
+		e.journal.note(i)
 	}
-	return p
+	return e
 }
 
 // sameGroup tells whether a machine belongs to a group.
-func (p *Pool) sameGroup(m *machine, group int) bool {
-	kinds, groups := len(p.kinds), len(p.groups)
-	at := p.groupOf(m)
-	p.kinds, p.capacity, p.free, p.groups = p.kinds[:kinds], p.capacity[:kinds], p.free[:kinds], p.groups[:groups]
+func (e *Engine) sameGroup(m *machine, group int) bool {
+	kinds, groups := len(e.kinds), len(e.groups)
+	at := e.groupOf(m)
+	e.kinds, e.capacity, e.free, e.groups = e.kinds[:kinds], e.capacity[:kinds], e.free[:kinds], e.groups[:groups]
 	return at == group
 }
 
 // allowed tells of each kind of device whether a demand may have it.
-func (p *Pool) allowed(d Demand) []bool {
-	allowed := make([]bool, len(p.kinds))
-	for i, k := range p.kinds {
+func (e *Engine) allowed(d Demand) []bool {
+	allowed := make([]bool, len(e.kinds))
+	for i, k := range e.kinds {
 		allowed[i] = (d.GPUs == 1 || !k.instance) && MatchesModel(k.model, d.Model)
 	}
 	return allowed
 }
 
-func (p *Pool) demandInfo(d Demand) demandInfo {
-	n := demandInfo{Demand: d, allowed: p.allowed(d)}
+func (e *Engine) demandInfo(d Demand) demandInfo {
+	n := demandInfo{Demand: d, allowed: e.allowed(d)}
 	if d.GPUs > 0 {
 		n.milli = int32(d.Cores * milli)
 		n.total = int64(n.milli) * int64(d.GPUs)
@@ -203,22 +203,22 @@ func (p *Pool) demandInfo(d Demand) demandInfo {
 
 // Find chooses where a demand goes, or tells that it fits nowhere. On nodes
 // whose ids are in without it places nothing. A demand for nothing is met
-// without a node. The choice has no explanation yet, see [Pool.Explain].
-func (p *Pool) Find(d Demand, without ...int64) (c Choice, ok bool) {
+// without a node. The choice has no explanation yet, see [Engine.Explain].
+func (e *Engine) Find(d Demand, without ...int64) (c Choice, ok bool) {
 	if !d.valid() || d.empty() {
 		return c, d.valid()
 	}
-	r := p.ranking(d)
+	r := e.ranking(d)
 	if r.fits == 0 {
 		return c, false
 	}
 	best := -1
-	r.without(p, p.positions(without), func() { best, _ = r.best(p) })
+	r.without(e, e.positions(without), func() { best, _ = r.best(e) })
 	if best < 0 {
 		return c, false
 	}
-	m := p.machines[best]
-	devices, _ := p.choose(m, &r.demand)
+	m := e.machines[best]
+	devices, _ := e.choose(m, &r.demand)
 	c = Choice{Node: m.node.ID, Devices: make([]Grant, len(devices))}
 	for at, i := range devices {
 		c.Devices[at] = Grant{Device: m.devices[i].ID, Cores: d.Cores, MemoryMiB: d.memoryOn(&m.devices[i])}
@@ -228,25 +228,25 @@ func (p *Pool) Find(d Demand, without ...int64) (c Choice, ok bool) {
 
 // Explain says why a demand goes where Find has just said, with the same
 // nodes left out.
-func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
-	e := Explanation{Policy: p.policy.Name}
+func (engine *Engine) Explain(c Choice, d Demand, without ...int64) Explanation {
+	e := Explanation{Policy: engine.policy.Name}
 	if d.empty() {
 		return e
 	}
-	r, left, best := p.ranking(d), p.positions(without), p.position[c.Node]
+	r, left, best := engine.ranking(d), engine.positions(without), engine.position[c.Node]
 	var least, next cost
 	second := -1
-	r.countDevices(p)
-	r.without(p, left, func() {
+	r.countDevices(engine)
+	r.without(engine, left, func() {
 		e.Nodes, e.Devices = r.fits, r.sum
-		_, least = r.best(p)
+		_, least = r.best(engine)
 	})
-	r.without(p, append(left, best), func() { second, next = r.best(p) })
+	r.without(engine, append(left, best), func() { second, next = r.best(engine) })
 	if second >= 0 {
-		e.RunnerUp.Node = p.machines[second].node.ID
-		e.RunnerUp.LostBy, e.RunnerUp.Margin = differs(p.scorer.fields(), least, next)
+		e.RunnerUp.Node = engine.machines[second].node.ID
+		e.RunnerUp.LostBy, e.RunnerUp.Margin = differs(engine.scorer.fields(), least, next)
 	}
-	m := p.machines[best]
+	m := engine.machines[best]
 	var devices []int
 	for _, g := range c.Devices {
 		i := m.device(g.Device)
@@ -259,9 +259,9 @@ func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
 }
 
 // positions are those of the nodes with these ids.
-func (p *Pool) positions(ids []int64) (positions []int) {
+func (e *Engine) positions(ids []int64) (positions []int) {
 	for _, id := range ids {
-		if at, known := p.position[id]; known {
+		if at, known := e.position[id]; known {
 			positions = append(positions, at)
 		}
 	}
@@ -269,70 +269,70 @@ func (p *Pool) positions(ids []int64) (positions []int) {
 }
 
 // Allocate gives a holder what was found for a demand.
-func (p *Pool) Allocate(c Choice, d Demand, holder int64) {
-	at, known := p.position[c.Node]
+func (e *Engine) Allocate(c Choice, d Demand, holder int64) {
+	at, known := e.position[c.Node]
 	if !known {
 		return
 	}
-	m := p.machines[at]
+	m := e.machines[at]
 	m.identicalTo = -1
 	if d.CPUMilli > 0 || d.HostMemoryMiB > 0 {
 		m.cpu, m.memory = m.cpu-d.CPUMilli, m.memory-d.HostMemoryMiB
-		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})
+		e.allocations[holder] = append(e.allocations[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})
 	}
 	for _, g := range c.Devices {
 		i := m.device(g.Device)
 		share := Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, Project: d.Project, Holder: holder}
 		m.devices[i].Shares = append(m.devices[i].Shares, share)
-		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: i, share: share})
-		p.refresh(m, i)
+		e.allocations[holder] = append(e.allocations[holder], allocation{machine: at, device: i, share: share})
+		e.refresh(m, i)
 	}
-	p.scorer.observe(m)
-	p.journal.note(at)
+	e.scorer.observe(m)
+	e.journal.note(at)
 }
 
 // Release ends all allocations of a holder, and returns its shares by device.
-func (p *Pool) Release(holder int64) map[int64][]Share {
+func (e *Engine) Release(holder int64) map[int64][]Share {
 	shares := map[int64][]Share{}
-	for _, a := range p.allocations[holder] {
-		m := p.machines[a.machine]
+	for _, a := range e.allocations[holder] {
+		m := e.machines[a.machine]
 		m.cpu, m.memory = m.cpu+a.cpu, m.memory+a.memory
 		if a.device >= 0 {
 			dev := &m.devices[a.device]
 			dev.Shares = slices.DeleteFunc(slices.Clone(dev.Shares), func(s Share) bool { return s.Holder == holder })
 			shares[dev.ID] = append(shares[dev.ID], a.share)
-			p.refresh(m, a.device)
+			e.refresh(m, a.device)
 		}
-		p.scorer.observe(m)
-		p.journal.note(a.machine)
+		e.scorer.observe(m)
+		e.journal.note(a.machine)
 	}
-	delete(p.allocations, holder)
+	delete(e.allocations, holder)
 	return shares
 }
 
-func (p *Pool) refresh(m *machine, device int) {
+func (e *Engine) refresh(m *machine, device int) {
 	before := m.left[device]
 	m.refresh(device)
-	p.free[m.kinds[device]] += int64(m.left[device] - before)
+	e.free[m.kinds[device]] += int64(m.left[device] - before)
 }
 
 // Node is a node as it is now. Its devices belong to the pool.
-func (p *Pool) Node(id int64) (n Node, known bool) {
-	at, known := p.position[id]
+func (e *Engine) Node(id int64) (n Node, known bool) {
+	at, known := e.position[id]
 	if !known {
 		return n, false
 	}
-	n = *p.machines[at].node
-	m := p.machines[at]
+	n = *e.machines[at].node
+	m := e.machines[at]
 	n.Devices, n.CPUMilli, n.MemoryMiB = m.devices, m.cpu, m.memory
 	return n, true
 }
 
 // Nodes are all nodes as they are now, by id. Their devices belong to the pool.
-func (p *Pool) Nodes() []Node {
-	nodes := make([]Node, len(p.machines))
-	for i, m := range p.machines {
-		nodes[i], _ = p.Node(m.node.ID)
+func (e *Engine) Nodes() []Node {
+	nodes := make([]Node, len(e.machines))
+	for i, m := range e.machines {
+		nodes[i], _ = e.Node(m.node.ID)
 	}
 	return nodes
 }
