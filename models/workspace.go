@@ -76,6 +76,7 @@ type Workspace struct {
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
+	StartFailed   bool       // while it stops: it will end as failed
 	ActiveAt      *time.Time // last use through the proxy
 	WorkedAt      *time.Time // when it last worked; nil: not known
 	WorkSignal    string     // what showed that; see idleness.Signal

@@ -68,11 +68,9 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 }
 
 // abandonStart stops a workspace that did not start: something may have been launched,
-// so its shares are in use until that is gone. EndedAt of a stopping workspace
-// marks a failed start; see awaitEnd.
+// so its shares are in use until that is gone. It ends as failed; see awaitEnd.
 func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, state runtime.State, reason models.Text, log string) error {
-	now := r.config.Store.Now()
-	w.State, w.EndedAt, w.RuntimeState, w.LogTail = models.StateStopping, &now, state, log
+	w.State, w.StartFailed, w.RuntimeState, w.LogTail = models.StateStopping, true, state, log
 	w.Reason = models.Say("Launch failed: %s", reason)
 	return r.transition(ctx, w, models.StateStarting, w.Reason)
 }
@@ -195,7 +193,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		models.Failpoint("stop.gone")
 	}
 	state := models.StateStopped
-	if w.EndedAt != nil { // its start was given up
+	if w.StartFailed {
 		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)

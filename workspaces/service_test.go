@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -113,6 +114,37 @@ func TestWhenInsufficient(t *testing.T) {
 		in := b.ask("never", models.LaunchParameters{})
 		in.Request, in.WhenInsufficient = gpu(2, 10), workspaces.WhenInsufficientWait
 		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "The pool cannot satisfy this request") // waiting would not help
+	})
+}
+
+// A launch that is refused writes nothing but the record of what was demanded.
+func TestRefusedLaunchWritesNothing(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.gpus(t, 1)
+		b.launch(t, "first", gpu(1, 70))
+		var recording atomic.Bool
+		var written []string
+		if err := b.store.Watch(func(s store.Statement) {
+			if recording.Load() && !strings.HasPrefix(s.SQL, "SELECT") {
+				written = append(written, s.SQL)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		refuse := func(kind models.Kind, request models.LaunchParameters) {
+			written = nil
+			recording.Store(true)
+			_, err := b.Launch(b.ctx, b.actor, b.ask("refused", request))
+			recording.Store(false)
+			want(t, err, kind)
+		}
+		refuse(models.KindNoCapacity, gpu(1, 50))
+		if len(written) != 1 || !strings.HasPrefix(written[0], `INSERT INTO "decisions"`) && !strings.HasPrefix(written[0], "INSERT INTO `decisions`") {
+			t.Errorf("a launch that the pool cannot satisfy wrote %q", written)
+		}
+		if refuse(models.KindInvalid, gpu(1, 500)); len(written) != 0 {
+			t.Errorf("an invalid launch wrote %q", written)
+		}
 	})
 }
 
