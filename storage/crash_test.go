@@ -18,7 +18,7 @@ import (
 func TestTakeoverChild(t *testing.T) {
 	root, database := os.Getenv("WEIR_TEST_ROOT"), os.Getenv("WEIR_TEST_DATABASE")
 	if root == "" {
-		t.Skip("runs in a process of its own")
+		return // this is the parent
 	}
 	s, err1 := store.Open(t.Context(), "", database)
 	verdicts, err2 := NewVerdicts(s)

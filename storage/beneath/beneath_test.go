@@ -249,9 +249,6 @@ while not select.select([sys.stdin], [], [], 0)[0]:
 `
 
 func TestSwapsByAnotherProcess(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("needs python3")
-	}
 	eachWay(t, func(t *testing.T) {
 		s := newShare(t)
 		if err := errors.Join(os.MkdirAll(s.at("a/dir/x"), 0o755), os.Mkdir(s.at("a/moved"), 0o755), os.WriteFile(s.at("a/file"), []byte("inside"), 0o644),

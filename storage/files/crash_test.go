@@ -75,7 +75,7 @@ func (w *world) crashed(t *testing.T, operation string) (err error) {
 func TestChild(t *testing.T) {
 	root, operation := os.Getenv("WEIR_TEST_ROOT"), os.Getenv("WEIR_TEST_OPERATION")
 	if operation == "" {
-		t.Skip("runs in a process of its own")
+		return // this is the parent
 	}
 	s, err := store.Open(t.Context(), "", filepath.Join(root, "..", "weir.db"))
 	if err != nil {

@@ -161,7 +161,7 @@ func TestLogStaysBounded(t *testing.T) {
 func TestDiscover(t *testing.T) {
 	all := Discover(t.Context(), testUser)
 	if len(all) == 0 {
-		t.Skip("no Jupyter is installed")
+		t.Fatal("no Jupyter is installed; “tools/setup test” installs it")
 	}
 	keys := map[string]bool{}
 	usable := 0

@@ -19,9 +19,12 @@ import (
 // startJupyter runs a real notebook on a Unix socket until the test ends.
 func startJupyter(t *testing.T) models.Endpoint {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts Jupyter")
+	}
 	program, err := exec.LookPath("jupyter")
-	if err != nil || testing.Short() {
-		t.Skip("needs Jupyter")
+	if err != nil {
+		t.Fatalf("%v (“tools/setup test” installs it)", err)
 	}
 	home := shortDir(t)
 	socket := filepath.Join(home, "s")
