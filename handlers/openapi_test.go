@@ -142,6 +142,8 @@ var twins = map[string]string{
 	"GET /reservations/calendar":                "GET /reservations/calendar",
 	"GET /reservations/new":                     "POST /reservations/preview",
 	"GET /reservations/:id":                     "GET /reservations/{id}",
+	"GET /reservations/:id/change":              "POST /reservations/{id}/preview",
+	"POST /reservations/:id/change":             "PATCH /reservations/{id}",
 	"GET /reservations/:id/cancel":              "GET /reservations/{id}",
 	"POST /reservations/:id/cancel":             "POST /reservations/{id}/cancel",
 	"GET /pool":                                 "GET /pool",

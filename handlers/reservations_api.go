@@ -16,6 +16,8 @@ func (a rest) reservationsOperations(s section) {
 	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation", models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar", models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar)
 	register(a, s, route{http.MethodGet, "/reservations/{id}", 200, "get-reservation", models.Say("Get a reservation")}, a.getReservation)
+	register(a, s, route{http.MethodPatch, "/reservations/{id}", 200, "change-reservation", models.Say("Move, extend or shorten your reservation")}, a.changeReservation)
+	register(a, s, route{http.MethodPost, "/reservations/{id}/preview", 200, "preview-reservation-change", models.Say("Preview the decision on a change of your reservation")}, a.previewReservationChange)
 	register(a, s, route{http.MethodPost, "/reservations/{id}/cancel", 200, "cancel-reservation", models.Say("Cancel a reservation; workspaces in it are stopped")}, a.cancelReservation)
 }
 
@@ -42,6 +44,7 @@ type Reservation struct {
 	UsedAt          *time.Time              `json:"used_at,omitempty" doc:"time of the first use"`
 	EndedAt         *time.Time              `json:"ended_at,omitempty"`
 	MayCancel       bool                    `json:"may_cancel" doc:"you can cancel the reservation"`
+	MayChange       bool                    `json:"may_change" doc:"you can change the reservation"`
 }
 
 // ReservationGrant is a share of a device for a span of time.
@@ -66,7 +69,7 @@ func reservationOf(v broker.View) Reservation {
 	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State, Reason: v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
 		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), CreatedAt: v.CreatedAt.UTC(),
-		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel}
+		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel, MayChange: v.CanChange}
 }
 
 // ReservationsQuery narrows a list of reservations.
@@ -110,11 +113,35 @@ type ReservationDecision struct {
 	GPUMemoryMiB int64              `json:"gpu_memory_mib" doc:"GPU memory per GPU, MiB"`
 	Grants       []ReservationGrant `json:"grants" doc:"what would be reserved, by start"`
 	Earliest     *time.Time         `json:"earliest,omitempty" doc:"when a refused request could begin; absent if the pool cannot meet it as far ahead as it is known"`
+	Latest       *time.Time         `json:"latest,omitempty" doc:"until when a reservation could be extended, if its extension is refused"`
+}
+
+func reservationDecisionOf(d broker.Decision) ReservationDecision {
+	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest), utc(d.Latest)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {
 	d, err := a.Broker.Preview(ctx, actorOf(ctx), in.Body)
-	return &Response[ReservationDecision]{ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest)}}, err
+	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
+}
+
+// ReservationChangeByID is a change of a reservation, for a preview.
+type ReservationChangeByID struct {
+	ByID
+	Body broker.ReservationChange
+}
+
+func (a rest) previewReservationChange(ctx context.Context, in *ReservationChangeByID) (*Response[ReservationDecision], error) {
+	d, err := a.Broker.PreviewChange(ctx, actorOf(ctx), in.ID, in.Body)
+	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
+}
+
+func (a rest) changeReservation(ctx context.Context, in *Update[broker.ReservationChange]) (*Found[Reservation], error) {
+	in.Body.Version = in.version
+	if err := a.Broker.Change(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+		return nil, err
+	}
+	return a.getReservation(ctx, &in.ByID)
 }
 
 func (a rest) createReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Created[Reservation], error) {

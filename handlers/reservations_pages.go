@@ -22,12 +22,14 @@ func (a *App) reservationsRoutes(p *echo.Group) {
 	p.GET("/reservations/new", a.page(a.newReservationPage))
 	p.POST("/reservations", a.submit(a.newReservationPage, a.createReservationPage))
 	p.GET("/reservations/:id", a.page(a.reservationPage))
+	p.GET("/reservations/:id/change", a.page(a.changeReservationFormPage))
+	p.POST("/reservations/:id/change", a.submit(a.changeReservationFormPage, a.changeReservationPage))
 	p.GET("/reservations/:id/cancel", a.page(a.confirmCancelReservationPage))
 	p.POST("/reservations/:id/cancel", a.submit(a.confirmCancelReservationPage, a.cancelReservationPage))
 }
 
 func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
-	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel,
+	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel, CanChange: v.CanChange,
 		CanLaunch: v.State == models.ReservationActive && v.UserID == actorOf(ctx).User.ID}
 }
 
@@ -60,14 +62,25 @@ func (a *App) cancelReservationPage(ctx context.Context, c echo.Context, _ *form
 
 // reservationInput reads a request for a reservation.
 func (f *form) reservationInput() broker.ReservationInput {
-	zone, err := time.LoadLocation(f.text("time_zone"))
-	if err != nil {
-		zone = time.UTC
-	}
+	zone := f.timeZone()
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
 	return in
+}
+
+// reservationChange reads a change of a reservation of a version.
+func (f *form) reservationChange() broker.ReservationChange {
+	zone := f.timeZone()
+	return broker.ReservationChange{StartsAt: f.localTime("starts_at", zone), EndsAt: f.localTime("ends_at", zone), Version: f.number("version")}
+}
+
+// timeZone is the one that the browser has told.
+func (f *form) timeZone() *time.Location {
+	if zone, err := time.LoadLocation(f.text("time_zone")); err == nil {
+		return zone
+	}
+	return time.UTC
 }
 
 // localTime reads a date and time in a time zone; nil if it is empty.
@@ -132,26 +145,48 @@ func (a *App) newReservationPage(ctx context.Context, c echo.Context) (templ.Com
 	if v.Form.Value("project_id") == "" {
 		v.Form.Values["project_id"] = v.Projects[0].Value
 	}
-	v.Decision, err = a.reservationDecision(ctx, v.Form)
+	f := formFrom(v.Form)
+	in := f.reservationInput()
+	v.Decision, err = reservationDecision(f.err(), func() (broker.Decision, error) { return a.Broker.Preview(ctx, actorOf(ctx), in) })
 	return web.ReservationFormPage(v), err
 }
 
-// reservationDecision is what would be decided on a form.
-func (a *App) reservationDecision(ctx context.Context, w web.Form) (*web.ReservationDecision, error) {
-	f := formFrom(w)
-	in := f.reservationInput()
-	err := f.err()
+// changeReservationFormPage is the form that changes a reservation, with what would be
+// decided.
+func (a *App) changeReservationFormPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	r, err := a.Broker.View(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return nil, err
+	}
+	v := web.ReservationChangeView{Reservation: reservationRow(ctx, r), Form: submittedOr(c, formOf(r.Version))}
+	if f := formFrom(v.Form); f.text("starts_at") != "" || f.text("ends_at") != "" {
+		in := f.reservationChange()
+		v.Decision, err = reservationDecision(f.err(), func() (broker.Decision, error) { return a.Broker.PreviewChange(ctx, actorOf(ctx), r.ID, in) })
+	}
+	return web.ReservationChangePage(v), err
+}
+
+func (a *App) changeReservationPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	id, in := number(c, "id"), f.reservationChange()
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	return redirect{path("reservations", id), models.Say("Reservation changed.")}, a.Broker.Change(ctx, actorOf(ctx), id, in)
+}
+
+// reservationDecision is what a preview decides on a form, unless the form has an error.
+func reservationDecision(err error, preview func() (broker.Decision, error)) (*web.ReservationDecision, error) {
 	var d broker.Decision
 	if err == nil {
-		d, err = a.Broker.Preview(ctx, actorOf(ctx), in)
+		d, err = preview()
 	}
-	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest}
+	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
 	var e *models.Error
 	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Earliest = nil, nil
+		v.Grants, v.Earliest, v.Latest = nil, nil, nil
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

@@ -2,6 +2,7 @@ package migrations_test
 
 import (
 	"cmp"
+	"database/sql"
 	"errors"
 	"slices"
 	"testing"
@@ -40,6 +41,8 @@ func TestHoldersKeepTheData(t *testing.T) {
 				run(`INSERT INTO workspaces (id, name, state, project_id, member_id, user_id, environment_id, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
 					VALUES ` + w + ", 1, 1, 1, 1, 1, 40, 1, 1, 1, " + day + ")")
 			}
+			run(`INSERT INTO workspaces (id, name, state, project_id, member_id, user_id, environment_id, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at, ended_at)
+				VALUES (9, 'broken', 'stopping', 1, 1, 1, 1, 0, 0, 0, 1, 1, ` + day + ", " + day + ")")
 			for _, share := range []string{"(2, 3, 7, " + day + ", NULL, '', NULL", "(4, 5, 40, NULL, " + day + `, '{"f":"why"}', 9`} {
 				run(`INSERT INTO shares (id, workspace_id, cores, until_at, ends_at, end_reason, grant_id, device_id, project_id, user_id, memory_mib, enforcement, from_at)
 					VALUES ` + share + ", 1, 1, 1, 1, 'advisory', " + day + ")")
@@ -48,7 +51,7 @@ func TestHoldersKeepTheData(t *testing.T) {
 				run("INSERT INTO decisions (workspace_id, at, project_id, user_id, outcome, demand, explanation) VALUES (" + workspace + ", " + day + ", 1, 1, 'refused', '', '')")
 			}
 			run("INSERT INTO workspace_events (workspace_id, project_id, at, state, message) VALUES (5, 1, " + day + ", 'running', 'm')")
-			before := map[string][]string{}
+			before, indexesBefore := map[string][]string{}, indexes(t, db, dialect)
 			for table := range tables(t, db, dialect) {
 				before[table] = contents(t, db, table)
 			}
@@ -56,6 +59,9 @@ func TestHoldersKeepTheData(t *testing.T) {
 				up(t, db, dialect)
 				checkHolders(t, s)
 				down()
+				if got := indexes(t, db, dialect); !slices.Equal(got, indexesBefore) {
+					t.Errorf("the indexes are\n%q, not\n%q", got, indexesBefore)
+				}
 				for table, want := range before {
 					if got := contents(t, db, table); !slices.Equal(got, want) {
 						t.Errorf("%s has\n%q, not\n%q", table, got, want)
@@ -64,6 +70,29 @@ func TestHoldersKeepTheData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// indexes lists how the indexes of a database are made.
+func indexes(t *testing.T, db *sql.DB, dialect string) (list []string) {
+	t.Helper()
+	rows, err := db.Query(map[string]string{
+		"sqlite":   "SELECT sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL ORDER BY sql",
+		"postgres": "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() ORDER BY indexdef"}[dialect])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var sql string
+		if err := rows.Scan(&sql); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, sql)
+	}
+	if err := rows.Err(); err != nil || len(list) < 20 {
+		t.Fatalf("%d indexes, %v", len(list), err)
+	}
+	return list
 }
 
 // checkHolders checks the migrated database by the queries of the program.
@@ -77,6 +106,9 @@ func checkHolders(t *testing.T, s *store.Store) {
 	busy, err := q.Workspace(store.AllProjects, 5)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if broken, err := q.Workspace(store.AllProjects, 9); err != nil || !broken.StartFailed || broken.EndedAt != nil || busy.StartFailed {
+		t.Errorf("the one whose start failed: %+v, %v", broken, err)
 	}
 	shares, err := q.SharesOf(busy.HolderID)
 	if err != nil || len(shares) != 1 || shares[0].ID != 4 || shares[0].EndsAt == nil || shares[0].EndReason.String() != "why" || *shares[0].GrantID != 9 {

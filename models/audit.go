@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -118,4 +119,21 @@ func (e *AuditEntry) Verify(before AuditHead, positions ...AuditHead) error {
 		}
 	}
 	return nil
+}
+
+// formerActions are what entries of the past call actions: entries never change.
+var formerActions = map[string]string{"ask": "submit", "enlist": "register"}
+
+// PresentAction is what an entry's action is called now.
+func PresentAction(action string) string { return cmp.Or(formerActions[action], action) }
+
+// ActionNames are what entries may call an action.
+func ActionNames(action string) []string {
+	names := []string{action}
+	for former, present := range formerActions {
+		if present == action {
+			names = append(names, former)
+		}
+	}
+	return names
 }

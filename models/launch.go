@@ -50,7 +50,7 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 		CheckText(prefix+"gpu_model", *l.GPUModel, 100, p)
 	}
 	if l.Path != nil && *l.Path != "" && (!IsLocalPath(*l.Path) || len(*l.Path) > 500) {
-		p.Add(prefix+"path", "must start with a single / and be at most %d characters", 500)
+		p.Add(prefix+"path", "must start with a single /, be percent-encoded and have at most %d characters", 500)
 	} else if l.Path != nil {
 		checkVisible(prefix+"path", *l.Path, p)
 	}

@@ -3,13 +3,15 @@ package models
 import (
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // IsLocalPath reports whether a browser that is redirected to path stays on its
 // origin.
 func IsLocalPath(path string) bool {
-	u, err := url.Parse(path) // refuses control characters, which browsers ignore
-	return err == nil && u.Scheme == "" && u.Host == "" && strings.HasPrefix(path, "/") &&
+	u, err := url.Parse(path)
+	return err == nil && !strings.ContainsFunc(path, unicode.IsControl) && // browsers ignore them
+		u.Scheme == "" && u.Host == "" && strings.HasPrefix(path, "/") &&
 		!strings.HasPrefix(path, "//") && !strings.HasPrefix(u.Path, "//") && !strings.Contains(path, `\`)
 }
 

@@ -16,7 +16,7 @@ func TestLocalPath(t *testing.T) {
 		"https://evil.example", "https:/evil.example", "https:evil.example", "javascript:alert(1)", "data:text/html,x",
 		"//", "//evil.example", "///evil.example", "////evil.example", "//user@evil.example/", "//?x", // another host
 		`/\evil.example`, `\/evil.example`, `\\evil.example`, `/a\..\..\evil`, // browsers read \ as /
-		"/\t/evil.example", "\t//evil.example", "/\n/evil.example", "/a\r\nSet-Cookie: a=b", "/\x00", " //evil.example", // browsers drop these
+		"/\t/evil.example", "\t//evil.example", "/\n/evil.example", "/a\r\nSet-Cookie: a=b", "/a#\r\nSet-Cookie: a=b", "/a#\x7f", "/\x00", " //evil.example", // browsers drop these
 		"/%2Fevil.example", "/%2f/evil.example", "/%zz"} {
 		if got := models.LocalPath(path); got != "/" {
 			t.Errorf("%q is local: %q", path, got)

@@ -33,7 +33,7 @@ func (s *Scheduler) QueueEntries(q *store.Queries) ([]models.QueueEntry, error) 
 // providers that are reserved for requests that come first nothing is placed.
 func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.Demand, reserved []int64) models.Decision {
 	if choice, ok := s.find(snap, d, reserved); ok {
-		return snap.granted(models.OutcomeGranted, choice, d)
+		return snap.grant(models.OutcomeGranted, choice, d)
 	}
 	whole := snap.placement(asItIs)
 	refusal := placement.Refuse(whole, d)
@@ -55,12 +55,12 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 	fewer := requested
 	fewer.Cores, fewer.GPUMemoryMiB = cores, memory
 	choice, _ := s.find(snap, d, reserved)
-	decision := snap.granted(models.OutcomePartial, choice, d)
+	decision := snap.grant(models.OutcomePartial, choice, d)
 	decision.Fewer, decision.Explanation, decision.Reasons = &fewer, reason, reasons
 	return decision
 }
 
-func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Decision {
+func (s snapshot) grant(outcome string, c placement.Choice, d placement.Demand) models.Decision {
 	decision := models.Decision{Outcome: outcome}
 	if d.GPUs == 0 {
 		decision.Explanation = models.Say("No GPUs were requested.")

@@ -79,6 +79,8 @@ var fields = map[string]field{
 	"duration_minutes": {Label: models.Say("Duration"), Hint: models.Say("In minutes."), Inputmode: "numeric", Required: true},
 	"reserve_gpus":     {Label: models.Say("GPUs"), Hint: models.Say("All of one machine."), Inputmode: "numeric", Required: true},
 	"reserve_from":     {Label: models.Say("Earliest start"), Hint: models.Say("In your time zone; without scripts in UTC. Default: now."), Type: "datetime-local"},
+	"change_starts_at": {Label: models.Say("New start"), Hint: models.Say("In your time zone; without scripts in UTC. Default: unchanged."), Type: "datetime-local"},
+	"change_ends_at":   {Label: models.Say("New end"), Hint: models.Say("Default: as long as before."), Type: "datetime-local"},
 	"reserve_until":    {Label: models.Say("Latest end"), Hint: models.Say("Default: a week later."), Type: "datetime-local"},
 	"accept_part":      {Label: models.Say("A part now and the rest later is acceptable")},
 	"accept_later":     {Label: models.Say("A later start is acceptable")},

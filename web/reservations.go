@@ -14,6 +14,7 @@ type ReservationRow struct {
 	Grants    []models.GrantView
 	ExpiresAt *time.Time // if it is not used
 	CanCancel bool
+	CanChange bool
 	CanLaunch bool // it is active, and the reader's own
 }
 
@@ -33,16 +34,28 @@ type ReservationFormView struct {
 	Decision *ReservationDecision // nil before anything was entered
 }
 
+// ReservationChangeView changes a reservation and shows what would be decided. Fields of
+// the form: starts_at, ends_at, time_zone.
+type ReservationChangeView struct {
+	Reservation ReservationRow
+	Form        Form
+	Decision    *ReservationDecision // nil before anything was entered
+}
+
 // ReservationDecision is the decision on a request for a reservation.
 type ReservationDecision struct {
 	Outcome  string
 	Grants   []models.GrantView
 	Earliest *time.Time
+	Latest   *time.Time    // until when a reservation can be extended, if more is refused
 	Reasons  []models.Text // why it is not allowed
 }
 
 // reservationLabels are the inputs that are called otherwise elsewhere.
 var reservationLabels = map[string]string{"gpus": "reserve_gpus", "from": "reserve_from", "until": "reserve_until"}
+
+// changeLabels are the inputs of a change.
+var changeLabels = map[string]string{"starts_at": "change_starts_at", "ends_at": "change_ends_at"}
 
 func reservationPath(n int64) string { return "/reservations/" + number(n) }
 
@@ -73,6 +86,8 @@ func (d ReservationDecision) headline(ctx context.Context) string {
 	switch {
 	case len(d.Reasons) > 0:
 		return T(ctx, "Not allowed")
+	case d.Latest != nil:
+		return T(ctx, "Its GPUs are reserved or in use after that.")
 	case d.Outcome == "granted":
 		return T(ctx, "All can be reserved at the earliest start.")
 	case d.Outcome == "partial":

@@ -8,7 +8,7 @@ import (
 
 func sampleReservation(state models.ReservationState) ReservationRow {
 	starts, ends := now.Add(time.Hour), now.Add(5*time.Hour)
-	r := ReservationRow{CanCancel: !state.Ended(), CanLaunch: state == models.ReservationActive,
+	r := ReservationRow{CanCancel: !state.Ended(), CanChange: !state.Ended(), CanLaunch: state == models.ReservationActive,
 		ReservationView: models.ReservationView{ProjectName: "vision", UserName: "Li", Reservation: models.Reservation{ID: 3, ProjectID: 1, UserID: li.ID, State: state,
 			Outcome: "partial", GPUs: 2, Cores: 50, GPUMemoryMiB: 40 << 10, GPUModel: "H100", DurationMinutes: 120, StartsAt: starts, EndsAt: ends}}}
 	if state == models.ReservationGranted {
@@ -59,6 +59,9 @@ func reservationSamples() []sample {
 		{"reservations", "/reservations", &li, ReservationsPage(ReservationsView{Rows: rows, State: "all", Next: "/reservations?cursor=2"})},
 		{"reservations-none", "/reservations", &li, ReservationsPage(ReservationsView{State: "live"})},
 		{"reservation-cancel", "/reservations/3/cancel", &li, ConfirmPage(ConfirmCancelReservation(rows[1]))},
+		{"reservation-change", "/reservations/3/change", &li, ReservationChangePage(ReservationChangeView{Reservation: rows[0], Form: Form{Version: 2}})},
+		{"reservation-extend", "/reservations/3/change", &li, ReservationChangePage(ReservationChangeView{Reservation: rows[1], Form: Form{Version: 2, Values: map[string]string{"ends_at": "2026-03-12T09:00"}},
+			Decision: decided("refused", ReservationDecision{Latest: ptr(now.Add(6 * time.Hour))})})},
 		{"reserve-none", "/reservations/new", &li, ReservationFormPage(ReservationFormView{})},
 		{"reserve-refused", "/reservations/new", &li, ReservationFormPage(ReservationFormView{Projects: projects,
 			Form: asked.Refuse(models.Invalid("from", "must be a date and time such as %s", "2026-03-12T09:00"))})},

@@ -40,7 +40,7 @@ type ReconcilerConfig struct {
 	Pool    Pool
 	Storage Storage
 	Runtime runtime.Runtime
-	// Activity observes a running workspace; see [ReadActivity].
+	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
 	Env    func(models.Workspace) map[string]string

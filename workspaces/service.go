@@ -18,11 +18,11 @@ type Pool interface {
 	// DisplayedAvailability is Availability as pages show it.
 	DisplayedAvailability(ctx context.Context) (models.Availability, error)
 	// Take takes the shares that a decision grants.
-	Take(q *store.Queries, h models.Holder, a models.Decision) error
+	Take(q *store.Queries, h models.Holder, d models.Decision) error
 	// Claim decides on a claim of the queue, and takes its shares if it is granted.
 	Claim(q *store.Queries, c models.Claim) (models.Decision, error)
 	// Record saves a decision.
-	Record(q *store.Queries, c models.Claim, a models.Decision) error
+	Record(q *store.Queries, c models.Claim, d models.Decision) error
 	// RecordUnmet saves a claim of a launch that was refused.
 	RecordUnmet(q *store.Queries, c models.Claim, why models.Text) error
 	// Release ends the shares of a holder.

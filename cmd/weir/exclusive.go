@@ -30,7 +30,7 @@ func lockDataDir(dir string) (*os.File, error) {
 
 // claimExclusively prevents servers from using the data until release.
 func claimExclusively(ctx context.Context, cfg config.Config, store *store.Store) (release func(), err error) {
-	claim, err := store.ClaimDatabase(ctx)
+	claim, err := store.LockDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +44,9 @@ func claimExclusively(ctx context.Context, cfg config.Config, store *store.Store
 	return func() { _ = lock.Close() }, nil
 }
 
-// watchClaim ends the server when it has lost its exclusive claim on the
+// watchDatabaseLock ends the server when it has lost its exclusive claim on the
 // database.
-func (p *portal) watchClaim(ctx context.Context, failed chan<- error) {
+func (p *portal) watchDatabaseLock(ctx context.Context, failed chan<- error) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for {
@@ -55,10 +55,10 @@ func (p *portal) watchClaim(ctx context.Context, failed chan<- error) {
 			return
 		case <-tick.C:
 		}
-		if p.claim == nil {
+		if p.databaseLock == nil {
 			return
 		}
-		if err := p.claim.Holds(ctx); err != nil && ctx.Err() == nil {
+		if err := p.databaseLock.Holds(ctx); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("lost the exclusive claim on the database: %w", err)
 			return
 		}

@@ -7,7 +7,7 @@ import (
 
 // acquireLease acquires the server lease, before anything is served.
 func (p *portal) acquireLease(ctx context.Context) (err error) {
-	single := p.claim != nil || p.store.Dialect() == "sqlite"
+	single := p.databaseLock != nil || p.store.Dialect() == "sqlite"
 	p.lease, err = p.store.Join(ctx, single)
 	return err
 }

@@ -44,10 +44,10 @@ type portal struct {
 	noNamespace   error // why there are no subordinate IDs
 	proxy         *proxy.Proxy
 	app           *handlers.App
-	dataLock      *os.File           // on the data directory
-	claim         *store.Claim       // exclusive use of the database; nil when several servers can use it
-	lease         *store.ServerLease // of this server, from before the first request
-	origin        string             // URL of the portal
+	dataLock      *os.File            // on the data directory
+	databaseLock  *store.DatabaseLock // exclusive use of the database; nil when several servers can use it
+	lease         *store.ServerLease  // of this server, from before the first request
+	origin        string              // URL of the portal
 
 	host      providers.Host // this machine
 	gpus      providers.Machine
@@ -81,8 +81,8 @@ func (p *portal) close() error {
 	if p.gpuDriver != nil {
 		errs = append(errs, p.gpuDriver.Close())
 	}
-	if p.claim != nil {
-		errs = append(errs, p.claim.Close())
+	if p.databaseLock != nil {
+		errs = append(errs, p.databaseLock.Close())
 	}
 	if p.store != nil {
 		errs = append(errs, p.store.Close())

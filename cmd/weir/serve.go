@@ -95,7 +95,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, len(listeners)+2)
-	background.Go(func() { p.watchClaim(ctx, failed) })
+	background.Go(func() { p.watchDatabaseLock(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, failed) })
 	defer server.Close() // connections that are open after the grace period
 	for _, l := range listeners {

@@ -47,7 +47,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	}
 	p.store.LogTo(log)
 	if cfg.Runtime == "local" { // the server of another machine would take this one's workspaces for gone
-		if p.claim, err = p.store.ClaimDatabase(ctx); err != nil {
+		if p.databaseLock, err = p.store.LockDatabase(ctx); err != nil {
 			return p, err
 		}
 	}

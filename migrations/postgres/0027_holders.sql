@@ -11,6 +11,7 @@ CREATE TABLE holders (
 ALTER TABLE workspaces ADD COLUMN holder_id BIGINT REFERENCES holders (id);
 INSERT INTO holders (id, kind, project_id, member_id, user_id) SELECT id, 'workspace', project_id, member_id, user_id FROM workspaces;
 UPDATE workspaces SET holder_id = id;
+ALTER TABLE workspaces ALTER COLUMN holder_id SET NOT NULL; -- an older server that still runs creates none without
 CREATE UNIQUE INDEX workspaces_holder ON workspaces (holder_id);
 SELECT setval(pg_get_serial_sequence('holders', 'id'), (SELECT MAX(id) FROM holders));
 

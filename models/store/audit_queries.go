@@ -148,7 +148,10 @@ func (q *Queries) Audit(f AuditFilter, page Page) (entries []models.AuditEntry, 
 
 func (f AuditFilter) apply(db *gorm.DB) *gorm.DB {
 	// gorm skips the zero fields of a struct.
-	db = db.Where(&models.AuditEntry{Actor: f.Actor, Action: f.Action, Object: f.Object, ObjectID: f.ObjectID})
+	db = db.Where(&models.AuditEntry{Actor: f.Actor, Object: f.Object, ObjectID: f.ObjectID})
+	if f.Action != "" {
+		db = db.Where("action IN ?", models.ActionNames(f.Action))
+	}
 	if f.ProjectID != 0 {
 		db = db.Where("project_id = ?", f.ProjectID)
 	}

@@ -127,6 +127,47 @@ func (q *Queries) reserved() *gorm.DB {
 // state from and of r.Version; otherwise it is a Conflict. What r has not used yet of its
 // grants ends with it.
 func (q *Queries) TransitionReservation(r *models.Reservation, from models.ReservationState) error {
+	if err := q.saveReservation(r, from); err != nil || !r.State.Ended() {
+		return err
+	}
+	if err := q.db.Where("reservation_id = ? AND starts_at >= ?", r.ID, *r.EndedAt).Delete(&models.ReservationGrant{}).Error; err != nil {
+		return err
+	}
+	return q.db.Model(&models.ReservationGrant{}).Where("reservation_id = ? AND ends_at > ?", r.ID, *r.EndedAt).Update("ends_at", *r.EndedAt).Error
+}
+
+// ChangeReservation writes r as TransitionReservation does, with other grants: those with
+// an ID get their new end, those without one are added, and all others end.
+func (q *Queries) ChangeReservation(r *models.Reservation, from models.ReservationState, grants []models.ReservationGrant) error {
+	if err := q.saveReservation(r, from); err != nil {
+		return err
+	}
+	var kept []int64
+	var added []models.ReservationGrant
+	for _, g := range grants {
+		if g.ID == 0 {
+			g.ReservationID = r.ID
+			added = append(added, g)
+			continue
+		}
+		kept = append(kept, g.ID)
+		if err := q.db.Model(&models.ReservationGrant{ID: g.ID}).Where("reservation_id = ?", r.ID).Update("ends_at", g.EndsAt).Error; err != nil {
+			return err
+		}
+	}
+	others := q.db.Where("reservation_id = ?", r.ID)
+	if kept != nil {
+		others = others.Where("id NOT IN ?", kept)
+	}
+	if err := others.Delete(&models.ReservationGrant{}).Error; err != nil || added == nil {
+		return err
+	}
+	q.touchReservation(*r, added)
+	return q.db.CreateInBatches(&added, 100).Error
+}
+
+// saveReservation writes r if the row is still in the state from and of r.Version.
+func (q *Queries) saveReservation(r *models.Reservation, from models.ReservationState) error {
 	expected := r.Version
 	r.Version++
 	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).Select("*").Omit("id").Updates(r)
@@ -142,13 +183,7 @@ func (q *Queries) TransitionReservation(r *models.Reservation, from models.Reser
 		return err
 	}
 	q.touchReservation(*r, grants)
-	if !r.State.Ended() {
-		return nil
-	}
-	if err := q.db.Where("reservation_id = ? AND starts_at >= ?", r.ID, *r.EndedAt).Delete(&models.ReservationGrant{}).Error; err != nil {
-		return err
-	}
-	return q.db.Model(&models.ReservationGrant{}).Where("reservation_id = ? AND ends_at > ?", r.ID, *r.EndedAt).Update("ends_at", *r.EndedAt).Error
+	return nil
 }
 
 // UseReservation records the first use of a reservation.

@@ -249,19 +249,19 @@ func TestClaim(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		stores[i] = s
 	}
-	first, err := stores[0].ClaimDatabase(t.Context())
+	first, err := stores[0].LockDatabase(t.Context())
 	if err != nil || first.Holds(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := stores[1].ClaimDatabase(short); err == nil {
+	if _, err := stores[1].LockDatabase(short); err == nil {
 		t.Fatal("two servers claim one database")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := stores[1].ClaimDatabase(t.Context())
+	second, err := stores[1].LockDatabase(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

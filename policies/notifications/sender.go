@@ -172,7 +172,9 @@ func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
 
 // notGenerated is the outcome without a message; err is for the log only.
 func (s *Sender) notGenerated(ctx context.Context, d models.Delivery, err error) outcome {
-	s.Logger.WarnContext(ctx, "a message could not be generated", "delivery", d.ID, "err", err)
+	if ctx.Err() == nil { // nor when another server has become the leader
+		s.Logger.WarnContext(ctx, "a message could not be generated", "delivery", d.ID, "err", err)
+	}
 	return failed(models.Say("The message could not be generated: %s", models.Say("the log of the server contains the cause")))
 }
 

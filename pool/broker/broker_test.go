@@ -256,7 +256,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 			who := rapid.IntRange(0, 1).Draw(rt, "who")
 			cores := rapid.Int64Range(1, 100).Draw(rt, "cores")
 			demand := models.Demand{GPUs: rapid.Int64Range(1, 2).Draw(rt, "gpus"), Cores: cores, GPUMemoryMiB: cores * rapid.Int64Range(1, 800).Draw(rt, "memory")}
-			switch rapid.SampledFrom([]string{"reserve", "reserve", "reserve", "claim", "use", "cancel", "release", "time"}).Draw(rt, "step") {
+			switch rapid.SampledFrom([]string{"reserve", "reserve", "reserve", "change", "claim", "use", "cancel", "release", "time"}).Draw(rt, "step") {
 			case "reserve":
 				in := broker.ReservationInput{ProjectID: members[who].ProjectID, GPUs: demand.GPUs, Cores: demand.Cores, GPUMemoryMiB: demand.GPUMemoryMiB,
 					DurationMinutes: rapid.Int64Range(1, 300).Draw(rt, "minutes"), From: o.hour(rapid.IntRange(0, 10).Draw(rt, "from")),
@@ -273,6 +273,18 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 					rt.Fatalf("preview %+v, reserved %+v", p, r)
 				}
 				reserved, owner[r.ID] = append(reserved, r.ID), who
+			case "change":
+				if id, ok := pooltest.Pick(rt, reserved); ok {
+					in := broker.ReservationChange{EndsAt: o.hour(rapid.IntRange(1, 20).Draw(rt, "ends"))}
+					if rapid.Bool().Draw(rt, "move") {
+						in.StartsAt = o.hour(rapid.IntRange(0, 15).Draw(rt, "starts"))
+					}
+					p, err1 := o.PreviewChange(o.Ctx, o.actorAt(actors[owner[id]]), id, in)
+					err2 := o.Change(o.Ctx, o.actorAt(actors[owner[id]]), id, in)
+					if (err2 == nil) != (err1 == nil && len(p.Grants) > 0) {
+						rt.Fatalf("preview %+v, %v; changed %v", p, err1, err2)
+					}
+				}
 			case "claim":
 				if w, d := o.Claim(t, members[who], demand); d.Outcome == models.OutcomeGranted {
 					running = append(running, w.HolderID)

@@ -34,6 +34,15 @@ func (in *ReservationInput) duration() time.Duration {
 	return time.Duration(in.DurationMinutes) * time.Minute
 }
 
+// wish is a checked request.
+type wish struct {
+	demand      models.Demand
+	duration    time.Duration
+	from, until time.Time // the window
+	last        time.Time // when a reservation must end
+	part, later bool      // are acceptable
+}
+
 // window is the checked span of a request, which must end by last.
 func (in *ReservationInput) window(now, last time.Time, rules Rules, p *models.Problems) (from, until time.Time) {
 	duration := in.duration()
@@ -62,7 +71,7 @@ func (in *ReservationInput) window(now, last time.Time, rules Rules, p *models.P
 	return from, until
 }
 
-func (in *ReservationInput) check(now, last time.Time, rules Rules) (from, until time.Time, err error) {
+func (in *ReservationInput) check(now, last time.Time, rules Rules) (w wish, err error) {
 	var p models.Problems
 	models.LaunchParameters{GPUs: &in.GPUs, Cores: &in.Cores, GPUMemoryMiB: &in.GPUMemoryMiB, GPUModel: &in.GPUModel}.Check("", &p)
 	if in.GPUs < 1 {
@@ -71,8 +80,10 @@ func (in *ReservationInput) check(now, last time.Time, rules Rules) (from, until
 	if in.Cores < 1 {
 		p.Add("cores", "must be at least %d", 1)
 	}
-	from, until = in.window(now, last, rules, &p)
-	return from, until, p.Err()
+	w = wish{demand: models.Demand{GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: in.GPUMemoryMiB, GPUModel: in.GPUModel},
+		duration: in.duration(), last: last, part: in.AcceptPart, later: in.AcceptLater}
+	w.from, w.until = in.window(now, last, rules, &p)
+	return w, p.Err()
 }
 
 // Decision is the answer to a request.
@@ -82,8 +93,19 @@ type Decision struct {
 	Grants  []models.GrantView // without IDs
 	// Earliest is when a refused request could begin; nil if the pool cannot meet it as
 	// far ahead as it is known, or as the actor is a member.
-	Earliest    *time.Time
-	from, until time.Time // the window
+	Earliest *time.Time
+	// Latest is until when a reservation could be extended, if an extension is refused.
+	Latest *time.Time
+	wish   // that was decided on
+}
+
+// grants are the grants as they are recorded.
+func (d Decision) grants() []models.ReservationGrant {
+	list := make([]models.ReservationGrant, len(d.Grants))
+	for i, g := range d.Grants {
+		list[i] = g.ReservationGrant
+	}
+	return list
 }
 
 // Span is from the first start to the last end of the grants.
@@ -107,7 +129,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), in.ProjectID)
 		if err == nil {
-			d, _, err = s.decide(q, actor, p, in)
+			d, _, err = s.decideRequest(q, actor, p, in)
 		}
 		return err
 	})
@@ -128,7 +150,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		d, m, err := s.decide(q, actor, p, in)
+		d, m, err := s.decideRequest(q, actor, p, in)
 		if err != nil {
 			return err
 		}
@@ -142,11 +164,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		if !q.Now().Before(r.StartsAt) {
 			r.State = models.ReservationActive
 		}
-		grants := make([]models.ReservationGrant, len(d.Grants))
-		for i, g := range d.Grants {
-			grants[i] = g.ReservationGrant
-		}
-		if err := q.CreateReservation(&r, grants); err != nil {
+		if err := q.CreateReservation(&r, d.grants()); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
@@ -157,6 +175,9 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 
 // refusal is the error of a refused request.
 func (d Decision) refusal() error {
+	if d.Latest != nil {
+		return models.NoCapacity("ends_at", "its GPUs are free until %s", models.Moment(*d.Latest))
+	}
 	if d.Earliest == nil {
 		return models.NoCapacity("", "The pool cannot meet this request at any time that is known ahead.")
 	}
@@ -183,48 +204,61 @@ func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Pr
 	return m, last, p.CheckActive(now)
 }
 
-// decide decides on a request of the actor in a project.
-func (s *Service) decide(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m store.LaunchMember, err error) {
+// decideRequest decides on a request of the actor in a project.
+func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m store.LaunchMember, err error) {
 	m, last, err := s.membership(q, actor, p)
 	if err != nil {
 		return d, m, err
 	}
-	from, until, err := in.check(q.Now(), last, s.rules)
+	w, err := in.check(q.Now(), last, s.rules)
 	if err != nil {
 		return d, m, err
 	}
-	demand := models.Demand{GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: in.GPUMemoryMiB, GPUModel: in.GPUModel}
-	demand, devices, taken, err := s.pool.Reservable(q, p.ID, demand)
+	d, err = s.decide(q, p, m, w, 0)
+	return d, m, err
+}
+
+// decide decides on a wish of a member. What the reservation with the id except has is
+// free for it; 0: none.
+func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMember, w wish, except int64) (d Decision, err error) {
+	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, except)
 	if err != nil {
-		return d, m, err
+		return d, err
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	decided := calendar.Decide(timeline.Request{Part: in.AcceptPart, Later: in.AcceptLater, Demand: timeline.Demand{
-		GPUs: int(in.GPUs), Each: timeline.Amount{Cores: in.Cores, MemoryMiB: demand.GPUMemoryMiB},
-		Duration: in.duration().Microseconds(), Window: timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}}})
-	d = Decision{Outcome: decided.Outcome, Demand: demand, from: from, until: until}
+	decided := calendar.Decide(timeline.Request{Part: w.part, Later: w.later, Demand: timeline.Demand{
+		GPUs: int(demand.GPUs), Each: timeline.Amount{Cores: demand.Cores, MemoryMiB: demand.GPUMemoryMiB},
+		Duration: w.duration.Microseconds(), Window: timeline.Span{From: w.from.UnixMicro(), Until: w.until.UnixMicro()}}})
+	d = Decision{Outcome: decided.Outcome, Demand: demand, wish: w}
 	if decided.Outcome == timeline.Refused {
-		if at := time.UnixMicro(decided.Earliest).UTC(); !at.Add(in.duration()).After(last) {
+		if at := time.UnixMicro(decided.Earliest).UTC(); !at.Add(w.duration).After(w.last) {
 			d.Earliest = &at
 		}
-		return d, m, nil
+		return d, nil
 	}
-	grants := make([]models.ReservationGrant, len(decided.Grants))
-	for i, g := range decided.Grants {
-		grants[i] = models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
-			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()}
-		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: grants[i]})
+	for _, g := range decided.Grants {
+		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
+			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()}})
 	}
-	if err := s.checkBounds(q, p, m, grants); err != nil {
-		return d, m, err
+	if err := s.checkBounds(q, p, m, d.grants(), except); err != nil {
+		return d, err
 	}
-	return d, m, q.NameGrants(d.Grants)
+	return d, q.NameGrants(d.Grants)
 }
 
-// checkBounds checks grants beside what the member and the project have reserved: the
-// limit of the role and the quota at every moment, and the core-hours ahead.
-func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant) error {
+func spanOf(g models.ReservationGrant) timeline.Span {
+	return timeline.Span{From: g.StartsAt.UnixMicro(), Until: g.EndsAt.UnixMicro()}
+}
+
+func amountOf(g models.ReservationGrant) timeline.Amount {
+	return timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}
+}
+
+// checkBounds checks grants beside what the member and the project have reserved, but for
+// the reservation except: the limit of the role and the quota at every moment, and the
+// core-hours ahead.
+func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant, except int64) error {
 	reserved, err := q.ReservedBy(p.ID)
 	if err != nil {
 		return err
@@ -232,29 +266,26 @@ func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.Launch
 	now := q.Now()
 	var byProject, byMember, more timeline.Timeline
 	coreHours := 0.0
-	span := func(g models.ReservationGrant) timeline.Span {
-		return timeline.Span{From: g.StartsAt.UnixMicro(), Until: g.EndsAt.UnixMicro()}
-	}
-	amount := func(g models.ReservationGrant) timeline.Amount {
-		return timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}
-	}
 	ahead := func(g models.ReservationGrant) float64 {
 		return float64(g.Cores) * g.EndsAt.Sub(later(g.StartsAt, now)).Hours()
 	}
 	for _, r := range reserved {
-		byProject.Add(span(r.ReservationGrant), amount(r.ReservationGrant))
+		if r.ReservationID == except {
+			continue
+		}
+		byProject.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
 		if r.UserID == m.UserID {
-			byMember.Add(span(r.ReservationGrant), amount(r.ReservationGrant))
+			byMember.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
 			coreHours += ahead(r.ReservationGrant)
 		}
 	}
 	for _, g := range grants {
-		more.Add(span(g), amount(g))
+		more.Add(spanOf(g), amountOf(g))
 		coreHours += ahead(g)
 	}
 	var problems models.Problems
 	for _, g := range grants { // whatever begins, begins with one of them
-		all, own, asked := byProject.Max(span(g)), byMember.Max(span(g)), more.Max(span(g))
+		all, own, asked := byProject.Max(spanOf(g)), byMember.Max(spanOf(g)), more.Max(spanOf(g))
 		use := quota.Use{Quota: p.Quota, InUseByProject: resources(all), Limit: m.Limit, InUseByMember: resources(own)}
 		for _, e := range use.ExceededBy(resources(asked)) {
 			problems = append(problems, models.Field{Name: field(e.Name), Reason: excessText(e)})

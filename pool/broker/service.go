@@ -13,8 +13,9 @@ import (
 // Pool is the GPUs that can be reserved.
 type Pool interface {
 	// Reservable returns what a project can reserve for a demand, whose GPU memory it
-	// completes: devices, and what is taken of them from now on.
-	Reservable(q *store.Queries, project int64, d models.Demand) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	// completes: devices, and what is taken of them from now on, but for what the
+	// reservation except has.
+	Reservable(q *store.Queries, project int64, d models.Demand, except int64) (models.Demand, []timeline.Device, []timeline.Grant, error)
 }
 
 // Rules bound what is reserved.
@@ -51,10 +52,15 @@ type View struct {
 	Grants    []models.GrantView
 	ExpiresAt *time.Time // if it is not used; nil: it was used, or has ended
 	CanCancel bool
+	CanChange bool
 }
 
 func (s *Service) view(actor policies.Actor, r models.ReservationView, grants []models.GrantView) View {
-	v := View{ReservationView: r, Grants: grants, CanCancel: !r.State.Ended() && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)}
+	v := View{ReservationView: r, Grants: grants}
+	if !r.State.Ended() {
+		v.CanCancel = s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)
+		v.CanChange = r.UserID == actor.User.ID && s.access.May(actor, r.ProjectID, policies.WorkspaceLaunch)
+	}
 	if r.UsedAt == nil && !r.State.Ended() {
 		v.ExpiresAt = new(s.expiry(r.Reservation))
 	}

@@ -97,7 +97,7 @@ type Share struct {
 	Cores     int64
 	MemoryMiB int64
 	Project   int64
-	Holder    int64 // workspace
+	Holder    int64 // its ID
 }
 
 // Demand asks for equal shares of several devices of one node, and for CPU and

@@ -19,7 +19,7 @@ type ProjectInput struct {
 	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"start of the period of use; absent for now"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
-	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"queue priority, 1 to 100, higher is scheduled first; default 50 for a new project, otherwise unchanged"`
+	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"queue priority, 1 to 100, higher is scheduled first; 0 or absent: 50 for a new project, otherwise unchanged"`
 	Version     int64                   `json:"-"`
 }
 

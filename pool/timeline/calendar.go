@@ -72,6 +72,25 @@ func (c *Calendar) Remove(grants []Grant) {
 	}
 }
 
+// FreeUntil is the end of the longest part of a grant's span, from its beginning, for
+// which the grant can be entered.
+func (c *Calendar) FreeUntil(g Grant) int64 {
+	d := c.devices[g.Device]
+	if d == nil || g.Span.From >= g.Span.Until {
+		return g.Span.From
+	}
+	limit := d.Capacity.minus(g.Amount)
+	low, high := g.Span.From, g.Span.Until // free until low; not known beyond high
+	for low < high {
+		if mid := high - (high-low)/2; d.used.Max(Span{g.Span.From, mid}).within(limit) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	return low
+}
+
 // Forget removes what was before a time.
 func (c *Calendar) Forget(before int64) {
 	for _, d := range c.devices {
