@@ -18,17 +18,22 @@ func TestFormRefuse(t *testing.T) {
 	}
 }
 
-// No role is chosen for the reader because the one before it does not fit.
+// The least role is chosen for the reader, unless it does not fit.
 func TestChosenRole(t *testing.T) {
-	engineer, lead := RoleChoice{ID: 1, Limit: models.Resources{GPUCores: 100}}, RoleChoice{ID: 2}
-	v := MemberFormView{Roles: []RoleChoice{engineer, lead}, Remaining: models.Resources{GPUCores: 99}}
+	engineer, lead := RoleChoice{ID: 1, Permission: models.PermissionMember, Limit: models.Resources{GPUCores: 100}}, RoleChoice{ID: 2, Permission: models.PermissionOwner}
+	v := MemberFormView{Roles: []RoleChoice{lead, engineer}, Remaining: models.Resources{GPUCores: 99}}
 	if got := v.ChosenRole(); got != 0 {
 		t.Errorf("role %d is chosen", got)
 	}
 	v.Remaining.GPUCores = 100
 	if got := v.ChosenRole(); got != 1 {
-		t.Errorf("role %d is chosen, not the first", got)
+		t.Errorf("role %d is chosen, not the least", got)
 	}
+	v.Lacks = map[int64]models.Permissions{1: models.ProjectRead}
+	if got := v.ChosenRole(); got != 2 {
+		t.Errorf("role %d is chosen, which the reader cannot grant", got)
+	}
+	v.Lacks = nil
 	v.Form.Values = map[string]string{"role_id": "2"}
 	if got := v.ChosenRole(); got != 2 {
 		t.Errorf("role %d is chosen, not that of the form", got)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -58,7 +59,7 @@ func (v MemberFormView) action() string {
 // ChosenRole is the role that is chosen in the form; see chosenRole.
 func (v MemberFormView) ChosenRole() int64 { return chosenRole(v.Form, v.Roles, v.Remaining, v.Lacks) }
 
-// chosenRole is the role that a form has chosen, or else the first that the reader can
+// chosenRole is the role that a form has chosen, or else the least that the reader can
 // grant, if it fits. It is 0 when the reader has to choose.
 func chosenRole(f Form, roles []RoleChoice, remaining models.Resources, lacks map[int64]models.Permissions) int64 {
 	for _, r := range roles {
@@ -66,11 +67,15 @@ func chosenRole(f Form, roles []RoleChoice, remaining models.Resources, lacks ma
 			return r.ID
 		}
 	}
-	i := slices.IndexFunc(roles, func(r RoleChoice) bool { return lacks[r.ID] == 0 })
-	if f.Value("role_id") != "" || i < 0 || len(roles[i].Limit.Exceeding(remaining)) > 0 {
+	roles = slices.DeleteFunc(slices.Clone(roles), func(r RoleChoice) bool { return lacks[r.ID] != 0 })
+	if f.Value("role_id") != "" || len(roles) == 0 {
 		return 0
 	}
-	return roles[i].ID
+	least := slices.MinFunc(roles, func(a, b RoleChoice) int { return cmp.Compare(a.rank(), b.rank()) })
+	if len(least.Limit.Exceeding(remaining)) > 0 {
+		return 0
+	}
+	return least.ID
 }
 
 // RoleChoice is a role that a member may get.
@@ -79,6 +84,14 @@ type RoleChoice struct {
 	Name       string
 	Permission string
 	Limit      models.Resources
+}
+
+// rank orders roles by what they permit; a custom set can be anything.
+func (r RoleChoice) rank() int {
+	if i := slices.Index(models.StandardPermissions, r.Permission); i >= 0 {
+		return i
+	}
+	return len(models.StandardPermissions)
 }
 
 // ConfirmRemoveMember asks for confirmation before a member is removed.

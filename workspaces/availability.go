@@ -36,7 +36,8 @@ type ProjectUse struct {
 
 // Available returns for common sizes of GPU shares whether a member of a project
 // could launch them now, within the role's limit, the project's quota and the
-// pool, and the reasons otherwise. The demands contain no CPU and no memory.
+// pool, and the reasons otherwise. CPU and memory are those of a launch that requests
+// nothing else, in an environment without defaults of its own.
 func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) ([]SizeAvailability, error) {
 	if err := s.access.Check(actor, project, policies.WorkspaceLaunch); err != nil {
 		return nil, err
@@ -72,18 +73,24 @@ func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []
 			return nil, err
 		}
 		for _, d := range commonSizes {
-			d = pool.WithGPUMemory(d)
-			available[in.Project.ID] = append(available[in.Project.ID], newSizeAvailability(d, pool.Decide(in.Project, d), in.Use))
+			available[in.Project.ID] = append(available[in.Project.ID], s.sizeAvailability(pool, in, d))
 		}
 	}
 	return available, nil
 }
 
-func newSizeAvailability(d models.Demand, decision models.Decision, use quota.Use) SizeAvailability {
+func (s *Service) sizeAvailability(pool models.Availability, in ProjectUse, size models.Demand) SizeAvailability {
+	target, err := MergeParameters(Layers{Platform: s.Defaults, Project: in.Project.Launch, Limit: in.Use.Limit,
+		Request: models.LaunchParameters{GPUs: &size.GPUs, Cores: &size.Cores}})
+	d := pool.WithGPUMemory(target.Demand)
+	decision := pool.Decide(in.Project, d)
 	a := SizeAvailability{Demand: d, Outcome: decision.Outcome}
+	if err == nil {
+		err = checkHeadroom(d, in.Use)
+	}
 	var e *models.Error
 	switch {
-	case errors.As(checkHeadroom(d, use), &e):
+	case errors.As(err, &e):
 		a.Outcome = models.OutcomeRefused
 		for _, field := range e.Fields {
 			a.Reasons = append(a.Reasons, field.Reason)

@@ -44,6 +44,12 @@ const (
 	defaultShmMiB    = 64
 )
 
+// The least that a workspace can have.
+const (
+	minCPUMilli  = 10
+	minMemoryMiB = 64
+)
+
 // number is a numeric parameter while the layers are merged.
 type number struct {
 	name   string
@@ -69,6 +75,13 @@ func (n *number) atLeast(minimum int64) {
 func (n *number) atMost(limit int64) {
 	if n.origin != OriginMember && n.value > limit {
 		n.value, n.origin = limit, OriginRole
+	}
+}
+
+// leaveRoom lowers a default of the platform to a part of the role's limit.
+func (n *number) leaveRoom(part int64) {
+	if n.origin == OriginPlatform && n.value > part {
+		n.value, n.origin = part, OriginRole
 	}
 }
 
@@ -151,6 +164,8 @@ func (n *numbers) bound(l Layers) {
 		n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
 		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
 	}
+	n.cpu.leaveRoom(max(minCPUMilli, n.part(l.Limit.CPUMilli, l.Limit.GPUCores)))
+	n.memory.leaveRoom(max(minMemoryMiB, n.part(l.Limit.MemoryMiB, l.Limit.GPUCores)))
 	n.cpu.atLeast(l.Minimum.CPUMilli)
 	n.memory.atLeast(l.Minimum.MemoryMiB)
 	n.cpu.atMost(l.Limit.CPUMilli)
@@ -158,6 +173,15 @@ func (n *numbers) bound(l Layers) {
 	if n.shm.origin != OriginMember && n.shm.value > n.memory.value {
 		n.shm.override(&n.memory.value, n.memory.origin)
 	}
+}
+
+// part is what a launch takes by default of a limit at most: as much of it as of the limit
+// on GPU cores, and half of it at least, so that another workspace can be launched.
+func (n *numbers) part(limit, limitCores int64) int64 {
+	if models.IsUnlimited(limit) || models.IsUnlimited(limitCores) || limitCores == 0 {
+		return limit / 2
+	}
+	return max(limit/2, limit*min(n.gpus.value*n.cores.value, limitCores)/limitCores)
 }
 
 func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
@@ -172,11 +196,11 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 			p.Add(x.name, "must be at least %s for this environment; has %s", models.Quantity(x.name, minimum), models.Quantity(x.name, x.value))
 		}
 	}
-	if n.cpu.value < 10 {
-		p.Add("cpu_milli", "must be at least %d millicores", 10)
+	if n.cpu.value < minCPUMilli {
+		p.Add("cpu_milli", "must be at least %d millicores", minCPUMilli)
 	}
-	if n.memory.value < 64 {
-		p.Add("memory_mib", "must be at least %d MiB", 64)
+	if n.memory.value < minMemoryMiB {
+		p.Add("memory_mib", "must be at least %d MiB", minMemoryMiB)
 	}
 	if n.shm.value > n.memory.value {
 		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(n.memory.value))

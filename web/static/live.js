@@ -74,6 +74,17 @@ function remaining(at) {
   return new Intl.RelativeTimeFormat(document.documentElement.lang).format(n, unit);
 }
 
+// elapsed is the time since a moment, as the server writes it.
+function elapsed(at) {
+  const unit = (n, name) => new Intl.NumberFormat(document.documentElement.lang, { style: "unit", unit: name, unitDisplay: "short" }).format(n);
+  const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
+  const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
+  if (minutes < 1) return unit(seconds, "second");
+  if (hours < 1) return unit(minutes, "minute");
+  if (hours >= 48) return unit(Math.floor(hours / 24), "day");
+  return unit(hours, "hour") + (minutes % 60 ? " " + unit(minutes % 60, "minute") : "");
+}
+
 // localTimes writes the times in a part of the page.
 function localTimes(root = document) {
   const title = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
@@ -82,7 +93,8 @@ function localTimes(root = document) {
   for (const t of root.querySelectorAll("time[data-time]")) {
     const at = new Date(t.dateTime);
     if (isNaN(at)) continue;
-    const now = t.dataset.time === "countdown" ? remaining(at) : text[t.dataset.time].format(at);
+    const relative = { countdown: remaining, since: (at) => t.dataset.format.replace("%s", elapsed(at)) }[t.dataset.time];
+    const now = relative ? relative(at) : text[t.dataset.time].format(at);
     if (t.textContent !== now) t.textContent = now; // the same text again would end a selection
     t.title = title.format(at);
   }
@@ -144,7 +156,7 @@ document.addEventListener("DOMContentLoaded", () => {
   localTimes();
   const zone = document.querySelector("input[data-time-zone]");
   if (zone) zone.value ||= Intl.DateTimeFormat().resolvedOptions().timeZone;
-  setInterval(localTimes, 5000); // countdowns go on
+  setInterval(localTimes, 5000); // countdowns and durations go on
   copyButtons();
   document.querySelector("[data-focus]")?.focus();
   listen();
