@@ -192,11 +192,12 @@ func (n jupyter) runSelected(code string) string {
 	if got := eval[string](n.tab, "Jupyter.notebook.get_selected_cell().get_text()"); got != code {
 		n.t.Fatalf("the cell holds %q, not %q", got, code)
 	}
-	eval[bool](n.tab, "(window.ran = Jupyter.notebook.get_selected_cell()) && true")
+	eval[bool](n.tab, `(window.ran = Jupyter.notebook.get_selected_cell(), window.ended = false,
+		Jupyter.notebook.events.one("finished_execute.CodeCell", () => { window.ended = true }), true)`)
 	for _, event := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
 		call(n.tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: event, Modifiers: shift, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
 	}
-	n.until("the cell's end", `typeof ran.input_prompt_number === "number"`)
+	n.until("the cell's end", `ended && typeof ran.input_prompt_number === "number"`) // its reply can come before its output
 	return eval[string](n.tab, `ran.element.find(".output").text()`)
 }
 

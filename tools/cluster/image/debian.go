@@ -30,7 +30,8 @@ func parsePackages(listing []byte) map[string]debPackage {
 	packages := map[string]debPackage{}
 	for line := range strings.Lines(string(listing)) {
 		field := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(field) != 5 || field[0] != "installed" {
+		// While another program installs something, triggers of installed packages are due.
+		if len(field) != 5 || !slices.Contains([]string{"installed", "triggers-awaited", "triggers-pending"}, field[0]) {
 			continue
 		}
 		p := debPackage{name: field[1], version: field[2], depends: relations(field[3])}

@@ -20,7 +20,7 @@ func TestClosure(t *testing.T) {
 	packages := parsePackages([]byte(strings.Join([]string{
 		"installed\tjupyter-notebook\t6.4\tpython3-notebook (= 6.4), python3:any\t",
 		"installed\tpython3-notebook\t6.4\tlibc6 (>= 2.34), missing | mawk, dpkg\t",
-		"installed\tmawk\t1\t\tawk",
+		"triggers-pending\tmawk\t1\t\tawk",
 		"installed\tpython3\t3.11\t, awk\t",
 		"installed\tlibc6:amd64\t2.36\tlibgcc-s1\tlibc (= 2.36)",
 		"installed\tlibgcc-s1:amd64\t12\tlibc6\t", // each needs the other

@@ -18,8 +18,11 @@ class Kernel:
     """What one kernel executes, read from what it publishes."""
 
     def __init__(self, manager, watched):
+        self.manager = manager
         self.watched = watched
-        self.busy = manager.execution_state == "busy"
+        # None until a cell publishes something: the subscription takes effect some time
+        # after it was made, and what was published before is missed.
+        self.executing = None
         self.executed = time.monotonic()  # its start is work, too
         self.stream = manager.connect_iopub()
         self.stream.on_recv(self.published)
@@ -32,9 +35,16 @@ class Kernel:
                 return
             self.executed = time.monotonic()
             if header.get("msg_type") == "status":
-                self.busy = json.loads(frames[at + 5])["execution_state"] == "busy"
+                self.executing = json.loads(frames[at + 5])["execution_state"] == "busy"
+            elif self.executing is None:
+                self.executing = True
         except (ValueError, KeyError, IndexError, AttributeError):
             pass  # not a message of Jupyter's protocol
+
+    @property
+    def busy(self):
+        """Whether it executes; until the subscription works, by what the server saw."""
+        return self.manager.execution_state == "busy" if self.executing is None else self.executing
 
 
 class Activity:
