@@ -11,7 +11,8 @@ CREATE TABLE holders (
 ALTER TABLE workspaces ADD COLUMN holder_id BIGINT REFERENCES holders (id);
 INSERT INTO holders (id, kind, project_id, member_id, user_id) SELECT id, 'workspace', project_id, member_id, user_id FROM workspaces;
 UPDATE workspaces SET holder_id = id;
-ALTER TABLE workspaces ALTER COLUMN holder_id SET NOT NULL; -- an older server that still runs creates none without
+-- An older server that still runs creates no workspace without. SQLite cannot add this, and has one server.
+ALTER TABLE workspaces ADD CONSTRAINT workspaces_holder_id CHECK (holder_id IS NOT NULL);
 CREATE UNIQUE INDEX workspaces_holder ON workspaces (holder_id);
 SELECT setval(pg_get_serial_sequence('holders', 'id'), (SELECT MAX(id) FROM holders));
 
