@@ -49,10 +49,13 @@ func (s *server) browser() *http.Client {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	address := "127.0.0.1:" + strconv.Itoa(s.port)
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
-	}}
+	transport := s.transport
+	if transport == nil {
+		address := "127.0.0.1:" + strconv.Itoa(s.port)
+		transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", address)
+		}}
+	}
 	s.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Jar: jar, Transport: transport, Timeout: time.Minute}
 }

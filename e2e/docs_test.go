@@ -19,6 +19,7 @@ import (
 // before is what the reader of a page already has, as a script.
 var before = map[string]string{
 	"docs/tutorial/engineer.md":            aServer + aMember,
+	"docs/tutorial/engineer.zh.md":         aServer + aMember,
 	"docs/how-to/migrate-to-postgresql.md": aServer + aMember + "kill $server && wait $server\n",
 	"docs/how-to/backup.md":                aServer + aMember,
 	"docs/reference/api.md":                aServer + aMember,

@@ -149,6 +149,8 @@ type server struct {
 	port int
 	url  string // of the portal
 
+	transport *http.Transport // of browsers; nil: straight to the server
+
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 	out  *transcript   // standard output, of all runs
