@@ -3,11 +3,13 @@ package storage
 import (
 	_ "embed"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
-	"github.com/casbin/casbin/v2"
+	"github.com/casbin/casbin/v2/effector"
 	"github.com/casbin/casbin/v2/model"
+	"github.com/casbin/govaluate"
 
 	"weir/models"
 	"weir/storage/rules"
@@ -19,14 +21,39 @@ var accessModel string
 // decider evaluates rules with casbin. The index of [rules.Set] selects the few rules of
 // a path, so that the cost of a decision does not depend on the number of rules;
 // casbin's matcher and its priority effect decide among them.
-type decider struct{ enforcers sync.Pool }
+//
+// The matcher is compiled once. casbin's Enforcer evaluates the same, but copies its
+// functions and searches the matcher at each decision, which costs more than that.
+type decider struct {
+	matcher  *govaluate.EvaluableExpression
+	effect   string
+	effector effector.Effector
+	requests sync.Pool // of *request
+}
 
-// enforcer is one of casbin's with the buffers of a decision.
-type enforcer struct {
-	*casbin.Enforcer
-	policies *model.Assertion
-	rows     [][]string
-	list     []rules.Rule
+// request is the question whether a user may use a path, with the buffers of its
+// decision.
+type request struct {
+	subjects *rules.Subjects
+	path     string
+	list     []*rules.Rule
+	rule     *rules.Rule // that is evaluated
+
+	candidates []*rules.Rule // the rules that have an effect
+	effects    []effector.Effect
+	matches    []float64
+}
+
+// Get implements [govaluate.Parameters].
+func (r *request) Get(name string) (any, error) {
+	switch name {
+	case "r_user":
+		return r, nil
+	case "p_rule":
+		return r.rule, nil
+	default:
+		return nil, fmt.Errorf("storage: access.conf has no parameter %s", name)
+	}
 }
 
 func newDecider() (*decider, error) {
@@ -34,51 +61,42 @@ func newDecider() (*decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := newEnforcer(m.Copy()); err != nil {
-		return nil, err
-	}
-	return &decider{sync.Pool{New: func() any {
-		e, err := newEnforcer(m.Copy())
-		if err != nil {
-			return err
-		}
-		return e
-	}}}, nil
-}
-
-func newEnforcer(m model.Model) (*enforcer, error) {
-	e, err := casbin.NewEnforcer(m)
+	functions := model.LoadFunctionMap()
+	functions.AddFunction("applies", applies)
+	matcher, err := govaluate.NewEvaluableExpressionWithFunctions(m["m"]["m"].Value, functions.GetFunctions())
 	if err != nil {
 		return nil, err
 	}
-	e.AddFunction("applies", applies)
-	return &enforcer{Enforcer: e, policies: e.GetModel()["p"]["p"]}, nil
+	return &decider{matcher, m["e"]["e"].Value, effector.NewDefaultEffector(), sync.Pool{New: func() any { return &request{} }}}, nil
 }
 
-// applies is the matcher: whether a rule is about the user and the path.
+// applies is the function of the matcher: whether a rule is about the user and the path.
 func applies(args ...any) (any, error) {
-	subjects, ok1 := args[0].(*rules.Subjects)
-	path, ok2 := args[1].(string)
-	subject, ok3 := args[2].(string)
-	dir, ok4 := args[3].(string)
-	return ok1 && ok2 && ok3 && ok4 && subjects.Contains(subject) && rules.Within(path, dir), nil
+	r, ok1 := args[0].(*request)
+	rule, ok2 := args[1].(*rules.Rule)
+	return ok1 && ok2 && r.subjects.Contains(rule.Subject) && rules.Within(r.path, string(rule.Path)), nil
 }
 
 // verdict decides about a clean path. When a rule cannot be evaluated, access is denied.
 func (d *decider) verdict(set *rules.Set, u models.DirectoryUser, subjects *rules.Subjects, path string) rules.Verdict {
-	e, ok := d.enforcers.Get().(*enforcer)
+	r, ok := d.requests.Get().(*request)
 	if !ok {
-		return denied(errors.New("storage: casbin has no enforcer"))
+		return denied(errors.New("storage: not a request"))
 	}
-	defer d.enforcers.Put(e)
-	e.list = set.Applicable(e.list[:0], u, subjects, path)
-	access, err := e.first(subjects, path, accessEffect)
+	defer d.requests.Put(r)
+	r.subjects, r.path = subjects, path
+	r.list = set.Applicable(r.list[:0], subjects, path)
+	access, err := d.first(r, accessEffect)
+	if err == nil && access == nil {
+		r.list = set.Layout(r.list[:0], u, subjects, path)
+		access, err = d.first(r, accessEffect)
+	}
 	if err != nil {
 		return denied(err)
 	}
 	download := access // being the first of all, it is also the first of those about downloads
-	if access == nil || downloadEffect(*access) == "" {
-		if download, err = e.first(subjects, path, downloadEffect); err != nil {
+	if access == nil || downloadEffect(access) == effector.Indeterminate {
+		if download, err = d.first(r, downloadEffect); err != nil {
 			return denied(err)
 		}
 	}
@@ -90,48 +108,50 @@ func denied(err error) rules.Verdict {
 	return rules.Conclude(models.DirectoryUser{}, nil, nil)
 }
 
-// first returns casbin's choice among e.list, those with an effect.
-func (e *enforcer) first(subjects *rules.Subjects, path string, effect func(rules.Rule) string) (*rules.Rule, error) {
-	e.policies.Policy = e.policies.Policy[:0]
-	for i, r := range e.list {
-		eft := effect(r)
-		if eft == "" {
-			continue
-		}
-		if i >= len(e.rows) {
-			e.rows = append(e.rows, make([]string, 3))
-		}
-		row := e.rows[len(e.policies.Policy)]
-		row[0], row[1], row[2] = r.Subject, string(r.Path), eft
-		e.policies.Policy = append(e.policies.Policy, row)
-	}
-	if len(e.policies.Policy) == 0 {
-		return nil, nil
-	}
-	_, chosen, err := e.EnforceEx(subjects, path)
-	if err != nil || len(chosen) == 0 {
-		return nil, err
-	}
-	for i, r := range e.list {
-		if r.Subject == chosen[0] && string(r.Path) == chosen[1] && effect(r) != "" {
-			return &e.list[i], nil
+// first returns casbin's choice among the rules of a request, those with an effect.
+func (d *decider) first(r *request, effect func(*rules.Rule) effector.Effect) (*rules.Rule, error) {
+	r.candidates, r.effects, r.matches = r.candidates[:0], r.effects[:0], r.matches[:0]
+	for _, rule := range r.list {
+		if e := effect(rule); e != effector.Indeterminate {
+			r.candidates, r.effects, r.matches = append(r.candidates, rule), append(r.effects, e), append(r.matches, 0)
 		}
 	}
-	return nil, errors.New("storage: casbin chose an unknown rule")
+	for i, rule := range r.candidates {
+		r.rule = rule
+		matches, err := d.matcher.Eval(r)
+		if err != nil {
+			return nil, err
+		}
+		if matches == true {
+			r.matches[i] = 1
+		}
+		decided, chosen, err := d.effector.MergeEffects(d.effect, r.effects, r.matches, i, len(r.candidates))
+		if err != nil {
+			return nil, err
+		}
+		if decided != effector.Indeterminate {
+			return r.candidates[chosen], nil
+		}
+	}
+	return nil, nil
 }
 
 // accessEffect is the effect of a rule on the access.
-func accessEffect(r rules.Rule) string {
+func accessEffect(r *rules.Rule) effector.Effect {
 	if r.Access.Includes(models.AccessRead) {
-		return "allow"
+		return effector.Allow
 	}
-	return "deny"
+	return effector.Deny
 }
 
-// downloadEffect is the effect of a rule on downloads; "" if it has none.
-func downloadEffect(r rules.Rule) string {
-	if r.Download == models.DownloadInherit {
-		return ""
+// downloadEffect is the effect of a rule on downloads; Indeterminate if it has none.
+func downloadEffect(r *rules.Rule) effector.Effect {
+	switch r.Download {
+	case models.DownloadAllow:
+		return effector.Allow
+	case models.DownloadDeny:
+		return effector.Deny
+	default:
+		return effector.Indeterminate
 	}
-	return string(r.Download)
 }

@@ -114,6 +114,10 @@ func (u *User) Verdict(path string) rules.Verdict {
 }
 
 // Explain lists the rules that apply to a path, the one that decides first.
-func (u *User) Explain(path string) []rules.Rule {
-	return u.Rules.Applicable(nil, u.DirectoryUser, &u.subjects, path)
+func (u *User) Explain(path string) (list []rules.Rule) {
+	found := u.Rules.Applicable(nil, &u.subjects, path)
+	for _, r := range u.Rules.Layout(found, u.DirectoryUser, &u.subjects, path) {
+		list = append(list, *r)
+	}
+	return list
 }

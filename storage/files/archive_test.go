@@ -7,9 +7,11 @@ import (
 	"compress/gzip"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +203,9 @@ func overlapping(t testing.TB) []byte {
 	binary.LittleEndian.PutUint16(last[10:], entries)
 	binary.LittleEndian.PutUint32(last[12:], uint32(len(all)-directory))
 	all = append(all, last...)
+	if ratio := entries << 20 / len(all); ratio < 10_000 {
+		t.Fatalf("the ratio is %d", ratio)
+	}
 	if z, err := zip.NewReader(bytes.NewReader(all), int64(len(all))); err != nil || len(z.File) != entries {
 		t.Fatalf("%v, %v", z, err)
 	}
@@ -247,6 +252,39 @@ func TestHostileArchives(t *testing.T) {
 	}
 	if names := w.names(t, w.at("")); names != "" {
 		t.Errorf("left: %s", names)
+	}
+	w.settled(t, 0)
+}
+
+// A million entries cost the memory and the time of those that are allowed.
+func TestAMillionEntriesAreBounded(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
+	archive := bytes.NewReader(manyInZip(t))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := w.Extract(t.Context(), w.acting, w.project, w.at("to"), Zip, archive)
+	runtime.ReadMemStats(&after)
+	wants(t, "zip", models.KindInvalid, err)
+	if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > 200 {
+		t.Errorf("%d MiB were allocated", allocated)
+	}
+	w.Archive.Entries = 1000
+	read, write := io.Pipe()
+	written, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		packed := tar.NewWriter(write)
+		for err := error(nil); err == nil && written < 1_000_000; written++ {
+			err = packed.WriteHeader(&tar.Header{Name: fmt.Sprint(written), Typeflag: tar.TypeReg})
+		}
+		_ = write.CloseWithError(packed.Close())
+	}()
+	_, err = w.Extract(t.Context(), w.acting, w.project, w.at("to"), Tar, read)
+	_ = read.Close()
+	wants(t, "tar", models.KindInvalid, err)
+	<-done
+	if written > 2*w.Archive.Entries {
+		t.Errorf("%d entries were read", written)
 	}
 	w.settled(t, 0)
 }

@@ -3,6 +3,7 @@ package files
 import (
 	"archive/tar"
 	"archive/zip"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"context"
@@ -36,6 +37,9 @@ const (
 	ratioSlack = 8 << 20
 	// directoryBytes is how long the directory of a zip archive can be for each entry.
 	directoryBytes = 512
+	// directoryTail is how many entries of the directory of a zip archive can be read more
+	// than once, while its beginning is searched from its end.
+	directoryTail = 2048
 )
 
 // Extract creates a directory with the content of an archive. It appears when it is
@@ -150,13 +154,13 @@ func (x *extraction) readZip(archive io.Reader) error {
 	}
 	x.operation.bytes -= size
 	x.size = func() int64 { return size }
-	bounded := &boundedReader{f, int64(x.limits.Entries)*directoryBytes + 1<<20}
+	bounded := &boundedReader{f, int64(x.limits.Entries)*directoryBytes + 1<<20, x.limits.Entries + directoryTail, false}
 	z, err := zip.NewReader(bounded, size)
 	if err != nil {
 		return err
 	}
+	bounded.ended = true
 	for _, e := range z.File {
-		bounded.left = 1 << 62
 		if err := x.addZipped(e); err != nil {
 			return err
 		}
@@ -180,17 +184,27 @@ func (x *extraction) addZipped(e *zip.File) error {
 // in memory.
 type boundedReader struct {
 	*os.File
-	left int64
+	bytes   int64 // that can still be read
+	entries int   // that can still be read
+	ended   bool  // the directory has been read
 }
+
+var directoryEntry = []byte("PK\x01\x02")
 
 func (r *boundedReader) ReadAt(b []byte, at int64) (int, error) {
 	if at < 0 { // by the directory of a malformed archive
 		return 0, zip.ErrFormat
 	}
-	if r.left -= int64(len(b)); r.left < 0 {
+	n, err := r.File.ReadAt(b, at)
+	if r.ended {
+		return n, err
+	}
+	r.bytes -= int64(n)
+	r.entries -= bytes.Count(b[:n], directoryEntry)
+	if r.bytes < 0 || r.entries < 0 {
 		return 0, tooLarge()
 	}
-	return r.File.ReadAt(b, at)
+	return n, err
 }
 
 func tooLarge() error {

@@ -44,7 +44,7 @@ type Rule struct {
 }
 
 // Of returns a row as a rule.
-func Of(r models.FileRule) Rule {
+func Of(r models.FileRule) *Rule {
 	rule := Rule{ID: r.ID, Path: r.Path, Subject: everyone, Access: r.Access, Download: r.Download}
 	switch r.Subject {
 	case models.SubjectMember, models.SubjectRole:
@@ -52,12 +52,13 @@ func Of(r models.FileRule) Rule {
 	case models.SubjectProject:
 		rule.Subject = subject(r.Subject, r.ProjectID)
 	}
-	return rule
+	return &rule
 }
 
 // Set is the rules of one project, indexed. It does not change.
 type Set struct {
 	project int64
+	dir     string                      // of the project
 	at      map[string]map[string]*Rule // by path, then by subject
 	paths   []string                    // with rules, sorted
 	shared  bool                        // with everyone
@@ -65,14 +66,14 @@ type Set struct {
 
 // NewSet returns the set of a project's rules.
 func NewSet(project int64, rows []models.FileRule) *Set {
-	s := &Set{project: project, at: map[string]map[string]*Rule{}}
+	s := &Set{project: project, dir: ProjectDir(project), at: map[string]map[string]*Rule{}}
 	for _, row := range rows {
 		r := Of(row)
 		path := string(r.Path)
 		if s.at[path] == nil {
 			s.at[path] = map[string]*Rule{}
 		}
-		s.at[path][r.Subject] = &r
+		s.at[path][r.Subject] = r
 		s.shared = s.shared || r.Subject == everyone && r.Access != models.AccessNone
 	}
 	s.paths = slices.Sorted(maps.Keys(s.at))
@@ -82,27 +83,35 @@ func NewSet(project int64, rows []models.FileRule) *Set {
 // Project is the project of the set.
 func (s *Set) Project() int64 { return s.project }
 
-// Applicable appends the rules that apply to a clean path for a user: the first one
-// wins. The last are those of the layout.
-func (s *Set) Applicable(list []Rule, u models.DirectoryUser, subjects *Subjects, path string) []Rule {
-	if Within(path, ProjectDir(s.project)) {
-		for dir := range upwards(path) {
-			rules := s.at[dir]
-			if rules == nil {
-				continue
-			}
-			for _, name := range subjects {
-				if r := rules[name]; r != nil {
-					list = append(list, *r)
-				}
+// Applicable appends the rules that apply to a clean path for the subjects of a user: the
+// first one wins.
+func (s *Set) Applicable(list []*Rule, subjects *Subjects, path string) []*Rule {
+	if !Within(path, s.dir) {
+		return list
+	}
+	for dir := range upwards(path) {
+		rules := s.at[dir]
+		if rules == nil {
+			continue
+		}
+		for _, name := range subjects {
+			if r := rules[name]; r != nil {
+				list = append(list, r)
 			}
 		}
 	}
+	return list
+}
+
+// Layout appends the layout's rules on a clean path for a user: the first one wins. They
+// hold where no rule of the project applies.
+func (s *Set) Layout(list []*Rule, u models.DirectoryUser, subjects *Subjects, path string) []*Rule {
+	for strings.Count(path, "/") > 3 {
+		path, _ = Split(path)
+	}
 	for dir := range upwards(path) {
-		if strings.Count(dir, "/") <= 3 {
-			if r, ok := layoutRule(u, *subjects, dir); ok {
-				list = append(list, r)
-			}
+		if r, ok := layoutRule(u, *subjects, dir); ok {
+			list = append(list, &r)
 		}
 	}
 	return list
