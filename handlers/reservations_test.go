@@ -1,0 +1,58 @@
+package handlers
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A reservation is moved over REST and on its page, with a preview, and by version.
+func TestChangeReservation(t *testing.T) {
+	w := newWorld(t)
+	at := func(hours int) string {
+		return w.store.Now().UTC().Truncate(time.Minute).Add(time.Duration(hours) * time.Hour).Format(time.RFC3339)
+	}
+	body := func(starts, ends int) string {
+		return `{"starts_at":"` + at(starts) + `","ends_at":"` + at(ends) + `"}`
+	}
+	place := "/reservations/" + id(w.create(w.member, "/reservations",
+		`{"project_id":`+id(w.project)+`,"gpus":1,"cores":50,"duration_minutes":60,"from":"`+at(2)+`"}`))
+	if a := w.send(w.member, "POST", place+"/preview", body(3, 5)); a.status != 200 || a.body["outcome"] != "granted" || !strings.Contains(a.raw, at(5)) {
+		t.Errorf("the preview: %d %s", a.status, a.raw)
+	}
+	before := w.get(w.member, place)
+	if before.body["starts_at"] != at(2) || before.body["may_change"] != true {
+		t.Errorf("after a preview: %s", before.raw)
+	}
+	if a := w.send(w.member, "PATCH", place, body(3, 5), "If-Match", `"1"`); a.status != 200 || a.body["starts_at"] != at(3) || a.body["ends_at"] != at(5) {
+		t.Errorf("moved: %d %s", a.status, a.raw)
+	}
+	if a := w.send(w.member, "PATCH", place, body(4, 6), "If-Match", `"1"`); a.status != 412 {
+		t.Errorf("of an old version: %d %s", a.status, a.raw)
+	}
+	if a := w.send(w.manager, "PATCH", place, body(4, 6)); a.status != 403 {
+		t.Errorf("by somebody else: %d %s", a.status, a.raw)
+	}
+	if page := w.page(w.member, place); !strings.Contains(page, place+"/change") {
+		t.Errorf("its page leads to no change: %s", page)
+	}
+	local := func(hours int) string {
+		return w.store.Now().UTC().Truncate(time.Minute).Add(time.Duration(hours) * time.Hour).Format("2006-01-02T15:04")
+	}
+	form := url.Values{"starts_at": {local(6)}, "time_zone": {"UTC"}, "preview": {"1"}}
+	if a := w.form(w.member, place+"/change", form); a.status != 200 || !strings.Contains(a.raw, "All can be reserved at the earliest start.") {
+		t.Errorf("the form's preview: %d %s", a.status, a.raw)
+	}
+	form.Del("preview")
+	if a := w.form(w.member, place+"/change", form); a.status != 303 {
+		t.Errorf("the form: %d %s", a.status, a.raw)
+	}
+	if a := w.get(w.member, place); a.body["starts_at"] != at(6) || a.body["ends_at"] != at(8) {
+		t.Errorf("moved by the form: %s", a.raw)
+	}
+	form.Set("ends_at", "soon")
+	if a := w.form(w.member, place+"/change", form); a.status != 422 || !strings.Contains(a.raw, "must be a date and time such as") {
+		t.Errorf("a wrong time: %d %s", a.status, a.raw)
+	}
+}
