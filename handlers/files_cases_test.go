@@ -28,6 +28,8 @@ func TestRESTFollowsTheRules(t *testing.T) {
 				return false
 			}
 		case storagetest.Read:
+			a = w.send(tokens[who], http.MethodGet, at+"/checksum"+query, "")
+		case storagetest.Download:
 			a = w.send(tokens[who], http.MethodGet, at+"/content"+query, "")
 		case storagetest.Write, storagetest.Create:
 			a = w.send(tokens[who], http.MethodPut, at+"/content"+query, "by REST")

@@ -15,6 +15,9 @@ type Line struct {
 	// InPod is the access in a pod where that is yet another: the kubelet follows links, so
 	// nothing is mounted where members could put one.
 	InPod models.FileAccess
+	// Kept is set if it must not be downloaded. A mount cannot express that: what a notebook
+	// reads, it has.
+	Kept bool
 }
 
 // mounted is the access in a workspace, and whether it is another than the rules give.
@@ -25,7 +28,7 @@ func (l Line) mounted(pod bool) (access models.FileAccess, limited bool) {
 	case l.Mounted != "":
 		return l.Mounted, true
 	default:
-		return l.Access, false
+		return l.Access, l.Kept
 	}
 }
 
@@ -42,6 +45,8 @@ type Set struct {
 	Name  string
 	Ended bool // the period of use is over
 	Rules []Rule
+	// Kept are more rules, which also deny downloads.
+	Kept  []Rule
 	Lines []Line
 }
 
@@ -88,6 +93,10 @@ var Sets = []Set{
 	{Name: "files", Rules: []Rule{{top + "/file", "role", read}, {inner + "/file", "ben", none}}, Lines: []Line{
 		{Who: "ann", Path: top + "/file", Access: read, Mounted: write}, {Who: "ben", Path: inner + "/file", Access: none, Mounted: write},
 		{Who: "ann", Path: inner + "/file", Access: write}, {Who: "ann", Path: model, Access: write},
+	}},
+	{Name: "read, and not downloaded", Rules: []Rule{{model, "ann", write}}, Kept: []Rule{{model, "project", read}, {"/notebook/{p}/{ann}", "ben", read}}, Lines: []Line{
+		{Who: "ann", Path: model, Access: write, Kept: true}, {Who: "ben", Path: model, Access: read, Kept: true}, {Who: "ben", Path: inner + "/file", Access: read, Kept: true},
+		{Who: "ben", Path: "/notebook/{p}/{ann}", Access: read, Kept: true}, {Who: "ann", Path: "/notebook/{p}/{ann}", Access: write}, {Who: "ann", Path: "/notebook/{p}/{ben}", Access: read},
 	}},
 	{Name: "not there at the start", Rules: []Rule{{later, "project", read}}, Lines: []Line{
 		{Who: "ann", Path: later, Access: read, Mounted: write}, {Who: "ann", Path: top, Access: write},

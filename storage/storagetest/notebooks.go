@@ -135,12 +135,13 @@ func (b *Notebooks) RefreshKernels(t *testing.T) {
 
 // programs carry operations out in a kernel.
 var programs = map[Op]string{
-	List:   `if "file" not in os.listdir(path): raise FileNotFoundError`,
-	Read:   `open(path).read()`,
-	Write:  `f = open(path, "r+"); f.write("by a notebook"); f.close()`,
-	Create: `open(path, "x").close()`,
-	Mkdir:  `os.mkdir(path)`,
-	Remove: `os.rmdir(path) if os.path.isdir(path) else os.remove(path)`,
+	List:     `if "file" not in os.listdir(path): raise FileNotFoundError`,
+	Read:     `open(path).read()`,
+	Download: `import shutil; shutil.copy(path, "/tmp/downloaded")`,
+	Write:    `f = open(path, "r+"); f.write("by a notebook"); f.close()`,
+	Create:   `open(path, "x").close()`,
+	Mkdir:    `os.mkdir(path)`,
+	Remove:   `os.rmdir(path) if os.path.isdir(path) else os.remove(path)`,
 }
 
 // Try carries an operation out in the kernel of a member: see [Medium].

@@ -11,12 +11,14 @@ import (
 type Op string
 
 const (
-	List   Op = "list"   // a directory: its file named file is seen
-	Read   Op = "read"   // a file
-	Write  Op = "write"  // a file that exists
-	Create Op = "create" // a file that does not exist
-	Mkdir  Op = "mkdir"  // a directory that does not exist
-	Remove Op = "remove" // what was created
+	List Op = "list" // a directory: its file named file is seen
+	Read Op = "read" // a file
+	// Download is of a file, to where no rules hold. In a mount, reading is downloading.
+	Download Op = "download"
+	Write    Op = "write"  // a file that exists
+	Create   Op = "create" // a file that does not exist
+	Mkdir    Op = "mkdir"  // a directory that does not exist
+	Remove   Op = "remove" // what was created
 )
 
 // Medium is a way to the shared files.
@@ -67,13 +69,16 @@ func (w *World) try(t *testing.T, m Medium, l Line, want models.FileAccess) {
 		}
 	}
 	mayRead, mayWrite := want.Includes(models.AccessRead), want.Includes(models.AccessWrite)
+	mayDownload := mayRead && (m.Mounts || !l.Kept)
 	if path.Base(at) == "file" {
 		check(Read, at, mayRead)
+		check(Download, at, mayDownload)
 		check(Write, at, mayWrite)
 		return
 	}
 	check(List, at, mayRead)
 	check(Read, at+"/file", mayRead)
+	check(Download, at+"/file", mayDownload)
 	check(Write, at+"/file", mayWrite)
 	for _, op := range []Op{Create, Mkdir} {
 		name := at + "/made by " + l.Who + " with " + string(op)

@@ -82,6 +82,8 @@ func (s service) do(ctx context.Context, actor policies.Actor, op storagetest.Op
 		}
 		return err
 	case storagetest.Read:
+		_, _, err = s.Checksum(ctx, actor, s.Project, path)
+	case storagetest.Download:
 		c, err := s.Open(ctx, actor, s.Project, path, false)
 		if err != nil {
 			return err

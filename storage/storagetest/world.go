@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -139,9 +140,12 @@ func (w *World) apply(t *testing.T, s Set) {
 		for _, r := range list {
 			err = errors.Join(err, q.DeleteFileRule(w.Project, r.ID))
 		}
-		for _, r := range s.Rules {
+		for i, r := range slices.Concat(s.Rules, s.Kept) {
 			row := models.FileRule{ProjectID: w.Project, Path: models.FilePath(w.Expand(r.Path)), Subject: models.FileSubject(r.Subject), Access: r.Access,
 				Download: models.DownloadInherit, ChangedAt: q.Now()}
+			if i >= len(s.Rules) {
+				row.Download = models.DownloadDeny
+			}
 			switch m, ok := w.Members[r.Subject]; {
 			case ok:
 				row.Subject, row.SubjectID = models.SubjectMember, m.ID
