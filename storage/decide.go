@@ -29,6 +29,7 @@ type decider struct {
 	effect   string
 	effector effector.Effector
 	requests sync.Pool // of *request
+	log      func() *slog.Logger
 }
 
 // request is the question whether a user may use a path, with the buffers of its
@@ -56,7 +57,7 @@ func (r *request) Get(name string) (any, error) {
 	}
 }
 
-func newDecider() (*decider, error) {
+func newDecider(log func() *slog.Logger) (*decider, error) {
 	m, err := model.NewModelFromString(accessModel)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func newDecider() (*decider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &decider{matcher, m["e"]["e"].Value, effector.NewDefaultEffector(), sync.Pool{New: func() any { return &request{} }}}, nil
+	return &decider{matcher, m["e"]["e"].Value, effector.NewDefaultEffector(), sync.Pool{New: func() any { return &request{} }}, log}, nil
 }
 
 // applies is the function of the matcher: whether a rule is about the user and the path.
@@ -81,7 +82,7 @@ func applies(args ...any) (any, error) {
 func (d *decider) verdict(set *rules.Set, u models.DirectoryUser, subjects *rules.Subjects, path string) rules.Verdict {
 	r, ok := d.requests.Get().(*request)
 	if !ok {
-		return denied(errors.New("storage: not a request"))
+		return d.denied(errors.New("storage: not a request"))
 	}
 	defer d.requests.Put(r)
 	r.subjects, r.path = subjects, path
@@ -92,19 +93,19 @@ func (d *decider) verdict(set *rules.Set, u models.DirectoryUser, subjects *rule
 		access, err = d.first(r, accessEffect)
 	}
 	if err != nil {
-		return denied(err)
+		return d.denied(err)
 	}
 	download := access // being the first of all, it is also the first of those about downloads
 	if access == nil || downloadEffect(access) == effector.Indeterminate {
 		if download, err = d.first(r, downloadEffect); err != nil {
-			return denied(err)
+			return d.denied(err)
 		}
 	}
 	return rules.Conclude(u, access, download)
 }
 
-func denied(err error) rules.Verdict {
-	slog.Error("a rule of shared storage cannot be evaluated; access is denied", "err", err)
+func (d *decider) denied(err error) rules.Verdict {
+	d.log().Error("a rule of shared storage cannot be evaluated; access is denied", "err", err)
 	return rules.Conclude(models.DirectoryUser{}, nil, nil)
 }
 

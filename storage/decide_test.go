@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path"
 	"strconv"
@@ -20,7 +21,7 @@ import (
 
 func newTestDecider(t testing.TB) *decider {
 	t.Helper()
-	d, err := newDecider()
+	d, err := newDecider(slog.Default)
 	if err != nil {
 		t.Fatal(err)
 	}

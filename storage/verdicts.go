@@ -35,7 +35,7 @@ const (
 
 // NewVerdicts returns the verdicts by the rules in a store.
 func NewVerdicts(db *store.Store) (*Verdicts, error) {
-	d, err := newDecider()
+	d, err := newDecider(db.Log)
 	if err != nil {
 		return nil, err
 	}

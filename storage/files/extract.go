@@ -148,7 +148,7 @@ func (x *extraction) readZip(archive io.Reader) error {
 	if err := x.into.Remove("archive"); err != nil { // its space is freed when it is closed
 		return err
 	}
-	size, err := io.Copy(onlyWriter{f}, io.TeeReader(archive, accounter{x.operation, x.ctx}))
+	size, err := io.Copy(&earlyWriter{file: f}, io.TeeReader(archive, accounter{x.operation, x.ctx}))
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (x *extraction) add(name string, mode fs.FileMode, content io.Reader) error
 		dir, base := rules.Split("/" + path)
 		return x.inDir(strings.TrimPrefix(dir, "/"), func(d *beneath.Dir) error {
 			return create(d, base, func(f *os.File) error {
-				_, err := io.CopyBuffer(onlyWriter{f}, io.TeeReader(content, x), make([]byte, 128<<10))
+				_, err := io.CopyBuffer(&earlyWriter{file: f}, io.TeeReader(content, x), make([]byte, 128<<10))
 				return err
 			})
 		})

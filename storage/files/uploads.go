@@ -139,7 +139,7 @@ func (u *Upload) Append(ctx context.Context, offset int64, part io.Reader) (n in
 	if err := u.renew(ctx, 0); err != nil {
 		return 0, err
 	}
-	n, err = io.CopyBuffer(onlyWriter{f}, io.TeeReader(io.LimitReader(part, u.Length-offset), renewer{u, ctx}), make([]byte, 1<<20))
+	n, err = io.CopyBuffer(&earlyWriter{f, offset, offset}, io.TeeReader(io.LimitReader(part, u.Length-offset), renewer{u, ctx}), make([]byte, 1<<20))
 	u.Offset += n
 	return n, fileError(err)
 }

@@ -119,7 +119,7 @@ func (o *operation) fill(ctx context.Context, f *os.File, content io.Reader, siz
 		content = io.LimitReader(content, size+1)
 	}
 	// The bytes are accounted for before they are written.
-	n, err := io.CopyBuffer(onlyWriter{f}, io.TeeReader(content, accounter{o, ctx}), make([]byte, 1<<20))
+	n, err := io.CopyBuffer(&earlyWriter{file: f}, io.TeeReader(content, accounter{o, ctx}), make([]byte, 1<<20))
 	if err == nil && size >= 0 && n != size {
 		err = models.Invalid("body", "must have %d bytes; has %d", size, n)
 	}
@@ -143,8 +143,25 @@ func (o *operation) copyBytes(ctx context.Context, f, source *os.File, size int6
 	return nil
 }
 
-// onlyWriter hides ReadFrom, by which the buffer would not be used.
-type onlyWriter struct{ io.Writer }
+// writtenBackAtOnce is after how many bytes of an upload the disk starts to write them.
+const writtenBackAtOnce = 64 << 20
+
+// earlyWriter lets the disk write each part of a file while the next one arrives, so that
+// little is left to the final sync, which also reports what has failed. It has no ReadFrom,
+// by which the buffer of a copy would not be used.
+type earlyWriter struct {
+	file           *os.File
+	offset, passed int64 // the end of the file, and up to where the disk was told to write
+}
+
+func (w *earlyWriter) Write(b []byte) (int, error) {
+	n, err := w.file.Write(b)
+	if w.offset += int64(n); w.offset-w.passed >= writtenBackAtOnce {
+		_ = unix.SyncFileRange(int(w.file.Fd()), w.passed, w.offset-w.passed, unix.SYNC_FILE_RANGE_WRITE) // not every file system can
+		w.passed = w.offset
+	}
+	return n, err
+}
 
 // put moves the temporary file to its path and keeps what was there.
 func (o *operation) put(ctx context.Context, tmp, dir *beneath.Dir, name string, c Condition) (Entry, error) {
