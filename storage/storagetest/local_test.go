@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/storage"
@@ -90,4 +91,46 @@ func TestMembersWriteEachOthersFiles(t *testing.T) {
 	}
 	b.Script(t, "ben", "set -e; echo x >> '"+made+"'; echo x > '"+made+" too/file'")
 	b.Script(t, "ann", "set -e; echo x >> '"+made+" too/file'; rm -r '"+made+" too' '"+made+"'")
+}
+
+// Who exceeds a storage limit can write in a notebook that runs until the grace period is
+// over; from then on only read, and again write when the files fit.
+func TestRunningNotebookOverItsLimit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can change the mounts of a sandbox")
+	}
+	b, _ := newNotebooks(t, storetest.Open(t, "sqlite"))
+	b.StartKernels(t)
+	over := models.StorageExcess{ProjectID: b.Project, MemberID: b.Members["ann"].ID}
+	storetest.InTx(t, b.Store, func(q *store.Queries) error { // so that use is kept of her
+		return q.AddStorageUse(b.Project, models.StorageChange{Bytes: models.StorageShares{over.MemberID: 1}})
+	})
+	for _, step := range []struct {
+		name     string
+		readOnly time.Duration // from now
+		ended    bool
+		writes   bool
+	}{
+		{"in the grace period", time.Hour, false, true}, {"after it", -time.Second, false, false}, {"when the files fit", 0, true, true},
+	} {
+		storetest.InTx(t, b.Store, func(q *store.Queries) error {
+			at := q.Now().Add(step.readOnly)
+			if step.ended {
+				return q.SetStorageReadOnly(over, nil)
+			}
+			return q.SetStorageReadOnly(over, &at)
+		})
+		b.RefreshKernels(t)
+		for _, path := range []string{"/home/jovyan/file", b.Expand("/notebook/{p}/project_model/file")} {
+			if !b.Try(t, "ann", storagetest.Read, path) {
+				t.Errorf("%s: %s cannot be read", step.name, path)
+			}
+			if got := b.Try(t, "ann", storagetest.Write, path); got != step.writes {
+				t.Errorf("%s: writing %s: %t", step.name, path, got)
+			}
+			if !b.Try(t, "ben", storagetest.Read, path) {
+				t.Errorf("%s: a colleague cannot read %s", step.name, path)
+			}
+		}
+	}
 }
