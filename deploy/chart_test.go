@@ -368,7 +368,7 @@ func TestWrongValues(t *testing.T) {
 		"externalURL=weir.example.org": "/externalURL", "appsDomain=https://apps": "/appsDomain", "instance=Weir": "/instance",
 		"gpu.backend=amd": "/gpu/backend", "settings.listen=:80": "'listen'", "settings.database-url=postgres://x": "'database-url'",
 		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "secretFiles.authority-file.key=a": "'authority-file'", "secretFiles.listen.key=a": "'listen'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
-		"serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "storage.nfs.path=weir": "/storage/nfs/path",
+		"serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "agents.machineIDFile=machine-id": "/agents/machineIDFile", "storage.nfs.path=weir": "/storage/nfs/path",
 		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.storageClass=fast": "storage.storageClass", "storage.size=much": "/storage/size", "storage.nfs.server=": "storage.nfs.server",
 		"ingress.enabled=true": "ingress.enabled needs", "agents.namespace=weir": "agents.namespace is",
 	} {

@@ -148,12 +148,13 @@ type installed struct {
 	node   string // address at which pods reach this machine
 	shared string
 	state  string // of the agents
+	id     string // file that identifies the node
 }
 
 func (i *installed) render(values ...string) []object.Object {
 	i.t.Helper()
 	text, err := deploy.Render(i.t.Context(), deploy.Release, append(values, "createNamespace=true", "image.repository=weir.local/weir", "image.tag=test",
-		"storage.directory="+i.shared, "agents.stateDir="+i.state, "gpu.runtimeClass=", "agents.nodeSelector=null", "agents.simulateGPUs=h100:8")...)
+		"storage.directory="+i.shared, "agents.stateDir="+i.state, "agents.machineIDFile="+i.id, "gpu.runtimeClass=", "agents.nodeSelector=null", "agents.simulateGPUs=h100:8")...)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -251,7 +252,11 @@ func newInstalled(t *testing.T) *installed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &installed{t: t, k: k, client: client, shared: shared, state: state}
+	id := filepath.Join(workDir, "machine-id")
+	if err := os.WriteFile(id, []byte(strings.Repeat("7e", 16)+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	i := &installed{t: t, k: k, client: client, shared: shared, state: state, id: id}
 	for _, a := range node.Status.Addresses {
 		if a.Type == corev1.NodeInternalIP {
 			i.node = a.Address
