@@ -69,6 +69,7 @@ func TestPoolInBrowser(t *testing.T) {
 // TestManyViewersInBrowser is a page with a topic that so many follow that their requests
 // are spread: it fetches itself after each change, too.
 func TestManyViewersInBrowser(t *testing.T) {
+	t.Parallel()
 	const viewers = 300
 	chromium := startChromium(t)
 	s := newServer(t, options{args: quiet})

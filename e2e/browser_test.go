@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -26,7 +27,7 @@ import (
 // machine with two cores.
 const patience = 3 * time.Minute
 
-// chromium is one browser process; persons sign in in contexts of their own,
+// chromium is the browser process of all tests; persons sign in in contexts of their own,
 // which share nothing.
 type chromium struct {
 	ctx context.Context
@@ -35,18 +36,31 @@ type chromium struct {
 
 func startChromium(t testing.TB) *chromium {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
-	if err != nil {
-		t.Fatal("there is no chromium on this machine; make test installs it")
-	}
-	// Chromium leaves folders in TMPDIR. Paths of the sockets in them must be short.
-	dir, err := os.MkdirTemp(workDir, "b")
+	ctx, err := browser()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &chromium{ctx: ctx, t: t}
+}
+
+// endBrowser ends the browser, if one was started. It is called once, after all tests.
+var endBrowser = func() {}
+
+// browser starts the browser at its first call.
+var browser = sync.OnceValues(func() (context.Context, error) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		return nil, errors.New("there is no chromium on this machine; make test installs it")
+	}
+	// Chromium leaves folders in TMPDIR. Paths of the sockets in them must be short.
+	dir, errTemp := os.MkdirTemp(workDir, "b")
+	profile, errProfile := os.MkdirTemp(workDir, "profile")
+	if err := errors.Join(errTemp, errProfile); err != nil {
+		return nil, err
+	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.Env("TMPDIR="+dir), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-default-apps", true), chromedp.Flag("disable-extensions", true),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-backgrounding-occluded-windows", true),
@@ -55,12 +69,12 @@ func startChromium(t testing.TB) *chromium {
 		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"))
 	// What fails is returned; the rest that chromedp would print is noise.
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
-	t.Cleanup(func() { cancel(); stop() })
+	endBrowser = func() { cancel(); stop() }
 	if err := chromedp.Do(ctx); err != nil {
-		t.Fatalf("chromium does not start: %v", err)
+		return nil, fmt.Errorf("chromium does not start: %w", err)
 	}
-	return &chromium{ctx: ctx, t: t}
-}
+	return ctx, nil
+})
 
 // person is somebody at a browser of their own.
 type person struct {

@@ -86,6 +86,7 @@ func script(page string, blocks []block) string {
 // TestDocs runs the blocks of the README and of the documentation that are marked as
 // runnable, literally and in order.
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	pages := map[string]int{}
 	for _, page := range documentation(t) {
 		text, err := os.ReadFile(filepath.Join("..", page))

@@ -33,19 +33,7 @@ type simulatedCluster struct {
 
 func newSimulatedCluster(t *testing.T, nodes int) *simulatedCluster {
 	t.Helper()
-	k, err := cluster.Start(t.Context(), cluster.Options{ControlPlaneOnly: true, Simulated: nodes, Log: t.Logf})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := k.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, config := openCluster(t, cluster.Start, cluster.Options{ControlPlaneOnly: true, Simulated: nodes})
 	admin, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)

@@ -5,14 +5,17 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"weir/deploy"
@@ -32,9 +35,33 @@ func ownCluster(t *testing.T) (*cluster.Cluster, *kubernetes.Clientset) {
 	return withClient(t, cluster.Start)
 }
 
-func withClient(t *testing.T, open func(context.Context, cluster.Options) (*cluster.Cluster, error)) (*cluster.Cluster, *kubernetes.Clientset) {
+func withClient(t *testing.T, open opener) (*cluster.Cluster, *kubernetes.Clientset) {
 	t.Helper()
-	k, err := open(t.Context(), cluster.Options{Log: t.Logf})
+	k, config := openCluster(t, open, cluster.Options{})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, client
+}
+
+// opener is cluster.Open or cluster.Start.
+type opener func(context.Context, cluster.Options) (*cluster.Cluster, error)
+
+// foreign is held by the test that uses the cluster of KUBECONFIG: each expects to find
+// nothing of another's in it.
+var foreign sync.Mutex
+
+// openCluster lets the test run beside others and gives it a cluster until it ends.
+func openCluster(t *testing.T, open opener, o cluster.Options) (*cluster.Cluster, *rest.Config) {
+	t.Helper()
+	t.Parallel()
+	if os.Getenv("KUBECONFIG") != "" {
+		foreign.Lock()
+		t.Cleanup(foreign.Unlock)
+	}
+	o.Log = t.Logf
+	k, err := open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,15 +70,11 @@ func withClient(t *testing.T, open func(context.Context, cluster.Options) (*clus
 			t.Error(err)
 		}
 	})
-	rest, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := kubernetes.NewForConfig(rest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k, client
+	return k, config
 }
 
 // inCluster are a server's options to run workspaces there, with the rights

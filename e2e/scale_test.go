@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"weir/models"
 	"weir/models/store"
@@ -64,19 +63,7 @@ type simulation struct {
 
 func newSimulation(t *testing.T, nodes int) *simulation {
 	t.Helper()
-	k, err := cluster.Open(t.Context(), cluster.Options{Log: t.Logf, ControlPlaneOnly: true, Simulated: nodes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := k.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	at, err := clientcmd.BuildConfigFromFlags("", k.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k, at := openCluster(t, cluster.Open, cluster.Options{ControlPlaneOnly: true, Simulated: nodes})
 	at.QPS, at.ContentType = -1, "application/vnd.kubernetes.protobuf"
 	client, err := kubernetes.NewForConfig(at)
 	if err != nil {

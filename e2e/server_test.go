@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 	}
 	workDir = dir
 	code := m.Run()
+	endBrowser()
 	if err := os.RemoveAll(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
