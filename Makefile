@@ -7,8 +7,10 @@ SHELL       := /bin/bash
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 COMMIT  ?= $(shell git rev-parse --verify -q HEAD 2>/dev/null)
 # The linker is told the commit, so Go need not find it out: its own way fails
-# in a checkout that belongs to another user.
-export GOFLAGS += -buildvcs=false
+# in a checkout that belongs to another user. Programs hold no paths of the machine
+# that built them; checks and tests compile in the same way, and so share what is
+# compiled already.
+export GOFLAGS += -buildvcs=false -trimpath
 # Go's default, without a warning for each deprecated function that go-nvml
 # binds. Everything that make starts compiles with the same, so that it shares
 # one cache.
@@ -39,7 +41,7 @@ run: ## install what is missing, build, and serve on 127.0.0.1:8080 (ARGS="--lis
 build: ## build bin/weir
 	@mkdir -p bin
 	@go list -deps ./cmd/weir >/dev/null 2>&1 || true # fetches modules without a line for each; go build reports what failed
-	CGO_ENABLED=1 go build -trimpath -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/weir ./cmd/weir
+	CGO_ENABLED=1 go build -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/weir ./cmd/weir
 
 test: ## run all tests, the end-to-end ones too (PKG=./pool/… TESTFLAGS=-race)
 	@tools/setup test

@@ -49,7 +49,7 @@ func (g generate) run(env []string, argv ...string) string {
 // goClient makes a client by oapi-codegen.
 func (g generate) goClient() (argv []string) {
 	g.copies("../tools/oapi-codegen/go.mod", "../tools/oapi-codegen/go.sum", "testdata/clients/oapi-codegen.yaml", "testdata/clients/main.go")
-	module := []string{"GOFLAGS=-mod=mod", "GOWORK=off"}
+	module := []string{"GOFLAGS=" + os.Getenv("GOFLAGS") + " -mod=mod", "GOWORK=off"}
 	g.run(module, "go", "tool", "oapi-codegen", "-config", "oapi-codegen.yaml", "openapi.json")
 	g.run(module, "go", "build", "-o", "client", ".")
 	return []string{filepath.Join(g.dir, "client")}

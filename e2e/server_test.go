@@ -94,7 +94,7 @@ var locks []*os.File // open as long as this process lives
 // program builds the program once for each test process, with failpoints.
 var program = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(workDir, "weir")
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", "failpoints", "-o", bin, "./cmd/weir")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", "failpoints", "-ldflags=-s -w", "-o", bin, "./cmd/weir")
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)

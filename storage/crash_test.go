@@ -60,7 +60,7 @@ func TestTakeoverKilled(t *testing.T) {
 	top := w.oldFiles(t)
 	manyFiles(t, top)
 	program := filepath.Join(t.TempDir(), "storage.test")
-	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	killed := 0

@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 		t.Skip("compiles the package again")
 	}
 	program := filepath.Join(t.TempDir(), "files.test")
-	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for operation, steps := range crashes {
