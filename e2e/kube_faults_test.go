@@ -24,6 +24,12 @@ const outage = 30 * time.Second
 // and the cluster agree, and nothing is left behind.
 func TestFaultsInCluster(t *testing.T) {
 	k := newSimulatedCluster(t, 2+len(clusterSteps))
+	t.Run("one", func(t *testing.T) {
+		f := k.simulate(t)
+		f.changedByHand()
+		f.apiServerAway()
+		f.etcdRestarted()
+	})
 	t.Run("some", func(t *testing.T) {
 		for _, step := range clusterSteps {
 			t.Run("killed at "+step, func(t *testing.T) {
@@ -35,12 +41,6 @@ func TestFaultsInCluster(t *testing.T) {
 			t.Parallel()
 			k.simulate(t).badAnswers()
 		})
-	})
-	t.Run("one", func(t *testing.T) {
-		f := k.simulate(t)
-		f.changedByHand()
-		f.apiServerAway()
-		f.etcdRestarted()
 	})
 }
 
