@@ -127,10 +127,8 @@ func (p *person) attach(ctx context.Context) *tab {
 // opened is the tab that do opens, whose address holds part.
 func (b *tab) opened(part string, do func()) *tab {
 	b.t.Helper()
-	own := chromedp.FromContext(b.ctx).BrowserContextID // other tests open tabs, too
-	found := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool {
-		return i.BrowserContextID == own && strings.Contains(i.URL, part)
-	})
+	own := chromedp.FromContext(b.ctx).Target.TargetID // tabs of other tests open others
+	found := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return i.OpenerID == own && strings.Contains(i.URL, part) })
 	do()
 	select {
 	case id := <-found:
