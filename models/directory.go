@@ -40,6 +40,13 @@ type Mount struct {
 	ReadOnly bool
 }
 
+// PathAccess is the access of a member to a path and what is below it, down to the next
+// path with another.
+type PathAccess struct {
+	Path   FilePath   `json:"path"`
+	Access FileAccess `json:"access"`
+}
+
 // MountsDigest identifies a set of mounts.
 func MountsDigest(mounts []Mount) string {
 	h := sha256.New()

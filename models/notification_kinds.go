@@ -10,6 +10,7 @@ const (
 	NotificationWorkspaceIdle      = "workspace.idle"
 	NotificationWorkspaceStopped   = "workspace.stopped"
 	NotificationWorkspaceFailed    = "workspace.failed"
+	NotificationAccessWithdrawn    = "workspace.access-withdrawn"
 	NotificationProviderLost       = "provider.lost"
 	NotificationProviderReturned   = "provider.returned"
 	NotificationQuotaNearlyUsed    = "quota.nearly-used"
@@ -37,6 +38,7 @@ func NotificationOfRequest(s RequestState) string { return "request." + string(s
 // NotificationKinds are the kinds that webhooks can subscribe to.
 var NotificationKinds = []string{
 	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding, NotificationWorkspaceIdle, NotificationWorkspaceStopped, NotificationWorkspaceFailed,
+	NotificationAccessWithdrawn,
 	NotificationProviderLost, NotificationProviderReturned, NotificationQuotaNearlyUsed,
 	NotificationRequestAsked, NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,

@@ -68,10 +68,11 @@ type Workspace struct {
 	Progress      int64 // percent of the start
 	Generation    int64 // number of starts
 	RuntimeState  []byte
-	Endpoint      Endpoint `gorm:"serializer:json"`
-	Limits        []Limit  `gorm:"serializer:json;not null"`
-	Secret        string   // the notebook's own token; never shown
-	Mounts        string   // digest of what is mounted; empty: unknown
+	Endpoint      Endpoint     `gorm:"serializer:json"`
+	Limits        []Limit      `gorm:"serializer:json;not null"`
+	Secret        string       // the notebook's own token; never shown
+	Mounts        string       // digest of what is mounted; empty: unknown
+	Granted       []PathAccess `gorm:"serializer:json;not null"` // by the rules when that was mounted, parents first; empty: unknown
 	Version       int64
 	RequestedAt   time.Time
 	StartedAt     *time.Time

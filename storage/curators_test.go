@@ -44,7 +44,7 @@ func TestCurators(t *testing.T) {
 			if err != nil || verdict() != models.AccessWrite {
 				t.Fatalf("%+v: %v, %s", in, err, verdict())
 			}
-			mounts, err := w.dirs.EnsureMounts(ctx, w.user(t, w.member))
+			mounts, _, err := w.dirs.EnsureMounts(ctx, w.user(t, w.member))
 			if err != nil || !slices.ContainsFunc(mounts, func(m models.Mount) bool { return m.Target == "/public_model" && !m.ReadOnly }) {
 				t.Errorf("%+v, %v", mounts, err)
 			}

@@ -19,7 +19,7 @@ func TestMissingFilesAreNotReplaced(t *testing.T) {
 		dir := filepath.Join(w.dirs.Root(), rules.ProjectDir(w.project))
 		user := models.DirectoryUser{ProjectID: w.project, MemberID: w.member}
 		mount := func() error {
-			_, err := w.dirs.EnsureMounts(t.Context(), user)
+			_, _, err := w.dirs.EnsureMounts(t.Context(), user)
 			return err
 		}
 		if err := mount(); err != nil {

@@ -12,26 +12,48 @@ import (
 	"weir/storage/rules"
 )
 
-// MountPlan is the mounts of a member's workspace, parents before children, and the
-// paths at which they cannot express the rules.
+// MountPlan is the mounts of a member's workspace, parents before children, what the rules
+// give the member, and the paths at which the mounts cannot express that.
 type MountPlan struct {
 	Mounts      []models.Mount
+	Granted     []models.PathAccess
 	Limitations []rules.Limitation
 }
 
 // EnsureMounts returns the mounts of a member's workspace, parents before children, and
-// creates missing directories.
-func (d *Directories) EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error) {
+// what the rules give the member; it creates missing directories.
+func (d *Directories) EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, []models.PathAccess, error) {
 	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, member := range append([]int64{h.MemberID}, h.Inherits...) {
 		if err := d.MakeMember(ctx, h.ProjectID, member); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	plan, err := d.MountPlan(ctx, h)
-	return plan.Mounts, err
+	return plan.Mounts, plan.Granted, err
+}
+
+// Withdrawn returns a directory to which the rules give a member less access than they
+// gave before; "" if there is none. What is no directory does not count, since no mount
+// expresses its rules, and neither does a storage limit that is exceeded.
+func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, granted []models.PathAccess) (models.FilePath, error) {
+	user, err := d.verdicts.Of(ctx, h)
+	if err != nil {
+		return "", err
+	}
+	root, err := beneath.OpenRoot(d.root, beneath.Owner{})
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	for _, path := range rules.Withdrawn(granted, rules.Granted(user.Rules.Boundaries(h), user.Verdict)) {
+		if kind, err := kindOf(root, path); err != nil || kind == rules.Directory {
+			return models.FilePath(path), err
+		}
+	}
+	return "", nil
 }
 
 // MountPlan returns the mounts of a member's workspace that starts now.
@@ -65,7 +87,7 @@ func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p 
 	if failed != nil {
 		return p, failed
 	}
-	p.Limitations = limits
+	p.Limitations, p.Granted = limits, rules.Granted(user.Rules.Boundaries(h), user.Verdict)
 	own := rules.MemberDir(h.ProjectID, h.MemberID)
 	for _, m := range mounts {
 		p.Mounts = append(p.Mounts, d.mount(m, m.Path))

@@ -182,7 +182,7 @@ func nearest(dirs []string, set uint, access func(string) models.FileAccess, pat
 func TestMountPlan(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		w := newWorld(t, s)
-		mounts, err := w.dirs.EnsureMounts(t.Context(), w.user(t, w.member))
+		mounts, _, err := w.dirs.EnsureMounts(t.Context(), w.user(t, w.member))
 		if err != nil || len(mounts) != 9 {
 			t.Fatalf("%+v, %v", mounts, err)
 		}

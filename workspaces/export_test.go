@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"weir/models"
-
-	"weir/workspaces/runtime"
 )
 
 // Tick is a resync and a step of every live workspace, one after the other, so
@@ -27,5 +25,5 @@ func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue
 
 // RefreshAll is one round of watchMounts.
 func (r *Reconciler) RefreshAll(ctx context.Context) error {
-	return r.refreshAll(ctx, r.config.Runtime.(runtime.Refresher))
+	return r.refreshAll(ctx)
 }

@@ -3,22 +3,25 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"weir/models"
+	"weir/models/store"
+	"weir/policies"
 
 	"weir/workspaces/runtime"
 )
 
 // refreshPeriod is how long running workspaces keep the mounts of earlier rules at most,
-// where the runtime can change them.
+// where the runtime can change them; where it cannot, that is how long access lasts that
+// was withdrawn.
 const refreshPeriod = 5 * time.Second
 
 // watchMounts keeps the mounts of all running workspaces as the rules are, until ctx ends.
 func (r *Reconciler) watchMounts(ctx context.Context) {
-	runtime, ok := r.config.Runtime.(runtime.Refresher)
-	for ok && ctx.Err() == nil {
-		r.logError(ctx, r.refreshAll(ctx, runtime))
+	for ctx.Err() == nil {
+		r.logError(ctx, r.refreshAll(ctx))
 		select {
 		case <-ctx.Done():
 		case <-time.After(refreshPeriod):
@@ -26,33 +29,67 @@ func (r *Reconciler) watchMounts(ctx context.Context) {
 	}
 }
 
-func (r *Reconciler) refreshAll(ctx context.Context, runtime runtime.Refresher) error {
+func (r *Reconciler) refreshAll(ctx context.Context) error {
 	running, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateRunning)
 	if err != nil {
 		return err
 	}
-	return forEach(running, func(w models.Workspace) error { return r.refresh(ctx, runtime, w) })
+	return forEach(running, func(w models.Workspace) error { return r.refresh(ctx, w) })
 }
 
-// refresh mounts what a start of the workspace would mount now. The runtime compares, so
-// that a refresh which a crash has interrupted is repeated.
-func (r *Reconciler) refresh(ctx context.Context, runtime runtime.Refresher, w models.Workspace) error {
+// refresh mounts what a start of the workspace would mount now. Where only a restart can,
+// its page says so, and the workspace is stopped if access was withdrawn.
+func (r *Reconciler) refresh(ctx context.Context, w models.Workspace) error {
 	holder, err := r.config.Store.Read(ctx).DirectoryUser(w.ProjectID, w.MemberID)
 	if err != nil {
 		return err
 	}
-	mounts, err := r.config.Storage.EnsureMounts(ctx, holder)
+	err = errors.ErrUnsupported
+	if refresher, ok := r.config.Runtime.(runtime.Refresher); ok {
+		err = r.remount(ctx, refresher, w, holder)
+	}
+	if errors.Is(err, errors.ErrUnsupported) {
+		return r.stopIfWithdrawn(ctx, w, holder)
+	}
+	return err
+}
+
+// remount lets the runtime change the mounts. It compares, so that a refresh which a crash
+// has interrupted is repeated.
+func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w models.Workspace, holder models.DirectoryUser) error {
+	mounts, granted, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
 		return err
 	}
 	digest := models.MountsDigest(mounts)
-	err = runtime.Refresh(ctx, w.RuntimeState, mounts)
-	if errors.Is(err, errors.ErrUnsupported) { // its page says that a restart is needed
-		return nil
-	}
-	if err != nil || w.Mounts == digest {
+	if err := refresher.Refresh(ctx, w.RuntimeState, mounts); err != nil || w.Mounts == digest {
 		return err
 	}
-	w.Mounts = digest
+	w.Mounts, w.Granted = digest, granted
 	return r.transition(ctx, &w, models.StateRunning, models.Say("The shared directories were mounted anew, as their rules have changed."))
+}
+
+// stopIfWithdrawn stops a workspace if rules give its member less access to a directory
+// than when it started. What the mounts would be now is not compared: that also depends on
+// which directories there are. Who has left is evicted, for a reason that says more.
+func (r *Reconciler) stopIfWithdrawn(ctx context.Context, w models.Workspace, holder models.DirectoryUser) error {
+	if holder.Ended || holder.Left || len(w.Granted) == 0 {
+		return nil
+	}
+	path, err := r.config.Storage.Withdrawn(ctx, holder, w.Granted)
+	if err != nil || path == "" {
+		return err
+	}
+	name := models.VisibleName(string(path))
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, err := q.Workspace(store.AllProjects, w.ID)
+		if err != nil || now.State != w.State || now.Generation != w.Generation {
+			return err
+		}
+		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationAccessWithdrawn, Link: fmt.Sprintf("/workspaces/%d", w.ID),
+			Text: models.Say("The workspace %s is being stopped: rules now give you less access to %s. Start it again to use what they allow.", w.Name, name),
+			Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
+		return errors.Join(err, stopWorkspace(q, policies.System("reconciler"), &now,
+			models.Say("Stopped: rules now give less access to %s. Start the workspace again to use what they allow.", name)))
+	})
 }

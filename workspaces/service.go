@@ -35,9 +35,12 @@ type Pool interface {
 
 // Storage is the shared directories.
 type Storage interface {
-	// EnsureMounts returns the directories of a member's workspace, and creates those
-	// that are missing.
-	EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error)
+	// EnsureMounts returns the directories of a member's workspace and what the rules give
+	// the member, and creates those that are missing.
+	EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, []models.PathAccess, error)
+	// Withdrawn returns a directory to which the rules give a member less access than they
+	// gave before; "" if there is none.
+	Withdrawn(ctx context.Context, h models.DirectoryUser, granted []models.PathAccess) (models.FilePath, error)
 	// IDs returns the user of the member and the group of the project; 0: all share one.
 	IDs(h models.DirectoryUser) (uid, gid int64, err error)
 }

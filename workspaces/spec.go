@@ -13,31 +13,32 @@ import (
 	"weir/workspaces/runtime"
 )
 
-// spec returns everything that the runtime needs to launch w.
-func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec, error) {
+// spec returns everything that the runtime needs to launch w, and what the rules of the
+// mounted directories give its member.
+func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (s runtime.Spec, granted []models.PathAccess, err error) {
 	q := r.config.Store.Read(ctx)
 	env, err := q.Environment(w.EnvironmentID)
 	if err != nil {
-		return runtime.Spec{}, err
+		return s, nil, err
 	}
 	user, err := q.User(w.UserID)
 	if err != nil {
-		return runtime.Spec{}, err
+		return s, nil, err
 	}
 	holder, err := q.DirectoryUser(w.ProjectID, w.MemberID)
 	if err != nil {
-		return runtime.Spec{}, err
+		return s, nil, err
 	}
-	mounts, err := r.config.Storage.EnsureMounts(ctx, holder)
+	mounts, granted, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
-		return runtime.Spec{}, err
+		return s, nil, err
 	}
 	uid, gid, err := r.config.Storage.IDs(holder)
 	if err != nil {
-		return runtime.Spec{}, err
+		return s, nil, err
 	}
 	shm, _ := strconv.ParseInt(parameter(w, "shm_mib"), 10, 64)
-	s := runtime.Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
+	s = runtime.Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
 		Command: env.Command, Image: env.Image, Env: r.config.Env(w), Token: w.Secret, Mounts: mounts,
 		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
 	for _, p := range w.Target {
@@ -48,7 +49,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec
 		}
 	}
 	s.GPUs, s.Node, err = gpusOf(q, w.HolderID)
-	return s, err
+	return s, granted, err
 }
 
 // gpusOf returns the shares of a workspace, and the name of the provider of

@@ -31,7 +31,7 @@ type Notebooks struct {
 func (b *Notebooks) Start(t *testing.T, who string, command ...string) runtime.State {
 	t.Helper()
 	u := b.DirectoryUser(t, who)
-	mounts, err := b.Dirs.EnsureMounts(t.Context(), u)
+	mounts, _, err := b.Dirs.EnsureMounts(t.Context(), u)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (b *Notebooks) StartKernels(t *testing.T) {
 func (b *Notebooks) RefreshKernels(t *testing.T) {
 	t.Helper()
 	for who, state := range b.states {
-		mounts, err := b.Dirs.EnsureMounts(t.Context(), b.DirectoryUser(t, who))
+		mounts, _, err := b.Dirs.EnsureMounts(t.Context(), b.DirectoryUser(t, who))
 		if err == nil {
 			err = b.Runtime.(runtime.Refresher).Refresh(t.Context(), state, mounts)
 		}
