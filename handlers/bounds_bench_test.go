@@ -29,3 +29,18 @@ func BenchmarkPages(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkProjectPage is a project's page for its member, built anew for each request,
+// beside as many other projects as in BenchmarkPages.
+func BenchmarkProjectPage(b *testing.B) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		b.Run(dialect, func(b *testing.B) {
+			c := newCity(b, dialect, storetest.LargeDataset)
+			for b.Loop() {
+				if rec, _ := c.visit(c.member, "/projects/"+id(c.project)); rec.Code != 200 {
+					b.Fatal(rec.Code, rec.Body)
+				}
+			}
+		})
+	}
+}

@@ -130,7 +130,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	for _, r := range roles {
 		v.Roles = append(v.Roles, web.RoleRow{Role: r.Role, Members: r.Members})
 	}
-	if err := a.projectMembers(c, &v); err != nil {
+	if err := a.projectMembers(ctx, c, &v); err != nil {
 		return nil, err
 	}
 	if v.CanLaunch {
@@ -147,8 +147,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	return web.ProjectPage(v), err
 }
 
-func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
-	ctx := c.Request().Context()
+func (a *App) projectMembers(ctx context.Context, c echo.Context, v *web.ProjectView) error {
 	actor := actorOf(ctx)
 	page := pageAfter(c, pageSize)
 	members, err := a.Projects.Members(ctx, actor, v.Project.ID, page)

@@ -69,7 +69,8 @@ func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts
 }
 
 // cached answers with the page that build returns. Its content is built once for all
-// requests of the same actor for the same address, until anything changes.
+// requests of the same actor for the same address, until anything changes, and from one
+// state of the database: build reads in its context, not in that of the request.
 func (a *App) cached(build pageFunc) echo.HandlerFunc { return a.page(a.cachedPage(build)) }
 
 func (a *App) cachedPage(build pageFunc) pageFunc {
@@ -81,8 +82,10 @@ func (a *App) cachedPage(build pageFunc) pageFunc {
 			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {
 				return nil, v, err
 			}
-			c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
-			page, err = build(c.Request().Context(), c)
+			err = a.Store.InSnapshot(withActor(ctx, actor), func(ctx context.Context) error {
+				page, err = build(ctx, c)
+				return err
+			})
 			v = actor.Validity()
 			v.Topics = contentTopics(actor, c)
 			return page, v, err

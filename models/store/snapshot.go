@@ -7,12 +7,36 @@ import (
 	"gorm.io/gorm"
 )
 
-// Snapshot runs fn in a read-only transaction that sees one state of the
-// database. It takes no locks and waits for none; fn must not write.
-func (s *Store) Snapshot(ctx context.Context, fn func(*Queries) error) error {
+// snapshot is a reading transaction, in one goroutine, with what caches have read in it.
+type snapshot struct {
+	tx     *gorm.DB
+	cached map[any]any
+}
+
+// snapshotKey finds in a context the snapshot of a store.
+type snapshotKey struct{ store *Store }
+
+// InSnapshot runs fn with a context in which everything that is read from s sees one
+// state of the database, whichever service reads it. It takes no locks and waits for
+// none. In it a [Cache] has nothing of another time, and [Store.InTx] fails: a second
+// connection may never come free while each of many readers keeps one. fn reads in one
+// goroutine.
+func (s *Store) InSnapshot(ctx context.Context, fn func(context.Context) error) error {
+	if s.snapshot(ctx) != nil {
+		return fn(ctx)
+	}
 	return s.reader(ctx).Transaction(func(tx *gorm.DB) error {
-		q := s.Read(ctx)
-		q.db = tx
-		return fn(q)
+		return fn(context.WithValue(ctx, snapshotKey{s}, &snapshot{tx, map[any]any{}}))
 	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
+// Snapshot is InSnapshot for queries; fn must not write.
+func (s *Store) Snapshot(ctx context.Context, fn func(*Queries) error) error {
+	return s.InSnapshot(ctx, func(ctx context.Context) error { return fn(s.Read(ctx)) })
+}
+
+// snapshot is the snapshot that ctx is in, or nil.
+func (s *Store) snapshot(ctx context.Context) *snapshot {
+	in, _ := ctx.Value(snapshotKey{s}).(*snapshot)
+	return in
 }

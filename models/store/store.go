@@ -251,7 +251,7 @@ type Queries struct {
 // Writing reports whether this is a transaction that may write.
 func (q *Queries) Writing() bool { return q.topics != nil }
 
-// Read returns queries for reading outside a transaction.
+// Read returns queries for reading, outside a transaction unless ctx is in a snapshot.
 func (s *Store) Read(ctx context.Context) *Queries {
 	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
 }
@@ -262,6 +262,9 @@ func (s *Store) Read(ctx context.Context) *Queries {
 func (s *Store) reader(ctx context.Context) *gorm.DB {
 	if s.dialect == "sqlite" && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
+	}
+	if in := s.snapshot(ctx); in != nil {
+		return in.tx.WithContext(ctx)
 	}
 	return s.read.WithContext(ctx)
 }
@@ -278,6 +281,9 @@ func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 
 // inTx is InTx; it also returns the number of the transaction's revocation.
 func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation int64, err error) {
+	if s.snapshot(ctx) != nil {
+		return 0, errors.New("a snapshot is for reading only")
+	}
 	const attempts = 8
 	term := termOf(ctx)
 	for try := 1; ; try++ {

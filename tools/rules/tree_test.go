@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"unicode/utf8"
 )
 
 // root is the repository, relative to this package.
@@ -20,6 +21,7 @@ type source struct {
 	path      string
 	file      *ast.File
 	lines     int
+	long      []int // lines with more than maxLineLength characters
 	generated bool
 	test      bool
 }
@@ -75,9 +77,20 @@ func parse(path string) (source, error) {
 		return source{}, err
 	}
 	return source{
-		path: name, file: file, lines: strings.Count(string(text), "\n"),
+		path: name, file: file, lines: strings.Count(string(text), "\n"), long: longLines(string(text)),
 		generated: ast.IsGenerated(file), test: strings.HasSuffix(name, "_test.go"),
 	}, nil
+}
+
+// longLines are the numbers of the lines with more than maxLineLength characters.
+func longLines(text string) (numbers []int) {
+	number := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		if number++; utf8.RuneCountInString(line) > maxLineLength {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // tree is all Go source of the module.

@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"weir/models/store"
+	"weir/models/store/storetest"
+)
+
+var generations = regexp.MustCompile(`generation-\d+`)
+
+// A page of many reads shows one state of the database, after whichever of its
+// statements a transaction commits that changes what all of them read.
+func TestPagesShowOneState(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			w := newWorldOn(t, storetest.Open(t, dialect), func(*Config) {})
+			workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+			generation, statements, changeAfter, reading := 0, 0, 0, false
+			change := func() {
+				generation++
+				w.rename("generation-"+id(int64(generation)), workspace)
+			}
+			change()
+			if err := w.store.Watch(func(store.Statement) {
+				if !reading {
+					return
+				}
+				if statements++; statements == changeAfter {
+					reading = false
+					change()
+					reading = true
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for page, places := range map[string]int{"/projects/" + id(w.project): 4, "/": 2} {
+				changeAfter = 0
+				for statements = 1; statements > changeAfter; {
+					changeAfter++
+					statements, reading = 0, true
+					text := readPage(t, w.app, w.member, page+"?after="+id(int64(changeAfter)), "en")
+					reading = false
+					seen := generations.FindAllString(text, -1)
+					if len(seen) < places || strings.Count(strings.Join(seen, " ")+" ", seen[0]+" ") != len(seen) {
+						t.Errorf("%s shows %q with a change after statement %d of %d", page, seen, changeAfter, statements)
+					}
+				}
+				if changeAfter < 6 {
+					t.Errorf("%s made %d statements", page, changeAfter)
+				}
+			}
+		})
+	}
+}
+
+// rename changes the names of the project, a role, a member and a workspace at once.
+func (w *world) rename(to string, workspace int64) {
+	w.Helper()
+	tx := must(must(w.store.SQL())(w).BeginTx(context.Background(), nil))(w)
+	for table, row := range map[string]int64{"projects": w.project, "roles": w.role, "workspaces": workspace} {
+		must(tx.Exec("UPDATE "+table+" SET name = $1 WHERE id = $2", to, row))(w)
+	}
+	must(tx.Exec("UPDATE users SET name = $1 WHERE email = 'ann@example.org'", to))(w)
+	if err := tx.Commit(); err != nil {
+		w.Fatal(err)
+	}
+}
