@@ -96,7 +96,7 @@ func grantedDevices(decision models.Decision, view pool.LaunchView) (list []web.
 
 // versionsOf formats the versions of an environment.
 func versionsOf(e models.Environment) string {
-	parts := []string{e.Language + " " + e.LanguageVersion}
+	parts := []string{strings.TrimSpace(e.Language + " " + e.LanguageVersion)}
 	tools := make([]string, 0, len(e.Versions))
 	for tool := range e.Versions {
 		tools = append(tools, tool)

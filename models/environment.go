@@ -21,6 +21,12 @@ type Environment struct {
 	CreatedAt       time.Time         `json:"created_at"`
 }
 
+// Unchecked reports whether only the command of an installation on this machine is known,
+// because the check of it has run out of time. It can be used.
+func (e Environment) Unchecked() bool {
+	return e.DiscoveredKey != nil && e.Unavailable.Empty() && e.LanguageVersion == ""
+}
+
 // Minimum is what an environment needs at least.
 type Minimum struct {
 	GPUs         int64 `json:"gpus,omitempty" yaml:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`

@@ -211,7 +211,8 @@ func (c *Catalog) Delete(ctx context.Context, actor policies.Actor, id int64) er
 
 // Register updates the catalog with the installations that were found on this
 // machine: new ones are added, known ones get their current versions, and those
-// that are gone become unavailable. DiscoveredKey identifies an installation.
+// that are gone become unavailable. DiscoveredKey identifies an installation. A known one
+// that is found unchecked stays as it is.
 func (c *Catalog) Register(ctx context.Context, found []models.Environment) error {
 	actor := policies.System("discovery")
 	return c.store.InTx(ctx, func(q *store.Queries) error {
@@ -219,18 +220,24 @@ func (c *Catalog) Register(ctx context.Context, found []models.Environment) erro
 		if err != nil {
 			return err
 		}
-		known, names := map[string]models.Environment{}, map[string]bool{}
+		known, names := []models.Environment{}, map[string]bool{}
 		for _, e := range all {
 			names[e.Name] = true
 			if e.DiscoveredKey != nil {
-				known[*e.DiscoveredKey] = e
+				known = append(known, e)
 			}
 		}
 		for _, d := range found {
-			if err := register(q, actor, d, known, names); err != nil {
+			i := indexInstallation(known, d)
+			if i < 0 {
+				err = createInstallation(q, actor, d, names)
+			} else {
+				err = refreshInstallation(q, actor, known[i], d, names)
+				known = slices.Delete(known, i, i+1)
+			}
+			if err != nil {
 				return err
 			}
-			delete(known, *d.DiscoveredKey)
 		}
 		for _, e := range known {
 			before := e
@@ -243,18 +250,43 @@ func (c *Catalog) Register(ctx context.Context, found []models.Environment) erro
 	})
 }
 
-func register(q *store.Queries, actor policies.Actor, found models.Environment, known map[string]models.Environment, names map[string]bool) error {
-	if e, ok := known[*found.DiscoveredKey]; ok {
-		before := e
-		e.Language, e.LanguageVersion, e.Versions, e.Command = found.Language, found.LanguageVersion, found.Versions, found.Command
-		e.DefaultPath, e.Unavailable = found.DefaultPath, found.Unavailable
-		return updateInstallation(q, actor, before, e)
+// indexInstallation returns the index of an installation that was found among the known
+// ones, or -1. The key of an unchecked one can be provisional; its command is not.
+func indexInstallation(known []models.Environment, found models.Environment) int {
+	i := slices.IndexFunc(known, func(e models.Environment) bool { return *e.DiscoveredKey == *found.DiscoveredKey })
+	if i >= 0 {
+		return i
 	}
-	if names[found.Name] {
-		found.Name += " · " + *found.DiscoveredKey
-	}
-	names[found.Name] = true
+	return slices.IndexFunc(known, func(e models.Environment) bool {
+		return (e.Unchecked() || found.Unchecked()) && slices.Equal(e.Command, found.Command)
+	})
+}
+
+func createInstallation(q *store.Queries, actor policies.Actor, found models.Environment, names map[string]bool) error {
+	found.Name = uniqueName(found, names)
 	return createEnvironment(q, actor, &found)
+}
+
+func uniqueName(found models.Environment, names map[string]bool) string {
+	name := found.Name
+	if names[name] {
+		name += " · " + *found.DiscoveredKey
+	}
+	names[name] = true
+	return name
+}
+
+func refreshInstallation(q *store.Queries, actor policies.Actor, known, found models.Environment, names map[string]bool) error {
+	if found.Unchecked() {
+		return nil
+	}
+	e := known
+	if known.Unchecked() {
+		e.DiscoveredKey, e.Name = found.DiscoveredKey, uniqueName(found, names)
+	}
+	e.Language, e.LanguageVersion, e.Versions, e.Command = found.Language, found.LanguageVersion, found.Versions, found.Command
+	e.DefaultPath, e.Unavailable = found.DefaultPath, found.Unavailable
+	return updateInstallation(q, actor, known, e)
 }
 
 // updateInstallation updates an environment unless discovery found no change.

@@ -132,6 +132,8 @@ func matchOne(e models.Environment, constraints []VersionConstraint, limit model
 	for _, c := range constraints {
 		version := versionOf(e, c.Name)
 		switch {
+		case e.Unchecked():
+			reasons = append(reasons, models.Say("has not been checked for %s yet", c.Name))
 		case version == "":
 			reasons = append(reasons, models.Say("does not have %s", c.Name))
 		case !c.allows(version):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime"
 	"strings"
@@ -100,7 +101,42 @@ func (p *portal) registerMachine(ctx context.Context) (err error) {
 	if err := p.providers.Enlist(ctx, p.host, p.gpus); err != nil {
 		return fmt.Errorf("cannot register the GPUs of this machine: %w", err)
 	}
-	return p.catalog.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
+	p.unchecked, err = p.registerEnvironments(ctx)
+	return err
+}
+
+// registerEnvironments registers the environments of this machine and reports how many
+// could not be checked.
+func (p *portal) registerEnvironments(ctx context.Context) (unchecked int, err error) {
+	found := local.Discover(ctx, uint32(p.cfg.SandboxUID))
+	for _, e := range found {
+		if e.Unchecked() {
+			unchecked++
+		}
+	}
+	return unchecked, p.catalog.Register(ctx, found)
+}
+
+// recheckPeriod is the interval between checks of environments while checks run out of time.
+const recheckPeriod = 30 * time.Second
+
+// checkEnvironments repeats the check of this machine's environments, of which some are
+// unchecked, until each has ended.
+func checkEnvironments(ctx context.Context, log *slog.Logger, unchecked int, check func(context.Context) (unchecked int, err error)) {
+	for unchecked > 0 {
+		log.WarnContext(ctx, "the checks of environments ran out of time and are repeated", "environments", unchecked, "after", recheckPeriod)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(recheckPeriod):
+		}
+		n, err := check(ctx)
+		if err != nil {
+			log.ErrorContext(ctx, "cannot register the environments of this machine", "err", err)
+			continue
+		}
+		unchecked = n
+	}
 }
 
 // migInstanceFiles returns the device files of a MIG instance.

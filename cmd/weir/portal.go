@@ -53,6 +53,7 @@ type portal struct {
 	gpus      providers.Machine
 	gpuDriver io.Closer // of gpus
 	agents    agentEndpoint
+	unchecked int // environments of this machine whose checks ran out of time
 }
 
 // workspaceRuntime is the runtime of a mode.

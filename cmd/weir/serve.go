@@ -90,6 +90,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	})
 	if p.cluster == nil { // the cluster's machines have agents of their own
 		background.Go(func() { p.reportOwnGPUs(ctx) })
+		background.Go(func() { checkEnvironments(ctx, p.log, p.unchecked, p.registerEnvironments) })
 	}
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // available finds bubblewrap and runs an empty sandbox, to check that the kernel and
@@ -26,14 +28,19 @@ func available(user identity) (bubblewrap, error) {
 		return tool, errors.New("bubblewrap is too old: without root, a version with the option --bind-fd is needed")
 	}
 	out, err := runOnce(tool, user, nil, "true")
-	if err == nil {
-		return tool, nil
+	if err == nil || errors.Is(err, errTimedOut) {
+		return tool, err
 	}
 	return tool, fmt.Errorf("bubblewrap cannot make a sandbox here: %s%s", firstLine(out, err), usernsHint())
 }
 
-// runOnce runs a command in an otherwise empty sandbox and returns its output. The
-// timeout runs inside, because killing bubblewrap would not kill the command.
+// errTimedOut means that a check says nothing: on a busy machine, a program that works
+// can take longer.
+var errTimedOut = errors.New("the check ran out of time")
+
+// runOnce runs a command in an otherwise empty sandbox and returns its output;
+// errTimedOut after 10 s. The timeout runs inside, because killing bubblewrap would not
+// kill the command.
 func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...string) ([]byte, error) {
 	s := newSandbox(tool, user)
 	defer s.close()
@@ -67,6 +74,9 @@ func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...str
 		return nil, errors.Join(err, cmd.Wait())
 	}
 	err = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code == 124 || code == 128+int(unix.SIGKILL) { // as timeout reports
+		err = errTimedOut
+	}
 	return out.Bytes(), err
 }
 

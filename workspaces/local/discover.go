@@ -2,8 +2,10 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,7 +22,8 @@ var interfaces = []struct{ program, distribution, name, path string }{
 }
 
 // Discover returns the notebook installations of this machine. Their versions are
-// determined in a sandbox of the user, as a workspace would run.
+// determined in a sandbox of the user, as a workspace would run. An installation whose
+// check runs out of time is Unchecked.
 func Discover(ctx context.Context, uid uint32) []models.Environment {
 	user := identity{uid: uid, gid: uid, drop: os.Geteuid() == 0}
 	tool, problem := available(user)
@@ -39,11 +42,7 @@ func Discover(ctx context.Context, uid uint32) []models.Environment {
 				p = queryPython(tool, user, script, interpreter, problem)
 				reported[interpreter] = p
 			}
-			installation := p.Prefix
-			if installation == "" {
-				installation = filepath.Dir(dir)
-			}
-			id := installation + ":" + kind.program
+			id := p.installation(dir, interpreter) + ":" + kind.program
 			if seen[id] {
 				continue
 			}
@@ -60,6 +59,16 @@ type python struct {
 	Version  string            `json:"version"`
 	Versions map[string]string `json:"versions"`
 	problem  models.Text
+	timedOut bool // nothing else is known
+}
+
+// installation identifies what a program in dir belongs to. Until the interpreter has
+// reported it, that is where the interpreter is, as several programs can have the same.
+func (p *python) installation(dir, interpreter string) string {
+	if p.timedOut {
+		dir = filepath.Dir(interpreter)
+	}
+	return cmp.Or(p.Prefix, filepath.Dir(dir))
 }
 
 const versionsScript = `import json, sys
@@ -78,7 +87,10 @@ print("\n" + json.dumps({"prefix": sys.prefix, "version": "%d.%d.%d" % sys.versi
 `
 
 func queryPython(tool bubblewrap, user identity, script, interpreter string, problem error) *python {
-	p := &python{}
+	p := &python{timedOut: errors.Is(problem, errTimedOut)}
+	if p.timedOut {
+		return p
+	}
 	if problem != nil {
 		p.problem = models.Say("%s", problem.Error())
 		return p
@@ -88,6 +100,9 @@ func queryPython(tool bubblewrap, user identity, script, interpreter string, pro
 		return p
 	}
 	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", versionsScript)
+	if p.timedOut = errors.Is(err, errTimedOut); p.timedOut {
+		return p
+	}
 	if err != nil {
 		p.problem = models.Say("the user that runs notebooks cannot run %s: %s", interpreter, firstLine(out, err))
 		return p
@@ -105,7 +120,7 @@ func (p *python) describe(id, script, distribution, name, path string) models.En
 		Command: []string{script}, DefaultPath: path, Unavailable: p.problem,
 	}
 	d.Name = fmt.Sprintf("%s in %s", name, filepath.Dir(script))
-	if !p.problem.Empty() {
+	if p.timedOut || !p.problem.Empty() {
 		return d
 	}
 	d.Name = fmt.Sprintf("Python %s · %s %s", minor(p.Version), name, minor(p.Versions[distribution]))

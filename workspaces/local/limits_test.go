@@ -183,25 +183,39 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-func TestBrokenInstallation(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "bin")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+// installed puts a jupyter-lab on the PATH and returns it as it is discovered.
+func installed(t *testing.T, dir, interpreter string) models.Environment {
+	t.Helper()
 	script := filepath.Join(dir, "jupyter-lab")
-	if err := os.WriteFile(script, []byte("#!/nowhere/python3\n"), 0o755); err != nil {
+	if err := os.WriteFile(script, []byte("#!"+interpreter+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	for _, d := range Discover(t.Context(), testUser) {
 		if d.Command[0] == script {
-			if d.Unavailable.Empty() {
-				t.Errorf("it can be used: %+v", d)
-			}
-			return
+			return d
 		}
 	}
-	t.Error("it was not found")
+	t.Fatal("it was not found")
+	return models.Environment{}
+}
+
+func TestBrokenInstallation(t *testing.T) {
+	if d := installed(t, t.TempDir(), "/nowhere/python3"); d.Unavailable.Empty() || d.Unchecked() {
+		t.Errorf("it can be used: %+v", d)
+	}
+}
+
+// A check that runs out of time does not tell that an installation is broken.
+func TestSlowInstallation(t *testing.T) {
+	dir := t.TempDir()
+	interpreter := filepath.Join(dir, "python3")
+	if err := os.WriteFile(interpreter, []byte("#!/bin/sh\nsleep 600\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if d := installed(t, dir, interpreter); !d.Unavailable.Empty() || !d.Unchecked() {
+		t.Errorf("it cannot be used: %+v", d)
+	}
 }
 
 func TestMissingBubblewrap(t *testing.T) {

@@ -80,7 +80,9 @@ func New(c Config) (*Runtime, error) {
 		c.Logger.Warn("notebooks may inherit open files", "error", err)
 	}
 	tool, err := available(user)
-	if err != nil {
+	if errors.Is(err, errTimedOut) {
+		c.Logger.Warn("cannot tell whether sandboxes can be made here", "error", err)
+	} else if err != nil {
 		return nil, err
 	}
 	if c.Dir, err = makeDir(c.Dir); err != nil {

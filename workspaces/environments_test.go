@@ -1,0 +1,88 @@
+package workspaces_test
+
+import (
+	"slices"
+	"testing"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces"
+)
+
+// installations are those in the catalog, by command.
+func (b *world) installations(t *testing.T, c *workspaces.Catalog) map[string]models.Environment {
+	t.Helper()
+	all, err := c.Environments(b.ctx, b.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]models.Environment{}
+	for _, e := range all {
+		if e.DiscoveredKey != nil {
+			found[e.Command[0]] = e
+		}
+	}
+	return found
+}
+
+// A check that runs out of time on a busy machine says nothing: what was known stays, and
+// what is new can be launched until a later check ends.
+func TestUncheckedInstallation(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog := workspaces.NewCatalog(b.store, access)
+		found := func(key, command, version string) models.Environment {
+			e := models.Environment{DiscoveredKey: &key, Name: "JupyterLab in " + command, Language: "python", LanguageVersion: version, Command: []string{command}}
+			if version != "" {
+				e.Name, e.Versions = "Python "+version, map[string]string{"torch": "2.9.0"}
+			}
+			return e
+		}
+		register := func(list ...models.Environment) map[string]models.Environment {
+			t.Helper()
+			if err := catalog.Register(b.ctx, list); err != nil {
+				t.Fatal(err)
+			}
+			return b.installations(t, catalog)
+		}
+		known := register(found("/usr:lab", "/bin/lab", "3.12"))["/bin/lab"]
+
+		all := register(found("/bin:lab", "/bin/lab", ""), found("/provisional:lab", "/opt/lab", ""))
+		if e := all["/bin/lab"]; e.Version != known.Version || !e.Unavailable.Empty() || e.Versions["torch"] == "" || e.Unchecked() {
+			t.Errorf("a check without a result changed %+v to %+v", known, e)
+		}
+		fresh := all["/opt/lab"]
+		if !fresh.Unchecked() || len(all) != 2 {
+			t.Fatalf("registered: %+v", all)
+		}
+		in := b.ask("unchecked", models.LaunchParameters{})
+		in.EnvironmentID = fresh.ID
+		if _, err := b.Launch(b.ctx, b.actor, in); err != nil {
+			t.Errorf("launched: %v", err)
+		}
+
+		all = register(found("/usr:lab", "/bin/lab", "3.12"), found("/opt:lab", "/opt/lab", "3.13"))
+		e := all["/opt/lab"]
+		if e.ID != fresh.ID || *e.DiscoveredKey != "/opt:lab" || e.Name != "Python 3.13" || e.LanguageVersion != "3.13" || e.Unchecked() || len(all) != 2 {
+			t.Errorf("checked later: %+v", all)
+		}
+		if e := register(found("/usr:lab", "/bin/lab", "3.12"))["/opt/lab"]; e.Unavailable.Empty() {
+			t.Errorf("gone: %+v", e)
+		}
+	})
+}
+
+func TestUncheckedInstallationDoesNotMatchVersions(t *testing.T) {
+	key := "/opt:lab"
+	constraints, err := workspaces.ParseVersionConstraints("version_constraints", "torch>=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, refused := workspaces.MatchEnvironments([]models.Environment{{DiscoveredKey: &key, Language: "python"}}, constraints, plenty)
+	if len(refused) != 1 || !slices.ContainsFunc(refused[0].Reasons, func(r models.Text) bool { return r.String() == "has not been checked for torch yet" }) {
+		t.Errorf("refused: %+v", refused)
+	}
+}
