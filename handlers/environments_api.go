@@ -22,7 +22,7 @@ type Environment struct {
 	ID              int64                   `json:"id"`
 	Name            string                  `json:"name"`
 	Language        string                  `json:"language"`
-	LanguageVersion string                  `json:"language_version" doc:"version of the language; empty while an installation on the local machine has not been checked"`
+	LanguageVersion string                  `json:"language_version" doc:"version of the language; empty while it is not known"`
 	Versions        map[string]string       `json:"versions" doc:"versions by framework or tool"`
 	Minimum         models.Minimum          `json:"minimum" doc:"minimum resources"`
 	Launch          models.LaunchParameters `json:"launch"`
