@@ -67,9 +67,9 @@ func downloaded[T any](a rest, ctx context.Context, name string, columns []strin
 	}), nil
 }
 
-// describeDownload declares the response of an operation as CSV in the OpenAPI
-// document.
-func describeDownload(s section, path string) {
+// describeDownload declares the response of an operation in the OpenAPI document as text
+// of a type.
+func describeDownload(s section, path, contentType string) {
 	ok := s.api.OpenAPI().Paths[path].Get.Responses["200"]
-	ok.Content = map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	ok.Content = map[string]*huma.MediaType{contentType: {Schema: &huma.Schema{Type: huma.TypeString}}}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// revalidate adds an ETag to JSON responses of GET and answers 304 without a body if the
+// revalidate adds an ETag to JSON and calendars in responses of GET and answers 304 without a body if the
 // client has that representation. The handler runs in either case, so that permissions
 // are checked first.
 func (a *App) revalidate(next echo.HandlerFunc) echo.HandlerFunc {
@@ -42,7 +42,7 @@ func (a *App) revalidate(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// heldWriter holds a JSON response with the status 200; others pass through.
+// heldWriter holds JSON and calendars with the status 200; other responses pass through.
 type heldWriter struct {
 	http.ResponseWriter
 	held bool
@@ -50,7 +50,8 @@ type heldWriter struct {
 }
 
 func (w *heldWriter) WriteHeader(status int) {
-	if w.held = status == http.StatusOK && strings.HasSuffix(w.Header().Get("Content-Type"), "json"); !w.held {
+	kind := w.Header().Get("Content-Type")
+	if w.held = status == http.StatusOK && (strings.HasSuffix(kind, "json") || strings.HasPrefix(kind, "text/calendar")); !w.held {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }

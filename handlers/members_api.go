@@ -14,7 +14,7 @@ import (
 
 func (a rest) membersOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", models.Say("Export a project's current members as CSV, in the import format")}, a.downloadMembers)
-	describeDownload(s, "/projects/{id}/members.csv")
+	describeDownload(s, "/projects/{id}/members.csv", "text/csv")
 	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", models.Say("List a project's current members")}, a.listMembers)
 	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", models.Say("Add a member to a project")}, a.addMember)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", models.Say("Get a member")}, a.getMember)

@@ -15,7 +15,7 @@ import (
 
 func (a rest) peopleOperations(s section) {
 	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", models.Say("Export users as CSV, in the import format; requires platform administrator")}, a.downloadUsers)
-	describeDownload(s, "/users.csv")
+	describeDownload(s, "/users.csv", "text/csv")
 	register(a, s, route{http.MethodGet, "/users", 200, "list-users", models.Say("List users")}, a.listUsers)
 	register(a, s, route{http.MethodPost, "/users", 201, "create-user", models.Say("Create a user")}, a.createUser)
 	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", models.Say("Get a user and their memberships")}, a.getUser)

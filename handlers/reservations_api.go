@@ -12,6 +12,7 @@ import (
 
 func (a rest) reservationsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/reservations", 200, "list-reservations", models.Say("List reservations, newest first")}, a.listReservations)
+	a.feedOperation(s)
 	register(a, s, route{http.MethodPost, "/reservations/preview", 200, "preview-reservation", models.Say("Preview the decision on a reservation")}, a.previewReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation", models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar", models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -34,8 +35,10 @@ func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
 }
 
 func (a *App) reservationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live")}
-	list, err := a.Broker.List(ctx, actorOf(ctx), store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
+	actor := actorOf(ctx)
+	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live"),
+		Feed: fmt.Sprintf("%s%s?user_id=%d", a.portalURL(c.Request()), feedPath, actor.User.ID)}
+	list, err := a.Broker.List(ctx, actor, store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
 	for _, r := range list {
 		v.Rows = append(v.Rows, reservationRow(ctx, r))
 	}

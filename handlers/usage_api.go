@@ -18,7 +18,7 @@ func (a rest) usageOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-project-usage", models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
 	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-member-usage", models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
 	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-member-usage", models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
-	describeDownload(s, "/projects/{id}/usage.csv")
+	describeDownload(s, "/projects/{id}/usage.csv", "text/csv")
 }
 
 // AllUsageQuery selects the usage of a page of all projects.

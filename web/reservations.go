@@ -23,6 +23,7 @@ type ReservationsView struct {
 	Rows  []ReservationRow
 	State string // live, ended, all
 	Next  string
+	Feed  string // address for calendar programs
 }
 
 // ReservationFormView asks for a reservation and shows what would be decided. Fields of
