@@ -20,9 +20,10 @@ import (
 
 func (a rest) fileContentOperations(s section) {
 	const content, archive, version = "/projects/{id}/files/content", "/projects/{id}/files/archive", "/projects/{id}/files/versions/{version}/content"
-	register(a, s, route{http.MethodGet, content, 200, "download-file", models.Say("Download a file; supports ranges and conditions")}, a.downloadFile, http.StatusConflict)
+	conditions := []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable}
+	register(a, s, route{http.MethodGet, content, 200, "download-file", models.Say("Download a file; supports ranges and conditions")}, a.downloadFile, conditions...)
 	register(a, s, route{http.MethodPut, content, 200, "upload-file", models.Say("Create or replace a file; the body is its content")}, a.uploadFile)
-	register(a, s, route{http.MethodGet, version, 200, "download-file-version", models.Say("Download an overwritten version of a file")}, a.downloadFileVersion, http.StatusConflict)
+	register(a, s, route{http.MethodGet, version, 200, "download-file-version", models.Say("Download an overwritten version of a file")}, a.downloadFileVersion, conditions...)
 	register(a, s, route{http.MethodGet, archive, 200, "download-archive", models.Say("Download a directory as an archive")}, a.downloadArchive, http.StatusConflict)
 	register(a, s, route{http.MethodPut, archive, 200, "upload-archive", models.Say("Create a directory from an archive; the body is the archive")}, a.uploadArchive)
 	binary := map[string]*huma.MediaType{octetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
@@ -32,6 +33,7 @@ func (a rest) fileContentOperations(s section) {
 	}
 	for _, path := range []string{content, version} {
 		paths[path].Get.Responses["206"] = &huma.Response{Description: http.StatusText(http.StatusPartialContent), Content: binary}
+		paths[path].Get.Responses["304"] = &huma.Response{Description: http.StatusText(http.StatusNotModified)}
 	}
 	for _, path := range []string{content, archive} {
 		paths[path].Put.RequestBody = &huma.RequestBody{Required: true, Content: binary}
@@ -132,13 +134,36 @@ type sender struct {
 	http.ResponseWriter // writes the header
 	raw                 http.ResponseWriter
 	ends                func() bool
+	refused             bool // by net/http, whose text a problem replaces
 }
 
 const pieceBytes = 4 << 20
 
 var errEnded = errors.New("the right to the transfer has ended")
 
+// refusals are what net/http refuses by the conditions and ranges of a request.
+var refusals = map[int]error{
+	http.StatusPreconditionFailed:           models.Conflict("The file does not satisfy the conditions of the request."),
+	http.StatusRequestedRangeNotSatisfiable: models.Invalid("Range", "does not overlap the file"),
+}
+
+func (s *sender) WriteHeader(status int) {
+	reason := refusals[status]
+	if reason == nil {
+		s.ResponseWriter.WriteHeader(status)
+		return
+	}
+	s.refused = true
+	s.Header().Del("Content-Disposition")
+	p := problemOf(reason)
+	p.Status, p.Title = status, http.StatusText(status)
+	_ = p.write(s.ResponseWriter) // the connection is broken otherwise
+}
+
 func (s *sender) Write(b []byte) (int, error) {
+	if s.refused {
+		return len(b), nil
+	}
 	if s.ends() {
 		return 0, errEnded
 	}
