@@ -12,7 +12,7 @@ const maxLineLength = 140
 // longLinesIn is how many lines of each folder, outside tests, are longer. The numbers may
 // only fall; a folder that is not named has none.
 var longLinesIn = map[string]int{
-	"cmd/weir":               23,
+	"cmd/weir":               4,
 	"cmd/weir/cli":           12,
 	"cmd/weir/config":        7,
 	"deploy":                 1,
@@ -33,7 +33,7 @@ var longLinesIn = map[string]int{
 	"pool/placement":         4,
 	"pool/placement/trace":   1,
 	"pool/pooltest":          5,
-	"pool/projects":          35,
+	"pool/projects":          32,
 	"pool/providers":         18,
 	"pool/quota":             1,
 	"pool/requests":          13,
@@ -47,7 +47,7 @@ var longLinesIn = map[string]int{
 	"tools/cluster":          3,
 	"tools/openapi":          1,
 	"tools/peers":            6,
-	"web":                    62,
+	"web":                    7,
 	"workspaces":             27,
 	"workspaces/kube":        17,
 	"workspaces/local":       4,
