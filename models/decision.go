@@ -2,7 +2,9 @@ package models
 
 // Decision is the pool's decision on a demand for shares.
 type Decision struct {
-	Outcome     string     // granted; partial: fewer cores are available now; delayed: others must release first; refused: no device can ever meet it
+	// Outcome is granted; partial: fewer cores are available now; delayed: others must
+	// release first; refused: no device can ever meet it.
+	Outcome     string
 	Grants      []Grant    // when granted; what is available, when partial
 	Fewer       *Demand    // the demand that can be met now, when partial
 	Explanation Text       // of the choice, or why there is none

@@ -13,10 +13,12 @@ func (n *ModelNeeds) Check(p *Problems) {
 	n.Environment = CheckText("environment", n.Environment, 100, p)
 	n.VersionConstraints = CheckText("version_constraints", n.VersionConstraints, 1000, p)
 	m := n.Minimum
-	LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli, MemoryMiB: &m.MemoryMiB}.Check("minimum", p)
+	needed := LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli, MemoryMiB: &m.MemoryMiB}
+	needed.Check("minimum", p)
 }
 
 // Max is the greater of each amount.
 func (m Minimum) Max(o Minimum) Minimum {
-	return Minimum{max(m.GPUs, o.GPUs), max(m.Cores, o.Cores), max(m.GPUMemoryMiB, o.GPUMemoryMiB), max(m.CPUMilli, o.CPUMilli), max(m.MemoryMiB, o.MemoryMiB)}
+	return Minimum{max(m.GPUs, o.GPUs), max(m.Cores, o.Cores), max(m.GPUMemoryMiB, o.GPUMemoryMiB),
+		max(m.CPUMilli, o.CPUMilli), max(m.MemoryMiB, o.MemoryMiB)}
 }

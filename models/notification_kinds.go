@@ -37,10 +37,11 @@ func NotificationOfRequest(s RequestState) string { return "request." + string(s
 
 // NotificationKinds are the kinds that webhooks can subscribe to.
 var NotificationKinds = []string{
-	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding, NotificationWorkspaceIdle, NotificationWorkspaceStopped, NotificationWorkspaceFailed,
-	NotificationAccessWithdrawn,
+	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding,
+	NotificationWorkspaceIdle, NotificationWorkspaceStopped, NotificationWorkspaceFailed, NotificationAccessWithdrawn,
 	NotificationProviderLost, NotificationProviderReturned, NotificationQuotaNearlyUsed,
-	NotificationRequestAsked, NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
+	NotificationRequestAsked,
+	NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
 	NotificationReservationActive, NotificationReservationExpired, NotificationStorageExceeded,
@@ -48,7 +49,9 @@ var NotificationKinds = []string{
 
 // Warnings are the kinds that tell of what comes. No change that is audited and no event
 // of a workspace tells the same.
-var Warnings = []string{NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding}
+var Warnings = []string{
+	NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding,
+}
 
 // Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds
 // with a star, selects a kind.

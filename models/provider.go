@@ -60,35 +60,36 @@ func (p Provider) Owner() int64 {
 
 // Device is a physical GPU of a provider, or a MIG instance of one.
 type Device struct {
-	ID           int64      `json:"id"`
-	ProviderID   int64      `json:"provider_id"`
-	UUID         string     `json:"uuid"`
-	Number       int64      `json:"number"` // on its machine, from 0; of an instance its GPU's
-	Minor        int64      `json:"minor"`  // /dev/nvidia{Minor}
-	Model        string     `json:"model"`
-	MemoryMiB    int64      `json:"memory_mib"`
-	Architecture string     `json:"architecture"`
-	PCI          string     `json:"pci"`
-	Driver       string     `json:"driver"`
-	Simulated    bool       `json:"simulated"`
-	Present      bool       `json:"present"`                                                          // the driver still reports it
-	Mixed        bool       `json:"mixed"`                                                            // an administrator has allowed fractions of different projects
-	Sharing      string     `json:"sharing"`                                                          // wanted: exclusive, time-slicing, mps, mig
-	Applied      string     `json:"applied"`                                                          // in effect, as reported by its agent; empty: unknown
-	Layout       []string   `json:"layout" gorm:"serializer:json;not null"`                           // wanted MIG profiles, such as 3g.40gb
-	MIGProfiles  []string   `json:"mig_profiles" gorm:"column:mig_profiles;serializer:json;not null"` // profiles that the GPU supports; empty: no MIG
-	ParentID     *int64     `json:"parent_id"`                                                        // the physical GPU of a MIG instance
-	Profile      string     `json:"profile"`                                                          // of a MIG instance
-	Cores        int64      `json:"cores"`                                                            // of 100; less on a MIG instance
-	NUMA         int64      `json:"numa" gorm:"column:numa"`                                          // node, -1 when unknown
-	Peers        []string   `json:"peers" gorm:"serializer:json;not null"`                            // UUIDs of the GPUs connected by NVLink
-	ECC          string     `json:"ecc" gorm:"column:ecc"`                                            // on, off, or empty: unknown
-	ECCErrors    int64      `json:"ecc_errors" gorm:"column:ecc_errors"`                              // uncorrected since the driver started
-	XID          int64      `json:"xid" gorm:"column:xid"`                                            // last error code of the driver; 0: none
-	XIDAt        *time.Time `json:"xid_at" gorm:"column:xid_at"`
-	Trouble      Text       `json:"trouble"` // why it gets no new shares; empty: healthy
-	Version      int64      `json:"version"`
-	CreatedAt    time.Time  `json:"created_at"`
+	ID           int64    `json:"id"`
+	ProviderID   int64    `json:"provider_id"`
+	UUID         string   `json:"uuid"`
+	Number       int64    `json:"number"` // on its machine, from 0; of an instance its GPU's
+	Minor        int64    `json:"minor"`  // /dev/nvidia{Minor}
+	Model        string   `json:"model"`
+	MemoryMiB    int64    `json:"memory_mib"`
+	Architecture string   `json:"architecture"`
+	PCI          string   `json:"pci"`
+	Driver       string   `json:"driver"`
+	Simulated    bool     `json:"simulated"`
+	Present      bool     `json:"present"`                                // the driver still reports it
+	Mixed        bool     `json:"mixed"`                                  // an administrator has allowed fractions of different projects
+	Sharing      string   `json:"sharing"`                                // wanted: exclusive, time-slicing, mps, mig
+	Applied      string   `json:"applied"`                                // in effect, as reported by its agent; empty: unknown
+	Layout       []string `json:"layout" gorm:"serializer:json;not null"` // wanted MIG profiles, such as 3g.40gb
+	// MIGProfiles are those that the GPU supports; empty: no MIG.
+	MIGProfiles []string   `json:"mig_profiles" gorm:"column:mig_profiles;serializer:json;not null"`
+	ParentID    *int64     `json:"parent_id"`                             // the physical GPU of a MIG instance
+	Profile     string     `json:"profile"`                               // of a MIG instance
+	Cores       int64      `json:"cores"`                                 // of 100; less on a MIG instance
+	NUMA        int64      `json:"numa" gorm:"column:numa"`               // node, -1 when unknown
+	Peers       []string   `json:"peers" gorm:"serializer:json;not null"` // UUIDs of the GPUs connected by NVLink
+	ECC         string     `json:"ecc" gorm:"column:ecc"`                 // on, off, or empty: unknown
+	ECCErrors   int64      `json:"ecc_errors" gorm:"column:ecc_errors"`   // uncorrected since the driver started
+	XID         int64      `json:"xid" gorm:"column:xid"`                 // last error code of the driver; 0: none
+	XIDAt       *time.Time `json:"xid_at" gorm:"column:xid_at"`
+	Trouble     Text       `json:"trouble"` // why it gets no new shares; empty: healthy
+	Version     int64      `json:"version"`
+	CreatedAt   time.Time  `json:"created_at"`
 }
 
 // Modes of sharing a device.

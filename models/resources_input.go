@@ -113,7 +113,8 @@ type amountsJSON struct {
 
 // MarshalJSON writes the amounts that are given.
 func (in ResourcesInput) MarshalJSON() ([]byte, error) {
-	return json.Marshal(amountsJSON{(*Bound)(in.GPUCores), (*Bound)(in.GPUMemoryMiB), (*Bound)(in.CPUMilli), (*Bound)(in.MemoryMiB), (*Bound)(in.StorageMiB)})
+	return json.Marshal(amountsJSON{(*Bound)(in.GPUCores), (*Bound)(in.GPUMemoryMiB),
+		(*Bound)(in.CPUMilli), (*Bound)(in.MemoryMiB), (*Bound)(in.StorageMiB)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

@@ -251,7 +251,8 @@ func (x *explainer) period() bool {
 	case now.Before(p.StartsAt):
 		x.addStep(Denies, models.Say("The project's period of use starts on %s. Workspaces cannot be launched before then.", date(p.StartsAt)))
 	default:
-		x.addStep(Denies, models.Say("The project's period of use ended on %s. Workspaces can no longer be launched.", date(models.LastDay(*p.EndsAt))))
+		last := date(models.LastDay(*p.EndsAt))
+		x.addStep(Denies, models.Say("The project's period of use ended on %s. Workspaces can no longer be launched.", last))
 	}
 	return false
 }
@@ -286,7 +287,8 @@ func (x *explainer) rule() (bool, error) {
 	if len(x.Roles) == 0 {
 		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s. No role of the project has it.", x.Missing))
 	} else {
-		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s. Roles of the project that have it: %s.", x.Missing, strings.Join(x.Roles, ", ")))
+		roles := strings.Join(x.Roles, ", ")
+		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s. Roles of the project that have it: %s.", x.Missing, roles))
 	}
 	return false, err
 }

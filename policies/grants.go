@@ -13,7 +13,8 @@ import (
 // It belongs into the transaction of the change, in which Write has locked the
 // project, and reads the actor's permissions again; a preview, which changes nothing,
 // goes by those that the actor has.
-func (a *Access) CheckGrant(q *store.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
+func (a *Access) CheckGrant(q *store.Queries, actor Actor, project int64, field string, subject models.Text,
+	sets ...models.Permissions) error {
 	have, err := a.currentPermissions(q, actor, project)
 	if err != nil {
 		return err
@@ -60,6 +61,7 @@ func (a *Access) PermissionsIn(actor Actor, project int64) models.Permissions {
 func (a *Accounts) PlatformPermissions(actor Actor) models.PlatformPermissions {
 	may := func(right Right) bool { return a.access.May(actor, Platform, right) }
 	return models.PlatformPermissions{CreateProjects: may(ProjectWrite), ReadAccounts: may(UserRead), EditAccounts: may(UserWrite),
-		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite), EditCapacity: may(CapacityWrite), EditCurators: may(CuratorWrite),
+		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite),
+		EditCapacity: may(CapacityWrite), EditCurators: may(CuratorWrite),
 		ReadProviders: may(ProviderRead), EditProviders: may(ProviderWrite), EditDevices: may(DeviceWrite), Launch: actor.CanLaunchAnywhere()}
 }

@@ -11,7 +11,8 @@ import (
 // actor whose access token has the scope of the operation. It returns false if there was
 // none. A key of another request is invalid; without a response the error is
 // [store.ErrIdempotencyKeyUsed].
-func (a *Accounts) EarlierResponse(ctx context.Context, actor Actor, scope models.TokenScope, k store.IdempotencyKey) (store.IdempotencyKey, bool, error) {
+func (a *Accounts) EarlierResponse(ctx context.Context, actor Actor, scope models.TokenScope,
+	k store.IdempotencyKey) (store.IdempotencyKey, bool, error) {
 	if actor.Scopes != nil && !models.Covers(actor.Scopes, scope) {
 		return k, false, models.InsufficientScope(scope)
 	}

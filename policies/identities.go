@@ -102,7 +102,8 @@ func checkLink(q *store.Queries, rules ProviderRules, as Assertion, u models.Use
 	case at >= 0 && list[at].Subject == as.Subject:
 		return errConcurrentSignIn
 	case !rules.Link:
-		return models.Forbidden("An account for %s already exists but is not linked to %s. Sign in with its password, or contact an administrator.",
+		return models.Forbidden(
+			"An account for %s already exists but is not linked to %s. Sign in with its password, or contact an administrator.",
 			u.Email, rules.Name)
 	case at >= 0:
 		return models.Forbidden("The account for %s is linked to another identity at %s. Ask an administrator to unlink it.", u.Email, rules.Name)
@@ -149,7 +150,8 @@ func (a *Accounts) applyAdmin(q *store.Queries, wanted bool, in *SignInResult) e
 		after := in.User
 		after.Admin = false
 		if err := a.checkLastAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict {
-			in.Notes = append(in.Notes, models.Say("You are no longer in an administrator group, but you are the last administrator. Make someone else an administrator."))
+			in.Notes = append(in.Notes, models.Say(
+				"You are no longer in an administrator group, but you are the last administrator. Make someone else an administrator."))
 			return nil
 		} else if err != nil {
 			return err
@@ -171,7 +173,9 @@ func applyEmail(q *store.Queries, email string, in *SignInResult) error {
 	_, err := q.UserByEmail(email)
 	switch {
 	case err == nil:
-		in.Notes = append(in.Notes, models.Say("Your identity provider now reports the email address %s, which another account already uses. Your address remains %s.", email, in.User.Email))
+		in.Notes = append(in.Notes, models.Say(
+			"Your identity provider now reports the email address %s, which another account already uses. Your address remains %s.",
+			email, in.User.Email))
 		return nil
 	case models.KindOf(err) != models.KindNotFound:
 		return err

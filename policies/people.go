@@ -123,7 +123,8 @@ func (a *Accounts) Promote(q *store.Queries, actor Actor, u *models.User, i mode
 	if *u, err = q.User(u.ID); err != nil {
 		return err
 	}
-	in := UserChange{Name: u.Name, Admin: u.Admin || i.Admin, Auditor: u.Auditor || i.Auditor, DepartmentID: cmp.Or(i.DepartmentID, u.DepartmentID)}
+	in := UserChange{Name: u.Name, Admin: u.Admin || i.Admin, Auditor: u.Auditor || i.Auditor,
+		DepartmentID: cmp.Or(i.DepartmentID, u.DepartmentID)}
 	*u, err = a.updateUser(q, actor, *u, in)
 	return err
 }

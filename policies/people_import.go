@@ -127,7 +127,8 @@ func (i peopleImport) update(row *models.ImportedRow, u models.User, in UserChan
 }
 
 func (i peopleImport) add(row *models.ImportedRow, in UserChange) error {
-	u := models.User{Email: row.Email, Name: in.Name, Auditor: in.Auditor, DepartmentID: in.DepartmentID, SessionGeneration: 1, Version: 1, CreatedAt: i.q.Now()}
+	u := models.User{Email: row.Email, Name: in.Name, Auditor: in.Auditor, DepartmentID: in.DepartmentID,
+		SessionGeneration: 1, Version: 1, CreatedAt: i.q.Now()}
 	if err := i.accounts.AddAccount(i.q, i.actor, &u); err != nil {
 		return RefuseImportedRow(row, err, peopleFields)
 	}

@@ -36,7 +36,8 @@ func (a *Accounts) ServiceTokens(ctx context.Context, actor Actor, project, memb
 
 // CreateServiceToken creates a token for a service account and returns its secret, which
 // is not stored. The actor must have all permissions of the account's role.
-func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project, member int64, in NewToken) (t models.AccessToken, secret string, err error) {
+func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project, member int64, in NewToken) (
+	t models.AccessToken, secret string, err error) {
 	if err := a.access.Check(actor, project, MemberWrite); err != nil {
 		return t, "", err
 	}
@@ -62,7 +63,8 @@ func (a *Accounts) DeleteServiceToken(ctx context.Context, actor Actor, project,
 
 // changeServiceTokens runs fn in a transaction of an actor who manages the members and
 // has all permissions of the service account.
-func (a *Accounts) changeServiceTokens(ctx context.Context, actor Actor, project, member int64, fn func(*store.Queries, models.MemberView) error) error {
+func (a *Accounts) changeServiceTokens(ctx context.Context, actor Actor, project, member int64,
+	fn func(*store.Queries, models.MemberView) error) error {
 	return a.access.Write(ctx, a.store, actor, project, MemberWrite, func(q *store.Queries) error {
 		m, err := serviceAccount(q, project, member)
 		if err != nil {

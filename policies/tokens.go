@@ -34,7 +34,8 @@ func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t
 
 // CreateTokenFor creates a token for another user. Only system actors may: the
 // command line has access to the database anyway. Without scopes the token has all.
-func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (t models.AccessToken, secret string, err error) {
+func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (
+	t models.AccessToken, secret string, err error) {
 	if actor.System == "" {
 		return t, "", models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")
 	}
@@ -51,7 +52,8 @@ func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string
 	return a.createToken(ctx, actor, u.ID, in)
 }
 
-func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (t models.AccessToken, secret string, err error) {
+func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (
+	t models.AccessToken, secret string, err error) {
 	if err := in.normalize(); err != nil {
 		return t, "", err
 	}

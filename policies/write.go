@@ -14,12 +14,14 @@ import (
 // change itself revokes rights, they are gone on every server when Write returns.
 //
 // Check the input in fn: an actor without the right must not learn about it.
-func (a *Access) Write(ctx context.Context, store *store.Store, actor Actor, project int64, right Right, fn func(*store.Queries) error) error {
+func (a *Access) Write(ctx context.Context, store *store.Store, actor Actor, project int64, right Right,
+	fn func(*store.Queries) error) error {
 	return a.WriteOwned(ctx, store, actor, 0, project, right, fn)
 }
 
 // WriteOwned is Write for an object that belongs to the user with id owner.
-func (a *Access) WriteOwned(ctx context.Context, db *store.Store, actor Actor, owner, project int64, right Right, fn func(*store.Queries) error) error {
+func (a *Access) WriteOwned(ctx context.Context, db *store.Store, actor Actor, owner, project int64, right Right,
+	fn func(*store.Queries) error) error {
 	if err := a.CheckOwned(actor, owner, project, right); err != nil {
 		return err
 	}

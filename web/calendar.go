@@ -148,5 +148,6 @@ func (s slot) level() string {
 func calendarZone(name string) string { return cmp.Or(name, "UTC") }
 
 func (s slot) label(ctx context.Context) string {
-	return T(ctx, "%s · GPU %s, %s: %s GPU cores available", s.device.ProviderName, number(s.device.Number), s.from.Format("2006-01-02 15:04"), number(s.cores))
+	return T(ctx, "%s · GPU %s, %s: %s GPU cores available", s.device.ProviderName, number(s.device.Number),
+		s.from.Format("2006-01-02 15:04"), number(s.cores))
 }

@@ -88,7 +88,8 @@ func Slots(buckets []models.Telemetry, from, to time.Time, n int) []Slot {
 		}
 		s, sum := &slots[i], &sums[i]
 		s.Samples += b.Samples
-		*sum = Amounts{sum.Utilisation + b.UtilisationSum, sum.MemoryMiB + b.MemorySum, sum.Temperature + b.TemperatureSum, sum.PowerMW + b.PowerSum}
+		*sum = Amounts{sum.Utilisation + b.UtilisationSum, sum.MemoryMiB + b.MemorySum,
+			sum.Temperature + b.TemperatureSum, sum.PowerMW + b.PowerSum}
 		s.Most = Amounts{max(s.Most.Utilisation, b.UtilisationMax), max(s.Most.MemoryMiB, b.MemoryMax),
 			max(s.Most.Temperature, b.TemperatureMax), max(s.Most.PowerMW, b.PowerMax)}
 	}

@@ -89,7 +89,8 @@ func sharingChoices(ctx context.Context) []sharingChoice {
 	return []sharingChoice{
 		{models.SharingExclusive, T(ctx, "Exclusive"), T(ctx, "One user at a time, even if the request is for less than a whole GPU.")},
 		{models.SharingTimeSlicing, T(ctx, "Time-slicing"), T(ctx, "Users share the GPU by time-slicing. Shares are not limited or isolated.")},
-		{models.SharingMPS, "MPS", T(ctx, "NVIDIA's Multi-Process Service limits each user's threads and memory. A crash of one program can bring down the others.")},
+		{models.SharingMPS, "MPS",
+			T(ctx, "NVIDIA's Multi-Process Service limits each user's threads and memory. A crash of one program can bring down the others.")},
 		{models.SharingMIG, "MIG", T(ctx, "The hardware splits the GPU into isolated instances. Each instance has one user.")},
 	}
 }
@@ -97,10 +98,13 @@ func sharingChoices(ctx context.Context) []sharingChoice {
 // charts show the measurements of the selected span.
 func (v DeviceView) charts(ctx context.Context) []Chart {
 	return []Chart{
-		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return number(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
+		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return number(n) + "%" },
+			func(a Amounts) int64 { return a.Utilisation }, 100),
 		v.chart(ctx, "memory", T(ctx, "GPU memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
-		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return number(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
-		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return number(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
+		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return number(n) + " °C" },
+			func(a Amounts) int64 { return a.Temperature }, 0),
+		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return number(n) + " W" },
+			func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
 	}
 }
 

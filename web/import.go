@@ -30,7 +30,8 @@ func ImportMembers(p models.Project, columns []string) ImportView {
 
 // ImportPeople is the import of people.
 func ImportPeople(columns []string) ImportView {
-	return ImportView{Title: models.Say("Import people"), Action: "/people/import", Back: "/people", Download: "/api/v1/users.csv", Columns: columns,
+	return ImportView{Title: models.Say("Import people"), Action: "/people/import",
+		Back: "/people", Download: "/api/v1/users.csv", Columns: columns,
 		About: models.Say("Each row adds or updates an account. No accounts are removed or disabled. The columns email and name are required; admin and auditor are yes or no. A new account has no password: set one on the person's page, or use an identity provider that may link accounts.")}
 }
 

@@ -52,5 +52,6 @@ func bellAttributes(ctx context.Context, f frame) templ.Attributes {
 	if liveAttributes(ctx, f) != nil {
 		return nil
 	}
-	return templ.Attributes{"hx-get": "/notifications/bell", "hx-trigger": "weir:change from:body", "hx-swap": "outerMorph", "hx-target": "this"}
+	return templ.Attributes{"hx-get": "/notifications/bell", "hx-trigger": "weir:change from:body",
+		"hx-swap": "outerMorph", "hx-target": "this"}
 }

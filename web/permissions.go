@@ -76,7 +76,8 @@ func (c PermissionChoice) boxes() (list []permissionBox) {
 	for _, name := range models.PermissionNames() {
 		set, err := models.ParsePermissions([]string{name})
 		fixed := name == "project:read"
-		list = append(list, permissionBox{name: name, fixed: fixed, on: fixed || slices.Contains(chosen, name), off: err != nil || !c.Has.Contains(set)})
+		list = append(list,
+			permissionBox{name: name, fixed: fixed, on: fixed || slices.Contains(chosen, name), off: err != nil || !c.Has.Contains(set)})
 	}
 	return list
 }

@@ -58,7 +58,8 @@ func (v PlanningView) comparisons(ctx context.Context) []comparison {
 }
 
 func (v PlanningView) charts(ctx context.Context) []Chart {
-	return []Chart{v.Now.chart(ctx, "chart-now", T(ctx, "Current"), v.top()), v.Then.chart(ctx, "chart-then", T(ctx, "With %s", v.Added), v.top())}
+	return []Chart{v.Now.chart(ctx, "chart-now", T(ctx, "Current"), v.top()),
+		v.Then.chart(ctx, "chart-then", T(ctx, "With %s", v.Added), v.top())}
 }
 
 // top is the same for both pictures, so that they can be compared.
@@ -72,9 +73,13 @@ func (v PlanningView) top() (n int64) {
 }
 
 func (r Replay) chart(ctx context.Context, name, title string, top int64) Chart {
-	capacity, inUse, waiting := Line{Class: "capacity", Label: T(ctx, "Capacity")}, Line{Class: "mean", Label: T(ctx, "In use")}, Line{Class: "waiting", Label: T(ctx, "Queued")}
+	capacity := Line{Class: "capacity", Label: T(ctx, "Capacity")}
+	inUse := Line{Class: "mean", Label: T(ctx, "In use")}
+	waiting := Line{Class: "waiting", Label: T(ctx, "Queued")}
 	for _, p := range r.Points {
-		capacity.Values, inUse.Values, waiting.Values = append(capacity.Values, p.Capacity), append(inUse.Values, p.InUse), append(waiting.Values, p.Waiting)
+		capacity.Values = append(capacity.Values, p.Capacity)
+		inUse.Values = append(inUse.Values, p.InUse)
+		waiting.Values = append(waiting.Values, p.Waiting)
 	}
 	return Chart{ID: name, Title: title, Top: top, TopWord: grouped(top), From: r.From, To: r.To, Lines: []Line{capacity, inUse, waiting},
 		Summary: T(ctx, "%s: GPU cores of capacity, in use and queued. On average, %d%% are in use.", title, r.InUse)}

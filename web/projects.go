@@ -44,7 +44,8 @@ var projectFields = map[string]field{
 
 // projectStates are the options of the filter by period of use.
 func projectStates(ctx context.Context) []Option {
-	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")}, {models.ProjectsPlanned, T(ctx, "not started")}, {models.ProjectsEnded, T(ctx, "ended")}}
+	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")},
+		{models.ProjectsPlanned, T(ctx, "not started")}, {models.ProjectsEnded, T(ctx, "ended")}}
 }
 
 // Filtered reports whether the list is filtered.

@@ -86,7 +86,8 @@ func (v ProviderView) inUse(ctx context.Context) string {
 // week is the days of the week as people list them; 0 is Sunday.
 var week = [7]int{1, 2, 3, 4, 5, 6, 0}
 
-var dayNames = [7]models.Text{models.Say("Sun"), models.Say("Mon"), models.Say("Tue"), models.Say("Wed"), models.Say("Thu"), models.Say("Fri"), models.Say("Sat")}
+var dayNames = [7]models.Text{models.Say("Sun"), models.Say("Mon"), models.Say("Tue"), models.Say("Wed"),
+	models.Say("Thu"), models.Say("Fri"), models.Say("Sat")}
 
 // weekday is the short name of a day of the week by its number, from 0 for Sunday.
 func weekday(ctx context.Context, number string) string {
@@ -175,12 +176,14 @@ func hourField(i int, name string) string { return "hours[" + strconv.Itoa(i) + 
 // pool; blocked says why it cannot be.
 func ConfirmRemoveProvider(p models.Provider, blocked error) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Remove %s from the pool?", p.Name),
-		Consequences: []models.Text{models.Say("Its GPUs leave the pool and its agent is revoked. To enroll it again, you need a new authorization code.")},
-		Blocked:      blocked,
-		Button:       models.Say("Remove provider"),
-		Action:       providerPath(p.ID) + "/remove",
-		Back:         providerPath(p.ID), Version: p.Version,
+		Title: models.Say("Remove %s from the pool?", p.Name),
+		Consequences: []models.Text{
+			models.Say("Its GPUs leave the pool and its agent is revoked. To enroll it again, you need a new authorization code."),
+		},
+		Blocked: blocked,
+		Button:  models.Say("Remove provider"),
+		Action:  providerPath(p.ID) + "/remove",
+		Back:    providerPath(p.ID), Version: p.Version,
 	}
 }
 

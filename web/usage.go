@@ -152,7 +152,9 @@ func (v UsageView) charts(ctx context.Context) (list []Chart) {
 
 func (v UsageView) chart(ctx context.Context, i int) Chart {
 	amount := (models.Resources{}).Amounts()[i]
-	quota, allocated, inUse := Line{Class: "capacity", Label: T(ctx, "Quota")}, Line{Class: "allocated", Label: T(ctx, "Allocated")}, Line{Class: "mean", Label: T(ctx, "Average in use")}
+	quota := Line{Class: "capacity", Label: T(ctx, "Quota")}
+	allocated := Line{Class: "allocated", Label: T(ctx, "Allocated")}
+	inUse := Line{Class: "mean", Label: T(ctx, "Average in use")}
 	for _, s := range v.Steps {
 		inUse.Values = append(inUse.Values, s.InUse.Amounts()[i].Value)
 		allocated.Values = append(allocated.Values, valueOr(s.Allocated, i))
@@ -161,7 +163,8 @@ func (v UsageView) chart(ctx context.Context, i int) Chart {
 	lines := []Line{quota, allocated, inUse}
 	top := max(1, largest(lines))
 	title := TT(ctx, amount.Label)
-	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top), From: v.From, To: v.Until, Lines: lines,
+	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top),
+		From: v.From, To: v.Until, Lines: lines,
 		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.days()),
 			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
 }

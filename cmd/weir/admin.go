@@ -19,7 +19,8 @@ import (
 
 func newAdminCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents and the audit log directly in the database"}
-	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
+	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(),
+		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
 	return cmd
 }
 
@@ -59,7 +60,8 @@ func newCreateUserCommand() *cobra.Command {
 			*name, _, _ = strings.Cut(*email, "@")
 		}
 		return withAccounts(cmd, func(ctx context.Context, _ *store.Store, a *policies.Accounts) error {
-			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
+			u, err := a.CreateUser(ctx, policies.System("admin"),
+				policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "Created %s (id %d)\n", u.Email, u.ID)
 			}
@@ -93,7 +95,8 @@ func newCreateTokenCommand() *cobra.Command {
 }
 
 func newResetPasswordCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password, or print a link for it; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "reset-password",
+		Short: "Set a new password, or print a link for it; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
 	config.AddFlags(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required without --link)")

@@ -17,7 +17,8 @@ import (
 )
 
 func newAuthorityCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the certificate authority for agents, creating it if missing", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the certificate authority for agents, creating it if missing",
+		Args: cobra.NoArgs}
 	config.AddFlags(cmd, "data-dir", "authority-file", "log-level", "log-format")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
@@ -35,7 +36,8 @@ func newAuthorityCommand() *cobra.Command {
 }
 
 func newAuthorizeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authorize", Short: "Create an authorization code for the GPU code of a machine, and print it", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "authorize", Short: "Create an authorization code for the GPU code of a machine, and print it",
+		Args: cobra.NoArgs}
 	config.AddFlags(cmd, append([]string{"authority-file"}, config.ForStore...)...)
 	gpuCode := cmd.Flags().String("gpu-code", "", "GPU code that “weir agent” prints on the machine (required)")
 	owner := cmd.Flags().String("owner", "", "email address of the owner (required)")
@@ -62,7 +64,8 @@ func newAuthorizeCommand() *cobra.Command {
 				return err
 			}
 			enrollment := &providers.Enrollment{Store: store, Access: access, Authority: a}
-			code, _, err := enrollment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
+			code, _, err := enrollment.Authorize(ctx, policies.System("admin"),
+				providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), code)
 			}

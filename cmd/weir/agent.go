@@ -59,8 +59,10 @@ func newAgentCommand() *cobra.Command {
 		case !enrolled && cfg.Server == "":
 			return config.Usagef("--server is required")
 		}
-		err = agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
-			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: cfg.Logger(cmd.ErrOrStderr())})
+		err = agent.Run(cmd.Context(), agent.Config{
+			Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
+			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate},
+			Clock:   models.WallClock, Log: cfg.Logger(cmd.ErrOrStderr())})
 		if errors.Is(err, agent.ErrShutOut) {
 			err = cli.WithExitCode(err, cli.ExitRefused)
 		}

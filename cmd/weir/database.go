@@ -37,7 +37,8 @@ func openToRead(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	}
 	current, newest, err := schemaVersions(ctx, store)
 	if err == nil && current != newest {
-		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”", current, newest)
+		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”",
+			current, newest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())

@@ -48,11 +48,31 @@ func (p *portal) startControllers(ctx context.Context, epoch int64) (stop func()
 	}
 }
 
+// leadAlone runs the controllers of a server with an exclusive claim on the data. Its
+// lease expires at once, so that the next server need not wait for it; the epoch fences
+// this server from then on, should it still run.
+func (p *portal) leadAlone(ctx context.Context) {
+	for ctx.Err() == nil {
+		epoch, err := p.store.Lead(ctx, leaderLease, serverIdentity(), 0)
+		if epoch != 0 {
+			stop := p.startControllers(ctx, epoch)
+			<-ctx.Done()
+			stop()
+			return
+		}
+		p.log.Warn("cannot acquire the leader lease", "err", err) // or that of a server in a cluster has not expired
+		select {
+		case <-ctx.Done():
+		case <-time.After(leaseRenewal):
+		}
+	}
+}
+
 // runElection runs the controllers while this server is the leader. A server
 // with an exclusive claim on the data is always the leader.
 func (p *portal) runElection(ctx context.Context) {
 	if p.cfg.Runtime == "local" {
-		p.runControllers(ctx)
+		p.leadAlone(ctx)
 		return
 	}
 	holder := serverIdentity()

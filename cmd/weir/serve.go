@@ -126,7 +126,8 @@ func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 	if p.agents.listener == nil {
 		return
 	}
-	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrollment, p.log), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrollment, p.log),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	ended := make(chan struct{})
 	defer func() { <-ended }()

@@ -62,14 +62,16 @@ and how they would together with additional ones. The database is only read.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; can be gzipped")
-	flags.StringVar(&s.pods, "pods", "", "CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; can be gzipped")
+	flags.StringVar(&s.pods, "pods", "",
+		"CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; can be gzipped")
 	flags.StringVar(&s.policy, "policy", placement.Default, "`POLICY,...`: "+strings.Join(baselines.Policies(), ", ")+", or all")
 	flags.StringVar(&s.seeds, "seeds", "42-51", "`SEEDS` of the random orders of arrival, such as 42-51 or 1,2,7")
 	flags.Float64Var(&s.inflate, "inflate", 1.3, "GPUs that the tasks request, as a `MULTIPLE` of the GPUs of the machines")
 	flags.IntVar(&s.scale, "scale", 10, "also measure decisions with this `MULTIPLE` of the machines; 1 to skip")
 	flags.StringVar(&s.output, "output", "table", "output `FORMAT`: table or json")
 	flags.BoolVar(&s.history, "history", false, "replay the requests of the pool instead of a trace")
-	flags.StringArrayVar(&s.add, "add", nil, "`MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; with --history; can be repeated")
+	flags.StringArrayVar(&s.add, "add", nil,
+		"`MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; with --history; can be repeated")
 	config.AddFlags(cmd, "data-dir", "database-url")
 	return cmd
 }

@@ -81,8 +81,8 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err != nil {
 		return p, err
 	}
-	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root, Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log,
-		Settings: cfg.Files})
+	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root,
+		Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log, Settings: cfg.Files})
 	p.providers = providers.New(p.store, access, p.reachable())
 	p.pool = pool.New(p.store, access, p.providers)
 	if err := p.pool.SetPolicyByName(cfg.PlacementPolicy); err != nil {
@@ -109,10 +109,15 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
-	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: projectService, Invitations: projects.NewInvitations(projectService, p.accounts),
-		Capacity: capacity, Requests: requests.New(p.store, access, projectService, capacity), Pool: p.pool, Broker: p.broker, Providers: p.providers,
-		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service, Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
-		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
+	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications,
+		Projects: projectService, Invitations: projects.NewInvitations(projectService, p.accounts), Capacity: capacity,
+		Requests: requests.New(p.store, access, projectService, capacity),
+		Pool:     p.pool, Broker: p.broker, Providers: p.providers,
+		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service,
+		Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files,
+		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
+		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
+		Version: buildVersion().Version})
 	return p, nil
 }
 

@@ -22,10 +22,12 @@ var (
 	// with the metadata services of clouds, multicast and reserved addresses, and
 	// the metadata services elsewhere: Azure, Alibaba, AWS and Google over IPv6,
 	// Oracle.
-	blockedNetworks = networks("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
+	blockedNetworks = networks("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4",
+		"168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
 		"::/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128")
 	// privateNetworks are loopback and private addresses.
-	privateNetworks = networks("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15",
+	privateNetworks = networks("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10",
+		"192.0.0.0/24", "198.18.0.0/15",
 		"::1/128", "fc00::/7", "fec0::/10")
 	// ipv4Embeddings are IPv6 networks whose addresses embed an IPv4 address at a
 	// byte offset.
@@ -54,7 +56,8 @@ func checkAddress(addr netip.Addr, allowPrivate bool) error {
 	case within(addr, blockedNetworks):
 		return refusedAddress{models.Say("Webhooks cannot be sent to the address %s.", addr.String())}
 	case !allowPrivate && within(addr, privateNetworks):
-		return refusedAddress{models.Say("The address %s is in a private network. To allow it, run Weir with --webhook-allow-private.", addr.String())}
+		return refusedAddress{models.Say(
+			"The address %s is in a private network. To allow it, run Weir with --webhook-allow-private.", addr.String())}
 	}
 	return nil
 }

@@ -41,7 +41,8 @@ type Mailer struct {
 // Mailer. The URL must not contain a password.
 func ParseServer(text string) (*Mailer, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "smtp" && u.Scheme != "smtps") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Hostname() == "" || (u.Scheme != "smtp" && u.Scheme != "smtps") ||
+		strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("must be an address like smtp://user@mail.example.org:587 or smtps://user@mail.example.org")
 	}
 	if _, has := u.User.Password(); has {
@@ -63,7 +64,8 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	if reader.Disabled || p.PortalOnly {
 		return outcome{final: true, problem: models.Say("This person no longer receives email.")}
 	}
-	footer := models.Say("You received this email because you have a Weir account. Change your notification settings at %s", s.Origin+"/account")
+	footer := models.Say("You received this email because you have a Weir account. Change your notification settings at %s",
+		s.Origin+"/account")
 	return s.sendMail(ctx, d, policies.Message{To: reader.Email, Text: n.Text, Path: n.Link, Language: p.Language}, footer)
 }
 
@@ -155,7 +157,8 @@ func (m *Mailer) connect(ctx context.Context, conn net.Conn, helo string) (*mail
 	if m.TLS {
 		conn = tls.Client(conn, config)
 	}
-	options := []mail.Option{mail.WithHELO(helo), mail.WithTLSConfig(config), mail.WithTLSPolicy(policy), mail.WithoutNoop(), mail.WithoutRset(),
+	options := []mail.Option{mail.WithHELO(helo), mail.WithTLSConfig(config), mail.WithTLSPolicy(policy),
+		mail.WithoutNoop(), mail.WithoutRset(),
 		mail.WithTimeout(2 * mailTimeout), // ctx ends earlier
 		mail.WithDialContextFunc(func(context.Context, string, string) (net.Conn, error) { return conn, nil })}
 	if m.TLS {
@@ -184,7 +187,8 @@ func mailFailed(err error) outcome {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &reply):
-		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg), problem: models.Say("The mail server returned status %d.", reply.Code)}
+		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg),
+			problem: models.Say("The mail server returned status %d.", reply.Code)}
 	case errors.As(err, &refusal) && refusal.ErrorCode() > 0:
 		return outcome{status: int64(refusal.ErrorCode()), answer: excerpt(refusal.Error()),
 			final:   refusal.ErrorCode() >= 500 && refusal.Reason != mail.ErrSMTPMailFrom,

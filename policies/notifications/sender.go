@@ -225,7 +225,8 @@ func notifyGivenUp(q *store.Queries, d models.Delivery) error {
 		return err
 	}
 	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: fmt.Sprintf("/webhooks/%d", w.ID),
-		Text: models.Say("A message to the webhook %s could not be delivered for %d hours and was discarded.", w.Name, int(GiveUpAfter/time.Hour))})
+		Text: models.Say("A message to the webhook %s could not be delivered for %d hours and was discarded.",
+			w.Name, int(GiveUpAfter/time.Hour))})
 }
 
 // prune deletes old deliveries and notifications, once an hour.

@@ -108,7 +108,8 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 		if p.PortalOnly {
 			return models.Conflict("Email is turned off in your account. Turn it on first.")
 		}
-		return q.Notify([]int64{actor.User.ID}, models.Notification{Kind: models.NotificationTest, Text: models.Say("This is a test. Email delivery works."), Link: "/notifications"})
+		return q.Notify([]int64{actor.User.ID}, models.Notification{Kind: models.NotificationTest,
+			Text: models.Say("This is a test. Email delivery works."), Link: "/notifications"})
 	})
 }
 

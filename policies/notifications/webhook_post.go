@@ -102,7 +102,8 @@ func responseOutcome(res *http.Response) outcome {
 		o.problem = models.Say("The receiver returned status %d.", code)
 	}
 	// A busy or slow receiver has not rejected the message.
-	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
+	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 &&
+		res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
 	if seconds, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
 		o.wait = min(time.Duration(seconds)*time.Second, maxBackoff)
 	}

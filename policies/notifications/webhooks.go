@@ -43,7 +43,8 @@ func (s *Service) check(in *WebhookInput) error {
 			continue
 		}
 		if !slices.ContainsFunc(models.NotificationKinds, func(kind string) bool { return models.Selects(e, kind) }) {
-			p.Add("events", "%s selects no notification type; use some of %s, or a prefix such as request.*", e, strings.Join(models.NotificationKinds, ", "))
+			p.Add("events", "%s selects no notification type; use some of %s, or a prefix such as request.*",
+				e, strings.Join(models.NotificationKinds, ", "))
 			break
 		}
 		events = append(events, e)
@@ -118,7 +119,8 @@ func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in We
 		if len(all) >= maxWebhooks {
 			return models.NoCapacity("", "The maximum of %d webhooks has been reached. Delete one first.", len(all))
 		}
-		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled, Secret: s.Key.encrypt(secret), Version: 1, CreatedAt: q.Now()}
+		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled,
+			Secret: s.Key.encrypt(secret), Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateWebhook(&w); err != nil {
 			return err
 		}
@@ -156,7 +158,8 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 }
 
 // change edits a webhook and records the change in the audit.
-func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string, edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
+func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string,
+	edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
 	err = s.write(ctx, actor, func(q *store.Queries) error {
 		if w, err = q.Webhook(id); err != nil {
 			return err
@@ -201,7 +204,8 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 		if !w.Enabled {
 			return models.Conflict("This webhook is disabled. Enable it first.")
 		}
-		d, err := models.NewDelivery(w, models.Notification{Kind: models.NotificationTest, Text: models.Say("This is a test message.")}, nil, q.Now())
+		test := models.Notification{Kind: models.NotificationTest, Text: models.Say("This is a test message.")}
+		d, err := models.NewDelivery(w, test, nil, q.Now())
 		if err != nil {
 			return err
 		}
@@ -210,7 +214,8 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 }
 
 // Deliveries lists deliveries, newest first.
-func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f store.DeliveryFilter, page store.Page) ([]models.DeliveryView, error) {
+func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f store.DeliveryFilter, page store.Page) (
+	[]models.DeliveryView, error) {
 	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
 	}

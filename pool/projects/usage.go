@@ -82,7 +82,8 @@ func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor poli
 
 // UsageOfPeople returns the usage of each of a project's members over a span of time,
 // or only the actor's own, see [Service.CanReadUsage].
-func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project int64, in UsageQuery, page store.Page) ([]PersonUsage, error) {
+func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project int64,
+	in UsageQuery, page store.Page) ([]PersonUsage, error) {
 	q := s.store.Read(ctx)
 	from, until, err := in.span(q.Now())
 	if err != nil {
@@ -107,7 +108,8 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	used, err := q.UsedByUsers(project, users, from, until)
 	list := make([]PersonUsage, len(members))
 	for i, m := range members {
-		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID], OfTotal: fractionsOf(used[m.UserID].Average, all.Average), Simulated: simulated}
+		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID],
+			OfTotal: fractionsOf(used[m.UserID].Average, all.Average), Simulated: simulated}
 	}
 	return list, err
 }

@@ -91,5 +91,6 @@ func fractionsOf(part, whole models.Resources) Fractions {
 		}
 		return new(math.Round(float64(part)/float64(whole)*1e4) / 1e4)
 	}
-	return Fractions{of(part.GPUCores, whole.GPUCores), of(part.GPUMemoryMiB, whole.GPUMemoryMiB), of(part.CPUMilli, whole.CPUMilli), of(part.MemoryMiB, whole.MemoryMiB)}
+	return Fractions{of(part.GPUCores, whole.GPUCores), of(part.GPUMemoryMiB, whole.GPUMemoryMiB),
+		of(part.CPUMilli, whole.CPUMilli), of(part.MemoryMiB, whole.MemoryMiB)}
 }

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -93,7 +96,7 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests only: production code must not import them.
-var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
+var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "workspaces/kube/clustertest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
@@ -161,6 +164,42 @@ func TestWithoutDatabase(t *testing.T) {
 			if strings.HasPrefix(path, "gorm.io/") || strings.TrimSpace(path) == module+"/models/store" {
 				t.Errorf("%s links %s", name, path)
 			}
+		}
+	}
+}
+
+var packagesPattern = regexp.MustCompile(`(?ms)^## Packages\n(.*?)^## `)
+
+// The table of packages in docs/design.md has every package that is not for tests and
+// tools alone, and each above those that it imports.
+func TestPackagesStandAboveWhatTheyImport(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/design.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, found := map[string]int{}, map[string]bool{} // by package
+	for number, line := range strings.Split(packagesPattern.FindString(string(text)), "\n") {
+		if cells := strings.Split(line, "|"); len(cells) == 5 {
+			for _, name := range codeIn(cells[1]) {
+				row[name] = number
+			}
+		}
+	}
+	for _, p := range listPackages(t) {
+		own, listed := row[p.name()]
+		if tools := slices.Contains(testHelpers, p.name()) || strings.HasPrefix(p.name(), "tools/"); listed == tools {
+			t.Errorf("%s is in the table: %t", p.name(), listed)
+		}
+		found[p.name()] = true
+		for _, path := range p.Imports {
+			if imported := strings.TrimPrefix(path, module+"/"); row[imported] > 0 && row[imported] < own {
+				t.Errorf("%s stands below %s, which it imports", p.name(), imported)
+			}
+		}
+	}
+	for name := range row {
+		if !found[name] {
+			t.Errorf("the table names %s, which is no package", name)
 		}
 	}
 }

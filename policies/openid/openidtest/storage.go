@@ -17,7 +17,8 @@ func (p users) GetUserByID(id string) *storage.User {
 	if !ok {
 		return nil
 	}
-	return &storage.User{ID: person.Subject, Username: person.Subject, Password: Password, FirstName: person.Name, Email: person.Email, EmailVerified: person.Verified}
+	return &storage.User{ID: person.Subject, Username: person.Subject, Password: Password,
+		FirstName: person.Name, Email: person.Email, EmailVerified: person.Verified}
 }
 
 func (p users) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
