@@ -48,6 +48,7 @@ type Refresher interface {
 	// Refresh makes the mounts of a running workspace those of a start with mounts. It
 	// changes nothing if they are; after an error, it has to be repeated.
 	// errors.ErrUnsupported means that only a restart can do it, and nothing was changed.
+	// The workspace is then stopped if access was withdrawn, as without a Refresher.
 	Refresh(ctx context.Context, state State, mounts []models.Mount) error
 }
 
