@@ -116,7 +116,8 @@ func (c *contract) check(method, path string, status int, header http.Header, bo
 		return nil
 	}
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace
-	schema, err := c.schema(fmt.Sprintf("weir:openapi#/paths/%s/%s/responses/%d/content/%s/schema", escape(template), method, status, escape(kind)))
+	at := fmt.Sprintf("paths/%s/%s/responses/%d/content/%s/schema", escape(template), method, status, escape(kind))
+	schema, err := c.schema("weir:openapi#/" + at)
 	if err != nil {
 		return err
 	}
