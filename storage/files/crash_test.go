@@ -291,5 +291,36 @@ func TestFullDisk(t *testing.T) {
 	if w.read(t, w.at("a")) != "old" || w.names(t, w.at("")) != "a half" {
 		t.Errorf("%q, %s", w.read(t, w.at("a")), w.names(t, w.at("")))
 	}
-	w.settled(t, 3<<20+3)
+	upload := w.cutByFullDisk(t, w.at("upload"), 2<<20)
+	trashed, err := w.Delete(t.Context(), w.acting, w.project, w.at("half"), Condition{})
+	if err = errors.Join(err, w.Purge(t.Context(), w.acting, w.project, trashed.ID)); err != nil {
+		t.Fatal(err)
+	}
+	u, err := w.Upload(t.Context(), w.acting, w.project, upload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := u.Append(t.Context(), u.Offset, limited(u.Length-u.Offset)); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := u.Finish(t.Context()); err != nil || e.Size != 2<<20 || w.names(t, w.at("")) != "a upload" {
+		t.Errorf("%+v, %v, %s", e, err, w.names(t, w.at("")))
+	}
+	w.settled(t, 2<<20+3)
+}
+
+// cutByFullDisk is an upload that the disk has no space for. What has arrived is kept, and
+// not at the file's path.
+func (w *world) cutByFullDisk(t *testing.T, path models.FilePath, size int64) int64 {
+	t.Helper()
+	u, err := w.BeginUpload(t.Context(), w.acting, w.project, path, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = u.Append(t.Context(), 0, limited(size))
+	wants(t, "append", models.KindNoCapacity, err)
+	if u.Offset == 0 || u.Offset >= size || w.read(t, path) != string(models.KindNotFound) {
+		t.Errorf("%d bytes have arrived", u.Offset)
+	}
+	return u.ID()
 }
