@@ -69,7 +69,8 @@ func addEvents(cal *ics.Calendar, v broker.View, host, portal string) {
 		e.SetStartAt(g.StartsAt.UTC())
 		e.SetEndAt(g.EndsAt.UTC())
 		e.SetSummary(fmt.Sprintf("%s: %d × %d GPU cores, %s", v.ProjectName, until-from, g.Cores, g.Model))
-		e.SetDescription(fmt.Sprintf("%s\n%s GPU memory per GPU, %s\n%s", v.UserName, models.FormatMiB(g.MemoryMiB), g.ProviderName, v.State.Words()))
+		memory := models.FormatMiB(g.MemoryMiB)
+		e.SetDescription(fmt.Sprintf("%s\n%s GPU memory per GPU, %s\n%s", v.UserName, memory, g.ProviderName, v.State.Words()))
 		e.SetURL(portal + path("reservations", v.ID))
 		e.SetStatus(ics.ObjectStatusConfirmed)
 		if v.State == models.ReservationCanceled || v.State == models.ReservationExpired {

@@ -33,8 +33,8 @@ func TestReservationsFeed(t *testing.T) {
 	if errFrom != nil || errUntil != nil || !from.Equal(start) || !until.Equal(start.Add(time.Hour)) {
 		t.Errorf("from %s until %s (%v, %v)", from, until, errFrom, errUntil)
 	}
-	for property, part := range map[ics.ComponentProperty]string{ics.ComponentPropertySummary: "2 × 50 GPU cores", ics.ComponentPropertyUrl: "/reservations/" + made,
-		ics.ComponentPropertyStatus: "CONFIRMED"} {
+	for property, part := range map[ics.ComponentProperty]string{ics.ComponentPropertySummary: "2 × 50 GPU cores",
+		ics.ComponentPropertyUrl: "/reservations/" + made, ics.ComponentPropertyStatus: "CONFIRMED"} {
 		if got := events[0].GetProperty(property); got == nil || !strings.Contains(got.Value, part) {
 			t.Errorf("%s: %+v, want %q", property, got, part)
 		}
@@ -53,7 +53,8 @@ func TestReservationsFeed(t *testing.T) {
 		t.Errorf("live ones: %s", a.raw)
 	}
 
-	if a := w.send("", "GET", "/reservations.ics", ""); a.status != http.StatusUnauthorized || !strings.Contains(strings.Join(a.header.Values("WWW-Authenticate"), ", "), "Basic") {
+	challenge := func(a answer) string { return strings.Join(a.header.Values("WWW-Authenticate"), ", ") }
+	if a := w.send("", "GET", "/reservations.ics", ""); a.status != http.StatusUnauthorized || !strings.Contains(challenge(a), "Basic") {
 		t.Errorf("without a password: %d %s", a.status, a.header)
 	}
 	for _, path := range []string{"/reservations", "/projects"} {

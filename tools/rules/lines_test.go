@@ -48,7 +48,7 @@ var longLinesIn = map[string]int{
 	"tools/openapi":          1,
 	"tools/peers":            6,
 	"web":                    7,
-	"workspaces":             27,
+	"workspaces":             26,
 	"workspaces/kube":        17,
 	"workspaces/local":       4,
 	"workspaces/runtimetest": 2,
