@@ -17,7 +17,7 @@ func (a *App) accessRoutes(p *echo.Group) {
 }
 
 func (a rest) accessOperations(s section) {
-	register(a, s, route{http.MethodGet, "/access", 200, "get-access", models.Say("Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role")}, a.getAccess)
+	register(a, s, route{http.MethodGet, "/access", 200, "get-access", models.Say("Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role")}, a.getAccess, http.StatusNotFound)
 }
 
 // accessPage checks and explains a permission. Its address contains the whole query, so

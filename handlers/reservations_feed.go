@@ -48,7 +48,7 @@ func (a rest) reservationsFeed(ctx context.Context, in *FeedQuery) (*Feed, error
 	cal := ics.NewCalendar()
 	cal.SetProductId("-//Weir//Reservations//EN")
 	cal.SetXWRCalName("Weir")
-	cal.SetRefreshInterval("PT15M", &ics.KeyValues{Key: "VALUE", Value: []string{"DURATION"}})
+	cal.SetRefreshInterval("PT15M")
 	for _, v := range list {
 		addEvents(cal, v, r.Host, a.portalURL(r))
 	}
@@ -56,7 +56,7 @@ func (a rest) reservationsFeed(ctx context.Context, in *FeedQuery) (*Feed, error
 }
 
 // addEvents adds a reservation: an event for each span in which it has another number of
-// GPUs. Its shares are sorted by start.
+// GPUs. Its shares are sorted by start; one that was canceled before it began has none.
 func addEvents(cal *ics.Calendar, v broker.View, host, portal string) {
 	for from := 0; from < len(v.Grants); {
 		g, until := v.Grants[from], from+1
@@ -72,10 +72,6 @@ func addEvents(cal *ics.Calendar, v broker.View, host, portal string) {
 		memory := models.FormatMiB(g.MemoryMiB)
 		e.SetDescription(fmt.Sprintf("%s\n%s GPU memory per GPU, %s\n%s", v.UserName, memory, g.ProviderName, v.State.Words()))
 		e.SetURL(portal + path("reservations", v.ID))
-		e.SetStatus(ics.ObjectStatusConfirmed)
-		if v.State == models.ReservationCanceled || v.State == models.ReservationExpired {
-			e.SetStatus(ics.ObjectStatusCancelled)
-		}
 		from = until
 	}
 }

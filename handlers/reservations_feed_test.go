@@ -16,7 +16,7 @@ func TestReservationsFeed(t *testing.T) {
 	w := newWorld(t)
 	start := w.store.Now().UTC().Truncate(time.Minute).Add(2 * time.Hour)
 	made := id(w.create(w.member, "/reservations",
-		`{"project_id":`+id(w.project)+`,"gpus":2,"cores":50,"duration_minutes":60,"from":"`+start.Format(time.RFC3339)+`"}`))
+		`{"project_id":`+id(w.project)+`,"gpus":1,"cores":50,"duration_minutes":60,"from":"`+start.Format(time.RFC3339)+`"}`))
 	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("me@example.org:"+w.member))
 
 	a := w.send("", "GET", "/reservations.ics", "", "Authorization", basic)
@@ -33,8 +33,7 @@ func TestReservationsFeed(t *testing.T) {
 	if errFrom != nil || errUntil != nil || !from.Equal(start) || !until.Equal(start.Add(time.Hour)) {
 		t.Errorf("from %s until %s (%v, %v)", from, until, errFrom, errUntil)
 	}
-	for property, part := range map[ics.ComponentProperty]string{ics.ComponentPropertySummary: "2 × 50 GPU cores",
-		ics.ComponentPropertyUrl: "/reservations/" + made, ics.ComponentPropertyStatus: "CONFIRMED"} {
+	for property, part := range map[ics.ComponentProperty]string{ics.ComponentPropertySummary: "1 × 50 GPU cores", ics.ComponentPropertyUrl: "/reservations/" + made} {
 		if got := events[0].GetProperty(property); got == nil || !strings.Contains(got.Value, part) {
 			t.Errorf("%s: %+v, want %q", property, got, part)
 		}
@@ -46,11 +45,8 @@ func TestReservationsFeed(t *testing.T) {
 
 	w.want(http.StatusOK, w.member, "POST", "/reservations/"+made+"/cancel", "")
 	a = w.send("", "GET", "/reservations.ics", "", "Authorization", basic, "If-None-Match", tag)
-	if a.status != http.StatusOK || !strings.Contains(a.raw, "STATUS:CANCELLED") {
+	if a.status != http.StatusOK || strings.Contains(a.raw, "VEVENT") {
 		t.Errorf("canceled: %d %s", a.status, a.raw)
-	}
-	if a := w.get(w.member, "/reservations.ics?state=live"); strings.Contains(a.raw, "VEVENT") {
-		t.Errorf("live ones: %s", a.raw)
 	}
 
 	challenge := func(a answer) string { return strings.Join(a.header.Values("WWW-Authenticate"), ", ") }

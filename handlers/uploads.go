@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -37,8 +38,11 @@ func (a rest) describeUploads(s section) {
 	}
 	responses := func(status int) map[string]*huma.Response {
 		all := map[string]*huma.Response{strconv.Itoa(status): {Description: http.StatusText(status)}}
-		for _, refusal := range []string{"401", "403", "404", "409", "500"} {
-			all[refusal] = like.Responses[refusal]
+		for _, refusal := range []int{401, 403, 404, 409, 422, 500} {
+			all[strconv.Itoa(refusal)] = like.Responses[strconv.Itoa(refusal)]
+		}
+		for _, refusal := range []int{400, 404, 409, 412, 413, 415} { // of the protocol
+			all[strconv.Itoa(refusal)] = orText(all[strconv.Itoa(refusal)], refusal)
 		}
 		return all
 	}
@@ -56,6 +60,16 @@ func (a rest) describeUploads(s section) {
 		}
 		document.AddOperation(op)
 	}
+}
+
+// orText is a refusal of an operation that tusd can make, too, as a line of text.
+func orText(refusal *huma.Response, status int) *huma.Response {
+	either := &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{
+		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}, Example: "ERR_UNSUPPORTED_VERSION: missing, invalid or unsupported Tus-Resumable header"}}}
+	if refusal != nil {
+		maps.Copy(either.Content, refusal.Content)
+	}
+	return either
 }
 
 // isUpload reports whether a path is of an upload, for which HEAD is not like GET.

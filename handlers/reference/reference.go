@@ -126,7 +126,8 @@ func withPeriod(text string) string {
 	return text + "."
 }
 
-// addConditions describes ETag, If-None-Match and 304 of all operations that get JSON.
+// addConditions describes ETag, If-None-Match and 304 of all operations that get JSON or a
+// calendar.
 func addConditions(doc *huma.OpenAPI) {
 	const tag, condition, unmodified = "ETag", "IfNoneMatch", "NotModified"
 	text := &huma.Schema{Type: huma.TypeString}
@@ -141,7 +142,7 @@ func addConditions(doc *huma.OpenAPI) {
 	doc.Components.Responses = map[string]*huma.Response{unmodified: {Description: "Not Modified", Headers: map[string]*huma.Param{tag: header}}}
 	for op := range operations(doc.Paths) {
 		ok := op.Responses["200"]
-		if op.Method != http.MethodGet || ok == nil || ok.Content["application/json"] == nil {
+		if op.Method != http.MethodGet || ok == nil || ok.Content["application/json"] == nil && ok.Content["text/calendar"] == nil {
 			continue
 		}
 		ok.Headers = map[string]*huma.Param{tag: header}
