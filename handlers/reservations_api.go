@@ -15,7 +15,8 @@ func (a rest) reservationsOperations(s section) {
 	a.feedOperation(s)
 	register(a, s, route{http.MethodPost, "/reservations/preview", 200, "preview-reservation", models.Say("Preview the decision on a reservation")}, a.previewReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation", models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar", models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar",
+		models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/{id}", 200, "get-reservation", models.Say("Get a reservation")}, a.getReservation)
 	register(a, s, route{http.MethodPatch, "/reservations/{id}", 200, "change-reservation", models.Say("Move, extend or shorten your reservation")}, a.changeReservation)
 	register(a, s, route{http.MethodPost, "/reservations/{id}/preview", 200, "preview-reservation-change", models.Say("Preview the decision on a change of your reservation")}, a.previewReservationChange)
