@@ -188,6 +188,7 @@ func (b *tab) until(what, js string) {
 		}
 		if time.Now().After(deadline) {
 			text, _ := tryEval[string](b, `location.href + "\n" + (document.body?.innerText || "")`)
+			dump(b.origin)
 			b.t.Fatalf("waited in vain for %s (last error: %v); the page shows:\n%s", what, err, text)
 		}
 		<-tick.C

@@ -181,8 +181,27 @@ func newServer(t testing.TB, o options) *server {
 	s := &server{t: t, opts: o, dir: t.TempDir(), port: freePort(t), out: &transcript{}, log: &transcript{}}
 	s.url = "http://localhost:" + strconv.Itoa(s.port)
 	t.Cleanup(s.end)
+	serving.Store(s.url, s)
 	s.start()
 	return s
+}
+
+// serving is the servers of all tests, by URL.
+var serving sync.Map
+
+// dump ends the server at a URL in such a way that it prints what each of its goroutines
+// waits for. Only a test that has failed already does so.
+func dump(url string) {
+	v, ok := serving.Load(url)
+	if !ok {
+		return
+	}
+	s := v.(*server)
+	if err := s.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		s.t.Log(err)
+		return
+	}
+	<-s.done
 }
 
 // freePort finds a port below those that the system itself gives away, so
