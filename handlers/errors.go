@@ -71,7 +71,7 @@ func (p *Problem) ContentType(string) string { return "application/problem+json"
 
 // GetHeaders are the headers that the status requires. huma calls it.
 func (p *Problem) GetHeaders() http.Header {
-	if p.Status == http.StatusUnauthorized {
+	if p.Status == http.StatusUnauthorized && p.header.Get("WWW-Authenticate") == "" {
 		return http.Header{"Www-Authenticate": {"Bearer"}}
 	}
 	return p.header

@@ -256,7 +256,11 @@ func (a *App) handleError(err error, c echo.Context) {
 	switch {
 	case c.Response().Committed:
 	case strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs":
-		a.logged(r, problemOf(err).write(c.Response()))
+		p := problemOf(err)
+		if status == http.StatusUnauthorized && r.URL.Path == feedPath {
+			p.header = feedChallenge
+		}
+		a.logged(r, p.write(c.Response()))
 	default:
 		setHeaders(c, err)
 		a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: publicError(err)})))

@@ -189,9 +189,10 @@ func allowUnlimited(schemas map[string]*huma.Schema) {
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
 	if !isPublic(hc.Operation()) && !actorOf(r.Context()).SignedIn() {
-		hc.SetHeader("WWW-Authenticate", "Bearer")
-		if r.URL.Path == feedPath { // a calendar program sends its password when it is asked for it
-			hc.AppendHeader("WWW-Authenticate", `Basic realm="Weir"`)
+		for _, scheme := range feedChallenge["Www-Authenticate"] {
+			if scheme == "Bearer" || r.URL.Path == feedPath {
+				hc.AppendHeader("WWW-Authenticate", scheme)
+			}
 		}
 		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in to continue.") // the writer reports its own failure
 		return

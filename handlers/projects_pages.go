@@ -18,7 +18,7 @@ func (a *App) projectsRoutes(p *echo.Group) {
 	p.GET("/projects", a.projectsPage)
 	p.POST("/projects", a.submit(a.projectFormPage, a.createProjectPage))
 	p.GET("/projects/new", a.page(a.projectFormPage))
-	p.GET("/projects/:id", a.cached(a.projectPage))
+	p.GET("/projects/:id", a.cached(a.inOneState(a.projectPage)))
 	p.POST("/projects/:id", a.submit(a.projectFormPage, a.updateProjectPage))
 	p.GET("/projects/:id/edit", a.page(a.projectFormPage))
 }

@@ -16,6 +16,9 @@ import (
 // an access token is also taken as the password of Basic authentication.
 const feedPath = apiPrefix + "/reservations.ics"
 
+// feedChallenge asks for a password, too: a calendar program sends only what it is asked for.
+var feedChallenge = http.Header{"Www-Authenticate": {"Bearer", `Basic realm="Weir"`}}
+
 // maxFeed bounds the reservations of a feed, the newest first.
 const maxFeed = 1000
 
@@ -40,17 +43,24 @@ type Feed struct {
 
 func (a rest) reservationsFeed(ctx context.Context, in *FeedQuery) (*Feed, error) {
 	filter := store.ReservationFilter{ProjectID: in.ProjectID, UserID: in.UserID, States: reservationStates(in.State)}
-	list, err := a.Broker.List(ctx, actorOf(ctx), filter, store.Page{Limit: maxFeed})
-	if err != nil {
-		return nil, err
-	}
 	r := httpRequestOf(ctx)
 	cal := ics.NewCalendar()
 	cal.SetProductId("-//Weir//Reservations//EN")
 	cal.SetXWRCalName("Weir")
 	cal.SetRefreshInterval("PT15M")
-	for _, v := range list {
-		addEvents(cal, v, r.Host, a.portalURL(r))
+	page := store.Page{Limit: store.PageSize}
+	for n := 0; n < maxFeed; n += page.Limit {
+		list, err := a.Broker.List(ctx, actorOf(ctx), filter, page)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range list {
+			addEvents(cal, v, r.Host, a.portalURL(r))
+		}
+		if len(list) < page.Limit {
+			break
+		}
+		page.After = list[len(list)-1].ID
 	}
 	return &Feed{"text/calendar; charset=utf-8", []byte(cal.Serialize(ics.WithNewLine("\r\n")))}, nil
 }

@@ -50,8 +50,20 @@ func TestReservationsFeed(t *testing.T) {
 	}
 
 	challenge := func(a answer) string { return strings.Join(a.header.Values("WWW-Authenticate"), ", ") }
+	for i := range 201 { // more than lists have on a page
+		at := start.Add(time.Duration(i) * time.Minute).Format(time.RFC3339)
+		w.create(w.member, "/reservations", `{"project_id":`+id(w.project)+`,"gpus":1,"cores":10,"duration_minutes":1,"from":"`+at+`"}`)
+	}
+	if n := strings.Count(w.want(http.StatusOK, w.member, "GET", "/reservations.ics", "").raw, "BEGIN:VEVENT"); n != 201 {
+		t.Errorf("%d events of 201", n)
+	}
+
 	if a := w.send("", "GET", "/reservations.ics", ""); a.status != http.StatusUnauthorized || !strings.Contains(challenge(a), "Basic") {
 		t.Errorf("without a password: %d %s", a.status, a.header)
+	}
+	wrong := "Basic " + base64.StdEncoding.EncodeToString([]byte("me@example.org:"+w.member+"x"))
+	if a := w.send("", "GET", "/reservations.ics", "", "Authorization", wrong); a.status != http.StatusUnauthorized || !strings.Contains(challenge(a), "Basic") {
+		t.Errorf("with a wrong password: %d %s", a.status, a.header)
 	}
 	for _, path := range []string{"/reservations", "/projects"} {
 		if a := w.send("", "GET", path, "", "Authorization", basic); a.status != http.StatusUnauthorized {

@@ -62,7 +62,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p := g.Group("", a.setEventCursor, a.requireSignIn)
 	p.POST("/signout", a.signOutPage)
 	p.GET(eventsPath, a.streamEvents)
-	p.GET("/", a.cached(a.homePage))
+	p.GET("/", a.cached(a.inOneState(a.homePage)))
 	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.serviceAccountsRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,

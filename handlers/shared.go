@@ -69,8 +69,7 @@ func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts
 }
 
 // cached answers with the page that build returns. Its content is built once for all
-// requests of the same actor for the same address, until anything changes, and from one
-// state of the database: build reads in its context, not in that of the request.
+// requests of the same actor for the same address, until anything changes.
 func (a *App) cached(build pageFunc) echo.HandlerFunc { return a.page(a.cachedPage(build)) }
 
 func (a *App) cachedPage(build pageFunc) pageFunc {
@@ -82,14 +81,24 @@ func (a *App) cachedPage(build pageFunc) pageFunc {
 			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {
 				return nil, v, err
 			}
-			err = a.Store.InSnapshot(withActor(ctx, actor), func(ctx context.Context) error {
-				page, err = build(ctx, c)
-				return err
-			})
+			c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
+			page, err = build(c.Request().Context(), c)
 			v = actor.Validity()
 			v.Topics = contentTopics(actor, c)
 			return page, v, err
 		})
+	}
+}
+
+// inOneState builds a page from one state of the database. build must read in its context,
+// not in that of the request.
+func (a *App) inOneState(build pageFunc) pageFunc {
+	return func(ctx context.Context, c echo.Context) (page templ.Component, err error) {
+		err = a.Store.InSnapshot(ctx, func(ctx context.Context) error {
+			page, err = build(ctx, c)
+			return err
+		})
+		return page, err
 	}
 }
 

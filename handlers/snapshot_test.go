@@ -4,7 +4,9 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"weir/models/store"
 	"weir/models/store/storetest"
@@ -67,5 +69,29 @@ func (w *world) rename(to string, workspace int64) {
 	must(tx.Exec("UPDATE users SET name = $1 WHERE email = 'ann@example.org'", to))(w)
 	if err := tx.Commit(); err != nil {
 		w.Fatal(err)
+	}
+}
+
+// Many pages are read at once, more than there are connections. None waits for another
+// forever.
+func TestManyPagesAtOnce(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			w := newWorldOn(t, storetest.Open(t, dialect), func(*Config) {})
+			var readers sync.WaitGroup
+			for i := range 60 { // each address is a page of its own to the cache
+				n := strings.Repeat("0", i) + id(w.project)
+				for _, page := range []string{"/?n=" + n, "/pool?n=" + n, "/projects/" + id(w.project) + "?n=" + n, "/launch?project_id=" + n} {
+					readers.Go(func() { readPage(t, w.app, w.member, page, "en") })
+				}
+			}
+			all := make(chan struct{})
+			go func() { readers.Wait(); close(all) }()
+			select {
+			case <-all:
+			case <-time.After(5 * time.Minute):
+				t.Fatal("pages are still being read")
+			}
+		})
 	}
 }

@@ -48,13 +48,15 @@ func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, gra
 		return "", err
 	}
 	defer root.Close()
-	for _, path := range rules.Withdrawn(granted, rules.Granted(user.Rules.Boundaries(h), user.Verdict)) {
+	for _, path := range rules.Withdrawn(granted, rules.Granted(user.Rules.Boundaries(h), user.Verdict, everywhere)) {
 		if kind, err := kindOf(root, path); err != nil || kind == rules.Directory {
 			return models.FilePath(path), err
 		}
 	}
 	return "", nil
 }
+
+func everywhere(string) bool { return true }
 
 // MountPlan returns the mounts of a member's workspace that starts now.
 func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p MountPlan, err error) {
@@ -67,7 +69,7 @@ func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p 
 		return p, err
 	}
 	defer root.Close()
-	layout := map[string]bool{} // created by EnsureMounts
+	layout, present := map[string]bool{}, map[string]bool{} // directories: created by EnsureMounts, and others
 	for _, dir := range rules.NewSet(h.ProjectID, nil).Boundaries(h) {
 		layout[dir] = true
 	}
@@ -78,7 +80,7 @@ func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p 
 			return rules.Directory
 		}
 		kind, err := kindOf(root, path)
-		failed = errors.Join(failed, err)
+		failed, present[path] = errors.Join(failed, err), kind == rules.Directory
 		if kind == rules.Directory && d.FollowsLinks {
 			kind = rules.Replaceable
 		}
@@ -87,7 +89,8 @@ func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p 
 	if failed != nil {
 		return p, failed
 	}
-	p.Limitations, p.Granted = limits, rules.Granted(user.Rules.Boundaries(h), user.Verdict)
+	p.Limitations = limits
+	p.Granted = rules.Granted(user.Rules.Boundaries(h), user.Verdict, func(path string) bool { return layout[path] || present[path] })
 	own := rules.MemberDir(h.ProjectID, h.MemberID)
 	for _, m := range mounts {
 		p.Mounts = append(p.Mounts, d.mount(m, m.Path))

@@ -13,18 +13,28 @@ import (
 	"weir/workspaces/runtime"
 )
 
-// refreshPeriod is how long running workspaces keep the mounts of earlier rules at most,
-// where the runtime can change them; where it cannot, that is how long access lasts that
-// was withdrawn.
-const refreshPeriod = 5 * time.Second
+// How long running workspaces keep the mounts of earlier rules at most, where the runtime
+// can change them, and where it cannot, access that was withdrawn: there are thousands of
+// workspaces then, and each asks for the rules.
+const (
+	refreshPeriod    = 5 * time.Second
+	withdrawalPeriod = 30 * time.Second
+)
+
+// errRestartOnly is returned if only a restart of the workspace changes its mounts.
+var errRestartOnly = errors.New("mounts are only changed by a restart")
 
 // watchMounts keeps the mounts of all running workspaces as the rules are, until ctx ends.
 func (r *Reconciler) watchMounts(ctx context.Context) {
+	period := withdrawalPeriod
+	if _, ok := r.config.Runtime.(runtime.Refresher); ok {
+		period = refreshPeriod
+	}
 	for ctx.Err() == nil {
 		r.logError(ctx, r.refreshAll(ctx))
 		select {
 		case <-ctx.Done():
-		case <-time.After(refreshPeriod):
+		case <-time.After(period):
 		}
 	}
 }
@@ -44,14 +54,12 @@ func (r *Reconciler) refresh(ctx context.Context, w models.Workspace) error {
 	if err != nil {
 		return err
 	}
-	err = errors.ErrUnsupported
 	if refresher, ok := r.config.Runtime.(runtime.Refresher); ok {
-		err = r.remount(ctx, refresher, w, holder)
+		if err := r.remount(ctx, refresher, w, holder); !errors.Is(err, errRestartOnly) {
+			return err
+		}
 	}
-	if errors.Is(err, errors.ErrUnsupported) {
-		return r.stopIfWithdrawn(ctx, w, holder)
-	}
-	return err
+	return r.stopIfWithdrawn(ctx, w, holder)
 }
 
 // remount lets the runtime change the mounts. It compares, so that a refresh which a crash
@@ -62,7 +70,11 @@ func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w
 		return err
 	}
 	digest := models.MountsDigest(mounts)
-	if err := refresher.Refresh(ctx, w.RuntimeState, mounts); err != nil || w.Mounts == digest {
+	err = refresher.Refresh(ctx, w.RuntimeState, mounts)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		return errRestartOnly
+	case err != nil || w.Mounts == digest:
 		return err
 	}
 	w.Mounts, w.Granted = digest, granted

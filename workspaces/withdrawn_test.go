@@ -100,6 +100,12 @@ var withdrawals = []struct {
 			f.everyone("/x", models.AccessWrite)
 		},
 		func(f sharedFiles) { f.remove("/x"); f.withdraw("/x") }, "-"},
+	{"more is given to what does not exist, withdrawn, and it is created",
+		func(f sharedFiles) {
+			f.everyone("", models.AccessRead)
+			f.everyone("/x", models.AccessWrite)
+		},
+		func(f sharedFiles) { f.withdraw("/x"); f.mkdir("/x") }, "-"},
 	{"rules give more", func(f sharedFiles) { f.everyone("", models.AccessNone) }, func(f sharedFiles) { f.everyone("", models.AccessRead) }, "-"},
 	{"more, and again what they gave", func(f sharedFiles) { f.everyone("", models.AccessRead) },
 		func(f sharedFiles) { f.everyone("", models.AccessWrite); f.everyone("", models.AccessRead) }, "-"},

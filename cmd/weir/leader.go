@@ -36,15 +36,18 @@ func (p *portal) runControllers(ctx context.Context) {
 	work.Wait()
 }
 
-// startControllers starts the controllers in an epoch. stop stops them and waits for
-// their end.
-func (p *portal) startControllers(ctx context.Context, epoch int64) (stop func()) {
+// startControllers starts the controllers in an epoch. They end when another server leads,
+// too; stop stops them and waits for their end.
+func (p *portal) startControllers(ctx context.Context, epoch int64) (ended <-chan struct{}, stop func()) {
 	ctx, cancel := store.AsLeader(ctx, leaderLease, epoch)
-	var running sync.WaitGroup
-	running.Go(func() { p.runControllers(ctx) })
-	return func() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.runControllers(ctx)
+	}()
+	return done, func() {
 		cancel()
-		running.Wait()
+		<-done
 	}
 }
 
@@ -53,14 +56,20 @@ func (p *portal) startControllers(ctx context.Context, epoch int64) (stop func()
 // this server from then on, should it still run.
 func (p *portal) leadAlone(ctx context.Context) {
 	for ctx.Err() == nil {
-		epoch, err := p.store.Lead(ctx, leaderLease, serverIdentity(), 0)
-		if epoch != 0 {
-			stop := p.startControllers(ctx, epoch)
-			<-ctx.Done()
+		epoch, err := p.store.LeadAlone(ctx, leaderLease, serverIdentity())
+		if err == nil {
+			ended, stop := p.startControllers(ctx, epoch)
+			select {
+			case <-ended:
+				err = store.ErrFenced
+			case <-ctx.Done():
+			}
 			stop()
+		}
+		if ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("cannot acquire the leader lease", "err", err) // or that of a server in a cluster has not expired
+		p.log.Error("another server uses this database, or it cannot be written to; trying to lead again", "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(leaseRenewal):
@@ -104,7 +113,8 @@ func (p *portal) runElection(ctx context.Context) {
 		case stop == nil || epoch != leading:
 			resign()
 			p.log.Info("became leader", "epoch", epoch)
-			stop, leading = p.startControllers(ctx, epoch), epoch
+			_, stop = p.startControllers(ctx, epoch)
+			leading = epoch
 		}
 		if epoch != 0 {
 			renewed = time.Now()

@@ -26,6 +26,16 @@ var ErrFenced = errors.New("another server leads by now")
 // The clocks of servers may differ: leadership then changes early or late, but
 // only the newest epoch can write, see [AsLeader].
 func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration) (epoch int64, err error) {
+	return s.lead(ctx, name, holder, ttl, false)
+}
+
+// LeadAlone makes a server the leader that has an exclusive claim on the data, whatever
+// the lease of another says. Its own expires at once.
+func (s *Store) LeadAlone(ctx context.Context, name, holder string) (epoch int64, err error) {
+	return s.lead(ctx, name, holder, 0, true)
+}
+
+func (s *Store) lead(ctx context.Context, name, holder string, ttl time.Duration, alone bool) (epoch int64, err error) {
 	err = s.InTx(ctx, func(q *Queries) error {
 		epoch = 0
 		now := q.Now()
@@ -37,10 +47,10 @@ func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration
 		if err := q.locking("NO KEY UPDATE").Where("name = ?", name).Take(&l).Error; err != nil {
 			return err
 		}
-		if l.Holder != holder && now.Before(l.ExpiresAt) {
+		if !alone && l.Holder != holder && now.Before(l.ExpiresAt) {
 			return nil
 		}
-		if l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
+		if alone || l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
 			l.Epoch++
 		}
 		l.Holder, l.ExpiresAt, epoch = holder, now.Add(ttl), l.Epoch

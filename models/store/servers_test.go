@@ -13,6 +13,40 @@ import (
 	"weir/models/store/storetest"
 )
 
+// A server with an exclusive claim on the data leads at once, whatever lease is still
+// valid; the former leader is fenced, and another server does not wait for this one.
+func TestLeadAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		storetest.NewClock(s)
+		of := func(lead func() (int64, error)) int64 {
+			t.Helper()
+			epoch, err := lead()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return epoch
+		}
+		cluster := func() (int64, error) { return s.Lead(t.Context(), "controller", "cluster", time.Hour) }
+		alone := func() (int64, error) { return s.LeadAlone(t.Context(), "controller", "alone") }
+		first := of(cluster)
+		second := of(alone)
+		if second <= first {
+			t.Errorf("it leads as %d after %d", second, first)
+		}
+		ctx, end := store.AsLeader(t.Context(), "controller", first)
+		defer end()
+		if err := s.InTx(ctx, func(*store.Queries) error { return nil }); !errors.Is(err, store.ErrFenced) {
+			t.Errorf("the former leader writes: %v", err)
+		}
+		if again := of(alone); again <= second {
+			t.Errorf("after a restart it leads as %d after %d", again, second)
+		}
+		if other := of(cluster); other == 0 {
+			t.Error("its lease has not expired at once")
+		}
+	})
+}
+
 func TestOneLeader(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		clock := storetest.NewClock(s)

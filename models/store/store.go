@@ -57,6 +57,7 @@ type Store struct {
 	notified  notifiedCounts
 	lease     atomic.Pointer[ServerLease] // nil before Join
 
+	snapshots chan struct{} // those that are open
 	// uncertainUntil is how long, in Store.Elapsed, a transaction of this server may
 	// commit that it takes for failed.
 	uncertainUntil atomic.Int64
@@ -66,6 +67,12 @@ type Store struct {
 	revocationListeners []RevocationListener
 }
 
+// Connections at most, of PostgreSQL for all, of SQLite for reading.
+const (
+	postgresConnections = 20
+	sqliteReaders       = 8
+)
+
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
 // SQLite in the file at path, which it creates with its directory.
 func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
@@ -74,8 +81,8 @@ func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
 	if databaseURL != "" {
 		s.dialect = "postgres"
 		s.write, err = open(postgres.New(postgres.Config{DSN: databaseURL,
-			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(limitIdleTransactions)}}), 20)
-		s.read = s.write
+			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(limitIdleTransactions)}}), postgresConnections)
+		s.read, s.snapshots = s.write, make(chan struct{}, postgresConnections/2)
 	} else {
 		err = s.openSQLite(path)
 	}
@@ -116,7 +123,8 @@ func (s *Store) openSQLite(path string) error {
 	if s.write, err = open(sqlite.Open(dsn+"&_txlock=immediate"), 1); err != nil {
 		return err
 	}
-	s.read, err = open(sqlite.Open(dsn+"&_query_only=on"), 8)
+	s.snapshots = make(chan struct{}, sqliteReaders/2)
+	s.read, err = open(sqlite.Open(dsn+"&_query_only=on"), sqliteReaders)
 	return err
 }
 

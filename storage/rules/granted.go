@@ -8,11 +8,13 @@ import (
 )
 
 // Granted returns the access that a verdict gives, as the fewest paths, parents first:
-// those of the boundaries at which it differs from that of the directory above.
-func Granted(boundaries []string, verdict func(path string) Verdict) (list []models.PathAccess) {
+// those of the boundaries at which it differs from that of the directory above. More access
+// to what does not exist is not given: nothing can be mounted there.
+func Granted(boundaries []string, verdict func(path string) Verdict, exists func(path string) bool) (list []models.PathAccess) {
 	at := map[string]models.FileAccess{}
 	for _, path := range boundaries {
-		if access := verdict(path).Access; access != accessAt(at, path) {
+		access, above := verdict(path).Access, accessAt(at, path)
+		if access != above && (above.Includes(access) || exists(path)) {
 			at[path] = access
 			list = append(list, models.PathAccess{Path: models.FilePath(path), Access: access})
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,6 +39,9 @@ func available(user identity) (bubblewrap, error) {
 // can take longer.
 var errTimedOut = errors.New("the check ran out of time")
 
+// checkTime is how long a check may take.
+const checkTime = 10 * time.Second
+
 // runOnce runs a command in an otherwise empty sandbox and returns its output;
 // errTimedOut after 10 s. The timeout runs inside, because killing bubblewrap would not
 // kill the command.
@@ -60,13 +64,14 @@ func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...str
 		return nil, err
 	}
 	defer null.Close()
-	cmd, err := s.command("", gate, null, append([]string{"timeout", "-k", "1", "10"}, argv...))
+	cmd, err := s.command("", gate, null, append([]string{"timeout", "-k", "1", strconv.Itoa(int(checkTime.Seconds()))}, argv...))
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second
+	began := time.Now()
 	if err := s.start(cmd); err != nil {
 		return nil, err
 	}
@@ -74,7 +79,9 @@ func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...str
 		return nil, errors.Join(err, cmd.Wait())
 	}
 	err = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code == 124 || code == 128+int(unix.SIGKILL) { // as timeout reports
+	// As timeout reports. A kill that came earlier was not its own.
+	code, killed := cmd.ProcessState.ExitCode(), 128+int(unix.SIGKILL)
+	if code == 124 || code == killed && time.Since(began) >= checkTime {
 		err = errTimedOut
 	}
 	return out.Bytes(), err
