@@ -12,7 +12,7 @@ import (
 )
 
 // MaxBytes is the most bytes of PTX that [Allocate] accepts.
-const MaxBytes = 64 << 20
+const MaxBytes = 64 << 20 // 64 MiB
 
 // Options say what barriers there are.
 type Options struct {
@@ -20,88 +20,34 @@ type Options struct {
 	Threads  int // in one dimension, of kernels that do not state .reqntid; 0: not known
 }
 
-// Allocation is a module with physical barriers, and how they were allocated.
-type Allocation struct {
-	PTX      string         `json:"ptx" doc:"the module with physical barriers; everything else is unchanged"`
-	Physical int            `json:"physical" doc:"physical barriers that there are"`
-	Kernels  []KernelReport `json:"kernels" doc:"kernels that use barriers, in the order of the source"`
-}
-
-// KernelReport is how the barriers of a kernel were allocated.
-type KernelReport struct {
-	Name     string          `json:"name"`
-	Line     int             `json:"line" doc:"line of the source"`
-	Threads  int             `json:"threads" doc:"threads of a block, by .reqntid or as given; 0 if not known"`
-	Logical  int             `json:"logical" doc:"logical barriers that the kernel uses"`
-	Used     int             `json:"used" doc:"physical barriers that it uses now"`
-	Segments []SegmentReport `json:"segments"`
-}
-
-// SegmentReport is how the barriers of a segment were allocated.
-type SegmentReport struct {
-	Number   int             `json:"number" doc:"from 1"`
-	From     int             `json:"from_line"`
-	Until    int             `json:"until_line"`
-	Strong   string          `json:"strong,omitempty" doc:"the strong barrier that ends the segment; absent for the last"`
-	Method   Method          `json:"method" enum:"intervals,matching,first_fit" doc:"intervals and matching use the fewest physical barriers; first_fit at most one more than the barriers that overlap with one"`
-	Used     int             `json:"used" doc:"physical barriers that the segment uses"`
-	Overlap  []string        `json:"overlap" doc:"barriers of which none is over before another: as many physical barriers are needed at least"`
-	Steps    int             `json:"steps" doc:"length of the time axis of the lifetimes"`
-	Barriers []BarrierReport `json:"barriers"`
-}
-
-// BarrierReport is a logical barrier in a segment: its physical barrier, its lifetime and
-// its place in the segment's graph.
-type BarrierReport struct {
-	Name      string       `json:"name" doc:"number or name in the source"`
-	Physical  int          `json:"physical"`
-	Threads   int          `json:"threads" doc:"threads that take part; 0: all of the block; -1: in a register"`
-	From      int          `json:"from_step" doc:"first step of its lifetime"`
-	Until     int          `json:"until_step" doc:"last step of its lifetime"`
-	Producers []BarrierUse `json:"producers" doc:"operations that arrive and do not wait"`
-	Consumers []BarrierUse `json:"consumers" doc:"operations that wait"`
-	After     []string     `json:"after" doc:"barriers that are over before it begins, without those that follow from others"`
-	Reuses    string       `json:"reuses,omitempty" doc:"the barrier of the segment that had its physical barrier before"`
-	Unknown   bool         `json:"unknown" doc:"the participants are not known, so little is known about what is over when it completes"`
-	Loop      bool         `json:"loop" doc:"it arrives in a loop or a branch: its arrivals are taken to be complete when it is left"`
-	LeftOver  bool         `json:"left_over" doc:"arrivals remain at the end, so its physical barrier is not reused in the segment"`
-}
-
-// BarrierUse is one operation on a barrier.
-type BarrierUse struct {
-	Line      int    `json:"line"`
-	Operation string `json:"operation" enum:"arrive,sync,red"`
-	Warps     []int  `json:"warps" doc:"warps that can come here; empty if the number of threads is not known"`
-}
-
 // Allocate rewrites a module of PTX for physical barriers. What it cannot handle it refuses
 // with the line and the reason, in a [models.Error] about the field ptx, physical or threads.
-func Allocate(source string, o Options) (Allocation, error) {
+func Allocate(source string, o Options) (models.BarrierAllocation, error) {
 	if o.Physical == 0 {
 		o.Physical = maxPhysical
 	}
 	if o.Physical < 1 || o.Physical > maxPhysical {
-		return Allocation{}, models.Invalid("physical", "must be from %d to %d", 1, maxPhysical)
+		return models.BarrierAllocation{}, models.Invalid("physical", "must be from %d to %d", 1, maxPhysical)
 	}
 	if o.Threads < 0 || o.Threads > maxThreads {
-		return Allocation{}, models.Invalid("threads", "must be from %d to %d", 0, maxThreads)
+		return models.BarrierAllocation{}, models.Invalid("threads", "must be from %d to %d", 0, maxThreads)
 	}
 	if len(source) > MaxBytes {
-		return Allocation{}, models.Invalid("ptx", "must be at most %d bytes", MaxBytes)
+		return models.BarrierAllocation{}, models.Invalid("ptx", "must be at most %s", "64 MiB")
 	}
 	m, err := parse(source)
 	if err != nil {
-		return Allocation{}, err
+		return models.BarrierAllocation{}, err
 	}
-	a := Allocation{Physical: o.Physical, Kernels: []KernelReport{}}
+	a := models.BarrierAllocation{Report: models.BarrierReport{Physical: o.Physical, Kernels: []models.BarrierKernel{}}}
 	edits := m.removals()
 	for _, f := range m.functions {
 		k, own, err := allocate(m, f, o)
 		if err != nil {
-			return Allocation{}, err
+			return models.BarrierAllocation{}, err
 		}
 		if k != nil {
-			a.Kernels, edits = append(a.Kernels, *k), append(edits, own...)
+			a.Report.Kernels, edits = append(a.Report.Kernels, *k), append(edits, own...)
 		}
 	}
 	a.PTX = rewrite(source, edits)
@@ -109,7 +55,7 @@ func Allocate(source string, o Options) (Allocation, error) {
 }
 
 // allocate allocates the barriers of one function; nil: it uses none.
-func allocate(m *module, f *function, o Options) (*KernelReport, []edit, error) {
+func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit, error) {
 	g, err := flowOf(f, m.named)
 	if err != nil || len(g.ops) == 0 {
 		return nil, nil, err
@@ -136,7 +82,7 @@ func allocate(m *module, f *function, o Options) (*KernelReport, []edit, error) 
 	}); err != nil {
 		return nil, nil, err
 	}
-	report := &KernelReport{Name: f.name, Line: f.line, Threads: shape[0] * shape[1] * shape[2]}
+	report := &models.BarrierKernel{Name: f.name, Line: f.line, Threads: shape[0] * shape[1] * shape[2]}
 	names, physical := map[string]bool{}, map[int]bool{}
 	var edits []edit
 	for i, s := range segments {

@@ -43,7 +43,7 @@ func five(middle string) string {
 	return twoThreads("a100 a101 a102 "+middle+" a103 a104", "s100 s101 s102 "+middle+" s103 s104")
 }
 
-func mustAllocate(t testing.TB, source string, o Options) Allocation {
+func mustAllocate(t testing.TB, source string, o Options) models.BarrierAllocation {
 	t.Helper()
 	a, err := Allocate(source, o)
 	if err != nil {
@@ -53,7 +53,7 @@ func mustAllocate(t testing.TB, source string, o Options) Allocation {
 }
 
 // numbersOf are the physical barriers by segment and name.
-func numbersOf(k KernelReport) (list []map[string]int) {
+func numbersOf(k models.BarrierKernel) (list []map[string]int) {
 	for _, s := range k.Segments {
 		m := map[string]int{}
 		for _, b := range s.Barriers {
@@ -79,11 +79,11 @@ func TestFiveBarriersOfTwoThreads(t *testing.T) {
 		{"both ways, strong in the middle", twoThreads("a100 s101 a102 | s103 a104", "s100 a101 s102 | a103 s104"), []int{2, 2}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := mustAllocate(t, c.source, Options{}).Kernels[0]
+			k := mustAllocate(t, c.source, Options{}).Report.Kernels[0]
 			var segments []int
 			for _, s := range k.Segments {
 				segments = append(segments, s.Used)
-				if s.Method != Sweep || len(s.Overlap) != s.Used {
+				if s.Method != string(Sweep) || len(s.Overlap) != s.Used {
 					t.Errorf("segment %d: %s with %d barriers, of which %v overlap", s.Number, s.Method, s.Used, s.Overlap)
 				}
 			}
@@ -167,13 +167,13 @@ PRODUCER:
 JOIN:
 	bar.sync 23, 64;
 	ret; }`
-	segments := mustAllocate(t, source, Options{}).Kernels[0].Segments
+	segments := mustAllocate(t, source, Options{}).Report.Kernels[0].Segments
 	// 20 and 23 are for all threads: they cut the kernel.
 	if len(segments) != 2 || segments[0].Used != 1 || segments[1].Used != 2 {
 		t.Fatalf("got %+v", segments)
 	}
 	for _, b := range segments[1].Barriers {
-		if wantsLoop := b.Name == "21"; b.Loop != wantsLoop || b.Unknown || b.LeftOver {
+		if wantsLoop := b.Name == "21"; b.Assumed != wantsLoop || b.Unknown || b.LeftOver {
 			t.Errorf("got %+v", b)
 		}
 		if b.Name == "23" && b.Reuses == "" {
@@ -185,7 +185,7 @@ JOIN:
 // An arrival before a strong barrier that belongs to a wait after it holds its barrier
 // through both segments.
 func TestArrivalAcrossStrongBarrier(t *testing.T) {
-	k := mustAllocate(t, twoThreads("a100 a101 | s102", "s101 | s100 a102"), Options{}).Kernels[0]
+	k := mustAllocate(t, twoThreads("a100 a101 | s102", "s101 | s100 a102"), Options{}).Report.Kernels[0]
 	if len(k.Segments) != 1 {
 		t.Fatalf("the kernel is cut although 100 is not complete: %+v", k.Segments)
 	}

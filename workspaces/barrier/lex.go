@@ -3,6 +3,8 @@ package barrier
 import (
 	"strconv"
 	"strings"
+
+	"weir/models"
 )
 
 // token is a word, a string or one other character of the source.
@@ -32,7 +34,7 @@ func (l *lexer) next() (token, error) {
 	case c == '"':
 		end := strings.IndexByte(l.source[from+1:], '"')
 		if end < 0 {
-			return token{}, l.refuse(from, "the string has no end")
+			return token{}, l.refuse(from, models.Say("the string has no end"))
 		}
 		l.at = from + end + 2
 	case isWordByte(c):
@@ -74,7 +76,7 @@ func (l *lexer) skip() error {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				return l.refuse(l.at, "the comment has no end")
+				return l.refuse(l.at, models.Say("the comment has no end"))
 			}
 			l.at += end + 4
 		default:

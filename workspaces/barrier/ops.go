@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"strconv"
 	"strings"
 
 	"weir/models"
@@ -56,7 +57,6 @@ func operationOf(in instruction, named func(string) bool) (*operation, error) {
 		return nil, refuse(in.line, models.Say("%s is no form of a barrier that PTX knows", in.opcode))
 	}
 	op, operands := &operation{line: in.line}, in.operands
-	most := 2
 	switch parts[0] {
 	case "sync":
 		op.kind = waits
@@ -73,7 +73,7 @@ func operationOf(in instruction, named func(string) bool) (*operation, error) {
 	default:
 		return nil, refuse(in.line, models.Say("%s is no form of a barrier that PTX knows", in.opcode))
 	}
-	if len(operands) < 1 || len(operands) > most {
+	if len(operands) < 1 || len(operands) > 2 {
 		return nil, refuse(in.line, models.Say("%s needs a barrier and at most a number of threads", in.opcode))
 	}
 	if err := op.name(operands[0], named); err != nil {
@@ -90,7 +90,7 @@ func (op *operation) name(operand []token, named func(string) bool) error {
 	op.id = operand[0]
 	text := op.id.text
 	if n, ok := integer(text); ok {
-		op.barrier = models.Say("%d", n).String()
+		op.barrier = strconv.FormatInt(n, 10)
 		return nil
 	}
 	if !named(text) {

@@ -417,7 +417,7 @@ func (a *analysis) evaluate(e event) bool {
 
 // learn adds what a warp knows when the barrier at which it waits completes.
 func (a *analysis) learn(e event, out state) {
-	b, h := a.barrierOf(e.node), a.hubOf(e)
+	h := a.hubOf(e)
 	a.meet(h)
 	if a.operation(e.node).kind == arrives {
 		return

@@ -69,8 +69,8 @@ func (m *module) line(at int) int {
 }
 
 // refuse is an error about the line with a byte.
-func (l *lexer) refuse(at int, format string, args ...any) error {
-	return refuse(1+strings.Count(l.source[:at], "\n"), models.Say(format, args...))
+func (l *lexer) refuse(at int, reason models.Text) error {
+	return refuse(1+strings.Count(l.source[:at], "\n"), reason)
 }
 
 // refuse is an error about a line.
@@ -107,10 +107,10 @@ func (p *parser) declaration(into map[string]bool) error {
 		}
 		name := p.tok
 		if name.text == "" || !isWordByte(name.text[0]) || strings.ContainsAny(name.text, ".%") || name.text[0] >= '0' && name.text[0] <= '9' {
-			return p.refuse(name.from, "%s needs the names of barriers, separated by commas", barDirective)
+			return p.refuse(name.from, models.Say("%s needs the names of barriers, separated by commas", barDirective))
 		}
 		if into[name.text] {
-			return p.refuse(name.from, "barrier %s is declared twice", name.text)
+			return p.refuse(name.from, models.Say("barrier %s is declared twice", name.text))
 		}
 		into[name.text] = true
 		if err := p.advance(); err != nil {
@@ -122,7 +122,7 @@ func (p *parser) declaration(into map[string]bool) error {
 			p.drop = append(p.drop, [2]int{from, p.tok.to})
 			return p.advance()
 		default:
-			return p.refuse(p.tok.from, "%s needs the names of barriers, separated by commas", barDirective)
+			return p.refuse(p.tok.from, models.Say("%s needs the names of barriers, separated by commas", barDirective))
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (p *parser) function() error {
 		}
 		switch text := p.tok.text; {
 		case text == "":
-			return p.refuse(p.tok.from, "the function has no end")
+			return p.refuse(p.tok.from, models.Say("the function has no end"))
 		case text == "(":
 			depth++
 		case text == ")":
@@ -170,7 +170,7 @@ func (p *parser) shape(f *function) error {
 			n, ok = integer(p.tok.text)
 		}
 		if !ok || n < 1 || n > maxThreads {
-			return p.refuse(p.tok.from, ".reqntid needs from 1 to 3 sizes from 1 to %d", maxThreads)
+			return p.refuse(p.tok.from, models.Say(".reqntid needs from 1 to 3 sizes from 1 to %d", maxThreads))
 		}
 		f.shape[i] = int(n)
 		ahead := p.lexer
@@ -180,7 +180,7 @@ func (p *parser) shape(f *function) error {
 		p.lexer = ahead
 	}
 	if f.threads() > maxThreads {
-		return p.refuse(p.tok.from, "a thread block has at most %d threads", maxThreads)
+		return p.refuse(p.tok.from, models.Say("a thread block has at most %d threads", maxThreads))
 	}
 	return nil
 }
@@ -197,7 +197,7 @@ func (p *parser) body(f *function) error {
 	for {
 		switch p.tok.text {
 		case "":
-			return p.refuse(p.tok.from, "the function has no end")
+			return p.refuse(p.tok.from, models.Say("the function has no end"))
 		case "{":
 			depth++
 		case "}":
@@ -243,7 +243,7 @@ func (p *parser) statement(f *function) error {
 	for depth := 0; ; {
 		switch text := p.tok.text; {
 		case text == "":
-			return p.refuse(first.from, "the instruction has no semicolon")
+			return p.refuse(first.from, models.Say("the instruction has no semicolon"))
 		case text == ";" || text == "," && depth == 0:
 			if operand != nil || text == "," {
 				in.operands, operand = append(in.operands, operand), nil
@@ -266,7 +266,7 @@ func (p *parser) statement(f *function) error {
 // .branchtargets that the label names.
 func (p *parser) label(f *function, name token) error {
 	if _, twice := f.labels[name.text]; twice {
-		return p.refuse(name.from, "label %s is defined twice", name.text)
+		return p.refuse(name.from, models.Say("label %s is defined twice", name.text))
 	}
 	f.labels[name.text] = len(f.code)
 	if err := p.advance(); err != nil || p.tok.text != ".branchtargets" {
@@ -296,14 +296,14 @@ func (p *parser) guard(in *instruction) (token, error) {
 	}
 	in.guard = p.tok.text
 	if in.guard == "" || !isWordByte(in.guard[0]) {
-		return token{}, p.refuse(p.tok.from, "“@” needs a predicate")
+		return token{}, p.refuse(p.tok.from, models.Say("“@” needs a predicate"))
 	}
 	if err := p.advance(); err != nil {
 		return token{}, err
 	}
 	opcode := p.tok
 	if opcode.text == "" || !isWordByte(opcode.text[0]) {
-		return token{}, p.refuse(opcode.from, "the predicate has no instruction")
+		return token{}, p.refuse(opcode.from, models.Say("the predicate has no instruction"))
 	}
 	return opcode, p.advance()
 }

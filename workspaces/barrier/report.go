@@ -3,20 +3,22 @@ package barrier
 import (
 	"cmp"
 	"slices"
+
+	"weir/models"
 )
 
 // report describes how a segment's barriers were allocated.
-func (s *segment) report(a assignment, numbers []int) SegmentReport {
+func (s *segment) report(a assignment, numbers []int) models.BarrierSegment {
 	lines := s.lines()
-	r := SegmentReport{Number: s.number + 1, From: lines[0], Until: lines[1], Method: a.method, Used: a.used, Overlap: s.namesOf(a.overlap)}
+	r := models.BarrierSegment{Number: s.number + 1, From: lines[0], Until: lines[1], Method: string(a.method), Used: a.used, Overlap: s.namesOf(a.overlap)}
 	if s.strong != nil {
 		r.Strong = s.strong.barrier
 	}
 	for i, b := range s.barriers {
 		span := a.spans[i]
 		r.Steps = max(r.Steps, span.Until+1)
-		one := BarrierReport{Name: b.name, Physical: numbers[i], Threads: b.threads, From: span.From, Until: span.Until, Producers: []BarrierUse{}, Consumers: []BarrierUse{},
-			After: s.namesOf(a.covers(i)), Unknown: !b.exact, Loop: b.signals && !b.counted(), LeftOver: b.leftOver()}
+		one := models.KernelBarrier{Name: b.name, Physical: numbers[i], Threads: b.threads, From: span.From, Until: span.Until, Producers: []models.BarrierUse{}, Consumers: []models.BarrierUse{},
+			After: s.namesOf(a.covers(i)), Unknown: !b.exact, Assumed: b.signals && !b.counted(), LeftOver: b.leftOver()}
 		for _, n := range b.nodes {
 			if use := s.use(n); use.Operation == arrives.String() {
 				one.Producers = append(one.Producers, use)
@@ -26,7 +28,7 @@ func (s *segment) report(a assignment, numbers []int) SegmentReport {
 		}
 		r.Barriers = append(r.Barriers, one)
 	}
-	slices.SortStableFunc(r.Barriers, func(a, b BarrierReport) int { return cmp.Compare(a.From, b.From) })
+	slices.SortStableFunc(r.Barriers, func(a, b models.KernelBarrier) int { return cmp.Compare(a.From, b.From) })
 	last := map[int]string{}
 	for i := range r.Barriers {
 		b := &r.Barriers[i]
@@ -36,9 +38,9 @@ func (s *segment) report(a assignment, numbers []int) SegmentReport {
 }
 
 // use describes one operation.
-func (s *segment) use(n int) BarrierUse {
+func (s *segment) use(n int) models.BarrierUse {
 	op := s.operation(n)
-	use := BarrierUse{Line: op.line, Operation: op.kind.String(), Warps: []int{}}
+	use := models.BarrierUse{Line: op.line, Operation: op.kind.String(), Warps: []int{}}
 	for _, c := range s.classes {
 		if c.rank[n] >= 0 {
 			use.Warps = append(use.Warps, c.warps...)
