@@ -49,7 +49,7 @@ type KernelBarrier struct {
 	Reuses    string       `json:"reuses,omitempty" doc:"barrier of the segment that had the physical barrier before; absent if none"`
 	Unknown   bool         `json:"unknown" doc:"which warps take part is not known"`
 	Assumed   bool         `json:"assumed" doc:"arrivals in a loop or branch are assumed to be complete when it ends"`
-	LeftOver  bool         `json:"left_over" doc:"arrivals remain at the end; the physical barrier is not reused in the segment"`
+	Pending   bool         `json:"pending" doc:"arrivals remain at the end; the physical barrier is not reused in the segment"`
 }
 
 // BarrierUse is one operation on a barrier.

@@ -145,7 +145,7 @@ func barrierNotes(ctx context.Context, b models.KernelBarrier) (notes []string) 
 	if b.Assumed {
 		notes = append(notes, T(ctx, "Arrivals in a loop or branch are assumed to be complete when it ends."))
 	}
-	if b.LeftOver {
+	if b.Pending {
 		notes = append(notes, T(ctx, "Arrivals remain at the end, so its barrier is not reused in the segment."))
 	}
 	return notes

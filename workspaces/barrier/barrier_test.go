@@ -173,7 +173,7 @@ JOIN:
 		t.Fatalf("got %+v", segments)
 	}
 	for _, b := range segments[1].Barriers {
-		if wantsLoop := b.Name == "21"; b.Assumed != wantsLoop || b.Unknown || b.LeftOver {
+		if wantsLoop := b.Name == "21"; b.Assumed != wantsLoop || b.Unknown || b.Pending {
 			t.Errorf("got %+v", b)
 		}
 		if b.Name == "23" && b.Reuses == "" {
