@@ -114,15 +114,14 @@ func (c *checker) explore(at []byte, logical, physical machine) {
 }
 
 // threadsOf runs each warp of a kernel alone, with decide for branches that do not follow
-// from the thread, and pairs its operations with those of the rewritten kernel.
-func threadsOf(t testing.TB, source, rewritten string, decide func(label string, round int) bool) (threads [][]step) {
+// from the thread, and pairs its operations with those of the rewritten one.
+func threadsOf(t testing.TB, a, b *flow, decide func(label string, round int) bool) (threads [][]step) {
 	t.Helper()
-	a, b := flowIn(t, source), flowIn(t, rewritten)
 	all := a.threads()
 	for w := range (all + warpSize - 1) / warpSize {
 		logical, physical := a.trace(w, decide), b.trace(w, decide)
 		if len(logical) != len(physical) {
-			t.Fatalf("the rewritten kernel has other operations:\n%s", rewritten)
+			t.Fatalf("warp %d has other operations in the rewritten kernel", w)
 		}
 		var steps []step
 		for i, l := range logical {

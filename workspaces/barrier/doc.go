@@ -19,6 +19,9 @@
 //     another (Dilworth). If the lifetimes are intervals, a sweep finds the allocation, else
 //     a maximum matching does; both are optimal (assign.go).
 //
+// A barrier has one lifetime in a segment, from its first use to its last, also if it
+// completes several times: it is not split between its phases.
+//
 // What is assumed of a kernel: warps are runs of 32 threads, as they are numbered; all
 // threads of a warp use a barrier together; no warp uses a barrier again before the previous
 // phase has completed, which PTX leaves undefined too; arrivals in loops are complete when

@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -131,21 +132,13 @@ func (g *generator) decisions() (list []func(string, int) bool) {
 	return list
 }
 
-const manyKernels = 100_000
-
-// kernelsToTest is how many random kernels a test takes: a hundredth in short runs.
-func kernelsToTest() int {
-	if testing.Short() {
-		return manyKernels / 100
-	}
-	return manyKernels
-}
+var kernels = flag.Int("kernels", 5000, "number of random kernels to test")
 
 // Random kernels behave with physical barriers as they do with one barrier for each name,
 // in all interleavings, and each segment uses as many barriers as overlap.
 func TestRandomKernels(t *testing.T) {
 	t.Parallel()
-	n := kernelsToTest()
+	n := *kernels
 	methods, right, reused, states := map[Method]int{}, 0, 0, 0
 	for seed := range uint64(n) {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 1)), branchy: seed%2 == 1}
@@ -157,9 +150,9 @@ func TestRandomKernels(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, source)
 		}
-		ill := false
+		ill, before, after := false, flowIn(t, source), flowIn(t, a.PTX)
 		for _, decide := range g.decisions() {
-			v := check(threadsOf(t, source, a.PTX, decide))
+			v := check(threadsOf(t, before, after, decide))
 			states += v.states
 			if ill = ill || v.illFormed != ""; v.illFormed == "" && v.broken != "" {
 				t.Fatalf("seed %d: %s\n%s\n%s", seed, v.broken, source, a.PTX)
@@ -183,11 +176,13 @@ func TestRandomKernels(t *testing.T) {
 	}
 }
 
-// Of small kernels without branches, no assignment with fewer barriers passes the checker.
+// Of small kernels without branches that use each barrier once, no assignment with fewer
+// barriers passes the checker. A barrier that is used again has one lifetime for all its
+// phases, between which others could use it.
 func TestFewestAgainstBruteForce(t *testing.T) {
 	t.Parallel()
 	tested := 0
-	for seed := range uint64(kernelsToTest() / 50) {
+	for seed := range uint64(*kernels / 5) {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 2))}
 		source := g.kernel()
 		a, err := Allocate(source, Options{})
@@ -197,8 +192,8 @@ func TestFewestAgainstBruteForce(t *testing.T) {
 		if len(a.Report.Kernels) == 0 || len(a.Report.Kernels[0].Segments) != 1 || len(a.Report.Kernels[0].Segments[0].Barriers) > 5 {
 			continue
 		}
-		threads := threadsOf(t, source, a.PTX, nil)
-		if check(threads).illFormed != "" {
+		threads := threadsOf(t, flowIn(t, source), flowIn(t, a.PTX), nil)
+		if check(threads).illFormed != "" || slices.ContainsFunc(threads, usesAgain) {
 			continue
 		}
 		s := a.Report.Kernels[0].Segments[0]
@@ -215,6 +210,15 @@ func TestFewestAgainstBruteForce(t *testing.T) {
 		t.Error("no kernel was tested")
 	}
 	t.Logf("%d kernels", tested)
+}
+
+func usesAgain(steps []step) bool {
+	for i, s := range steps {
+		if slices.ContainsFunc(steps[:i], func(o step) bool { return o.logical == s.logical }) {
+			return true
+		}
+	}
+	return false
 }
 
 // fewestRows tries all assignments.

@@ -283,9 +283,24 @@ func divide(operation, kind string, a, b int64) (int64, bool) {
 
 // compare computes setp.OPERATOR.TYPE.
 func compare(parts []string, a, b int64) (int64, bool) {
-	operators := map[string]bool{"eq": a == b, "ne": a != b, "lt": a < b, "lo": a < b, "le": a <= b, "ls": a <= b, "gt": a > b, "hi": a > b, "ge": a >= b, "hs": a >= b}
-	holds, ok := operators[parts[1]]
-	if !ok || len(parts) != 3 {
+	if len(parts) != 3 {
+		return 0, false
+	}
+	holds := false
+	switch parts[1] {
+	case "eq":
+		holds = a == b
+	case "ne":
+		holds = a != b
+	case "lt", "lo":
+		holds = a < b
+	case "le", "ls":
+		holds = a <= b
+	case "gt", "hi":
+		holds = a > b
+	case "ge", "hs":
+		holds = a >= b
+	default:
 		return 0, false
 	}
 	if holds {
