@@ -194,7 +194,6 @@ func TestAPINamesRefusedFields(t *testing.T) {
 		{"PUT /pool/providers/1", `{"name":"x","owner_id":99,"terms":{}}`, "owner_id"},
 		{"POST /pool/providers/1/recall", `{"grace_minutes":-1}`, "grace_minutes"},
 		{"POST /pool/planning", `{"add":"toaster:4"}`, "add"},
-		{"POST /barriers", `{"ptx":""}`, "ptx"},
 		{"POST /barriers", `{"ptx":".entry k() { bar.sync %r1; }"}`, "ptx"},
 		{"POST /barriers", `{"ptx":".entry k() { }","physical":17}`, "physical"},
 		{"POST /barriers", `{"ptx":".entry k() { }","threads":-1}`, "threads"},

@@ -9,6 +9,9 @@ import (
 // maxNodes bounds what is analysed of one function: barriers and branches.
 const maxNodes = 20_000
 
+// maxTargets bounds the labels that all branches of a function lead to.
+const maxTargets = 200_000
+
 // flow is the control flow of a function, of barriers and branches only. Its last node is
 // the end.
 type flow struct {
@@ -65,6 +68,7 @@ func leaves(opcode string) bool {
 
 // resolve replaces the instructions that branches refer to by the nodes they lead to.
 func (g *flow) resolve(starts []int) error {
+	targets := 0
 	for i := range g.nodes {
 		n := &g.nodes[i]
 		if len(n.taken) != 1 || n.taken[0] >= 0 {
@@ -85,6 +89,9 @@ func (g *flow) resolve(starts []int) error {
 		}
 		if n.taken = nil; len(labels) == 0 {
 			return refuse(in.line, models.Say("the branch has no label"))
+		}
+		if targets += len(labels); targets > maxTargets {
+			return refuse(in.line, models.Say("the branches of function %s have more than %d labels", g.name, maxTargets))
 		}
 		for _, label := range labels {
 			at, ok := g.labels[label]

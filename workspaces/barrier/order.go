@@ -57,6 +57,10 @@ func (s bitset) members() (list []int) {
 // maxWords bounds the memory of the analysis of one segment, in words of 8 bytes.
 const maxWords = 1 << 22
 
+// maxRounds bounds the rounds of each analysis. What warps know only grows with the rounds,
+// so that fewer rounds find less; the other analyses assume the worst when they are not done.
+const maxRounds = 64
+
 // state is what a warp knows at a node: by class, the barriers that all warps of the class
 // have used for the last time, or never will.
 type state []bitset
@@ -71,10 +75,13 @@ type hub struct{ barrier, phase int }
 // analysis finds what warps know in a segment.
 type analysis struct {
 	*segment
-	events []event             // in the order in which they are evaluated
-	in     map[event]state     // before the operation
-	out    map[event]state     // after it
-	sites  map[hub][]event     // operations by phase
+	events []event         // in the order in which they are evaluated
+	in     map[event]state // before the operation
+	out    map[event]state // after it
+	sites  map[hub][]event // operations by phase
+	round  int
+	metAt  map[hub]int         // the round in which met was computed
+	absent map[hub]int         // operations that have not been evaluated
 	met    map[hub]state       // what the participants know who have arrived
 	later  map[event]bitset    // barriers that the class can use after it
 	users  []bitset            // barriers by class
@@ -84,20 +91,16 @@ type analysis struct {
 
 // order finds which barriers of the segment are over before each of them begins.
 func (s *segment) order() error {
-	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
-	nodes := 0
-	for _, part := range s.parts {
-		nodes += len(part)
-	}
-	words := (a.size + 63) / 64 * (len(s.classes) + 1) // with later
-	if 2*nodes*words > maxWords || nodes*a.size > maxWords*16 {
-		return refuse(s.lines()[0], models.Say("segment %d is too large: %d barriers and %d operations and branches", s.number+1, a.size, nodes))
+	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{}, metAt: map[hub]int{}, absent: map[hub]int{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
+	if s.tooLarge() {
+		return refuse(s.lines()[0], models.Say("segment %d is too large: %d barriers and %d operations and branches", s.number+1, a.size, s.size()))
 	}
 	for c := range s.classes {
 		a.findLater(c)
 		a.findEnded(c)
 	}
-	for again := a.schedule(); again; {
+	again := a.schedule()
+	for a.round = 1; again && a.round < maxRounds; a.round++ {
 		again = false
 		for _, e := range a.events {
 			again = a.evaluate(e) || again
@@ -105,6 +108,20 @@ func (s *segment) order() error {
 	}
 	a.conclude()
 	return nil
+}
+
+// size is the number of operations and branches of the segment, by class.
+func (s *segment) size() (n int) {
+	for _, part := range s.parts {
+		n += len(part)
+	}
+	return n
+}
+
+// tooLarge reports whether the analysis would take too much memory or time.
+func (s *segment) tooLarge() bool {
+	words := (len(s.barriers) + 63) / 64 * (len(s.classes) + 1) // with later
+	return 2*s.size()*words > maxWords || s.size()*len(s.barriers) > 4*maxWords
 }
 
 // hubOf is the phase that an operation belongs to.
@@ -120,10 +137,14 @@ func (a *analysis) hubOf(e event) hub {
 // phase.
 func (a *analysis) findLater(class int) {
 	c := a.classes[class]
-	for changed := true; changed; {
+	changed := true
+	for round := 0; changed; round++ {
 		changed = false
 		for _, n := range slices.Backward(a.parts[class]) {
 			set := newBitset(a.size)
+			if round == maxRounds {
+				set.fill()
+			}
 			for _, to := range c.edges[n] {
 				if !a.inside(class, to) {
 					continue
@@ -136,7 +157,7 @@ func (a *analysis) findLater(class int) {
 				}
 			}
 			if before := a.later[event{class, n}]; before == nil || !set.subset(before) {
-				a.later[event{class, n}], changed = set, true
+				a.later[event{class, n}], changed = set, round < maxRounds
 			}
 		}
 	}
@@ -144,6 +165,7 @@ func (a *analysis) findLater(class int) {
 		if a.nodes[n].op >= 0 {
 			e := event{class, n}
 			a.sites[a.hubOf(e)] = append(a.sites[a.hubOf(e)], e)
+			a.absent[a.hubOf(e)]++
 		}
 	}
 }
@@ -171,8 +193,12 @@ func (a *analysis) findEnded(class int) {
 	}
 	a.users = append(a.users, users)
 	in, out := map[int]bitset{}, map[int]bitset{}
-	for changed := true; changed; {
+	changed := true
+	for round := 0; changed; round++ {
 		changed = false
+		if round == maxRounds {
+			eligible = newBitset(a.size)
+		}
 		for _, n := range a.parts[class] {
 			set := slices.Clone(eligible)
 			for _, p := range c.all[n] {
@@ -194,7 +220,7 @@ func (a *analysis) findEnded(class int) {
 				}
 			}
 			if before := out[n]; before == nil || !before.subset(after) {
-				out[n], changed = after, true
+				out[n], changed = after, round < maxRounds
 			}
 		}
 	}
@@ -221,7 +247,7 @@ func (a *analysis) end(s state, ended bitset) {
 // after all operations of its phase. It reports whether some had to be evaluated earlier,
 // so that another round is needed.
 func (a *analysis) schedule() bool {
-	r := &run{analysis: a, missing: map[event]int{}, waiting: map[hub][]event{}, arrived: map[hub]int{}}
+	r := &run{analysis: a, missing: map[event]int{}, waiting: map[hub][]event{}}
 	for i, part := range a.parts {
 		for _, n := range part {
 			e := event{i, n}
@@ -254,7 +280,6 @@ type run struct {
 	*analysis
 	ready   []event
 	missing map[event]int // predecessors that have not taken place
-	arrived map[hub]int
 	waiting map[hub][]event
 	held    []hub // for which events wait, the oldest first
 }
@@ -267,7 +292,7 @@ func (r *run) take(e event) {
 	}
 	h := r.hubOf(e)
 	r.in[e] = r.before(e)
-	r.arrived[h]++
+	r.absent[h]--
 	if r.operation(e.node).kind == arrives {
 		r.finish(e)
 	} else {
@@ -276,7 +301,7 @@ func (r *run) take(e event) {
 		}
 		r.waiting[h] = append(r.waiting[h], e)
 	}
-	if r.arrived[h] == len(r.sites[h]) {
+	if r.absent[h] == 0 {
 		r.release(h)
 	}
 }
@@ -359,16 +384,12 @@ func (a *analysis) meet(h hub) {
 	byClass := map[int]state{}
 	for _, e := range a.sites[h] {
 		s, key := a.newState(), 0
-		if known, ok := a.in[e]; ok {
-			for i := range s {
-				s[i].union(known[i])
-			}
-			if b.exact {
-				s[e.class].union(a.done(e))
-			}
+		for i, known := range a.in[e] {
+			s[i].union(known)
 		}
 		if b.exact {
 			key = e.class
+			s[key].union(a.done(e))
 		}
 		if all := byClass[key]; all != nil {
 			for i := range all {
@@ -390,10 +411,11 @@ func (a *analysis) meet(h hub) {
 // evaluate computes what is known after an event, and reports whether that is more than
 // before.
 func (a *analysis) evaluate(e event) bool {
-	a.in[e] = a.before(e)
-	out := a.newState()
+	in, out := a.before(e), a.newState()
+	changed := a.in[e] == nil || !in.within(a.in[e])
+	a.in[e] = in
 	for i := range out {
-		out[i].union(a.in[e][i])
+		out[i].union(in[i])
 	}
 	if len(a.classes[e.class].warps) == 1 {
 		out[e.class].union(a.done(e))
@@ -404,23 +426,28 @@ func (a *analysis) evaluate(e event) bool {
 	a.end(out, a.ended[e][1])
 	before := a.out[e]
 	a.out[e] = out
-	if before == nil {
-		return true
-	}
-	for i := range out {
-		if !out[i].subset(before[i]) {
-			return true
+	return changed || before == nil || !out.within(before)
+}
+
+// within reports whether another state knows all that s does.
+func (s state) within(o state) bool {
+	for i := range s {
+		if !s[i].subset(o[i]) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // learn adds what a warp knows when the barrier at which it waits completes.
 func (a *analysis) learn(e event, out state) {
 	h := a.hubOf(e)
-	a.meet(h)
-	if a.operation(e.node).kind == arrives {
+	if a.operation(e.node).kind == arrives || a.absent[h] > 0 {
 		return
+	}
+	if a.met[h] == nil || a.metAt[h] != a.round {
+		a.meet(h)
+		a.metAt[h] = a.round
 	}
 	for i, known := range a.met[h] {
 		out[i].union(known)

@@ -15,12 +15,14 @@ type plan struct {
 	strong  []int  // nodes of the strong barriers that cut the function, in their order
 	segment []int  // of each node that is an operation
 	used    []bool // node is an operation that some warp reaches
+
+	low, high []int // by rank, for count
 }
 
 // newPlan cuts a function at its strong barriers.
 func newPlan(g *flow, shape [3]int) *plan {
 	threads := shape[0] * shape[1] * shape[2]
-	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize, used: make([]bool, len(g.nodes))}
+	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize, used: make([]bool, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
 	for _, c := range p.classes {
 		for _, n := range c.order {
 			p.used[n] = p.used[n] || g.nodes[n].op >= 0
@@ -283,14 +285,17 @@ func (s *segment) add(n int) {
 func (s *segment) countPhases() {
 	for _, b := range s.barriers {
 		for i, used := range b.users {
-			if used {
+			if b.phases[i] = -1; used {
 				b.warps += len(s.classes[i].warps)
 			}
 		}
 		b.exact = b.threads == allThreads || b.threads == b.warps*warpSize
 	}
-	for i, c := range s.classes {
+	for i := range s.classes {
 		if s.straight(i) {
+			for _, b := range s.barriers {
+				b.phases[i] = 0
+			}
 			for _, n := range s.parts[i] {
 				if s.nodes[n].op >= 0 {
 					b := s.barrierOf(n)
@@ -300,10 +305,12 @@ func (s *segment) countPhases() {
 			}
 			continue
 		}
-		low, high := make([]int, len(c.order)), make([]int, len(c.order))
+		if s.tooLarge() {
+			continue // order refuses it
+		}
 		for _, b := range s.barriers {
 			if b.users[i] {
-				b.phases[i] = s.count(b, i, low, high)
+				b.phases[i] = s.count(b, i)
 			}
 		}
 	}
@@ -319,8 +326,9 @@ func (s *segment) straight(class int) bool {
 func (s *segment) barrierOf(n int) *logical { return s.barriers[s.index[s.operation(n).barrier]] }
 
 // count returns how often each warp of a class uses a barrier, -1 if not equally often by
-// all ways, and records the phase of each operation. low and high are by rank.
-func (s *segment) count(b *logical, class int, low, high []int) int {
+// all ways, and records the phase of each operation.
+func (s *segment) count(b *logical, class int) int {
+	low, high := s.low, s.high
 	c := s.classes[class]
 	first, last := len(s.nodes), -1 // of all ways out of the segment
 	known := true
