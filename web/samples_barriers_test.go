@@ -2,6 +2,15 @@ package web
 
 import "weir/models"
 
+// barrierSamples are the page of barriers in its states.
+func barrierSamples() []sample {
+	return []sample{
+		{"barriers", "/barriers", &li, BarriersPage(sampleBarriers())},
+		{"barriers-none", "/barriers", &li, BarriersPage(BarriersView{})},
+		{"barriers-refused", "/barriers", &li, BarriersPage(BarriersView{Form: Form{Values: map[string]string{"ptx": BarriersExample}}.Refuse(models.Invalid("ptx", "line %d: %s", 9, models.Say("the comment has no end")))})},
+	}
+}
+
 // sampleBarriers is an allocation of two segments, the second with all that a barrier can say.
 func sampleBarriers() BarriersView {
 	use := func(line int, op string, warps ...int) models.BarrierUse {

@@ -81,9 +81,6 @@ func samples() []sample {
 		{"device-instance", "/pool/devices/7", &li, DevicePage(sampleInstance())},
 		{"what-if", "/pool/planning", &root, PlanningPage(samplePlanning())},
 		{"what-if-none", "/pool/planning", &root, PlanningPage(PlanningView{Done: true, Days: 30})},
-		{"barriers", "/barriers", &li, BarriersPage(sampleBarriers())},
-		{"barriers-none", "/barriers", &li, BarriersPage(BarriersView{})},
-		{"barriers-refused", "/barriers", &li, BarriersPage(BarriersView{Form: Form{Values: map[string]string{"ptx": BarriersExample}}.Refuse(models.Invalid("ptx", "line %d: %s", 9, models.Say("the comment has no end")))})},
 		{"environments", "/environments", &root, EnvironmentsPage(EnvironmentsView{Rows: sampleEnvironments()})},
 		{"environments-none", "/environments", &li, EnvironmentsPage(EnvironmentsView{})},
 		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},
@@ -109,7 +106,7 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(notificationSamples(), reservationSamples()...), accessSamples()...), requestSamples()...)...)...)
+	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(append(notificationSamples(), reservationSamples()...), accessSamples()...), requestSamples()...), barrierSamples()...)...)
 }
 
 func sampleIdentities() []models.Identity {
