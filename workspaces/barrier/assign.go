@@ -240,7 +240,8 @@ func (m *matching) antichain() (list []int) {
 	return list
 }
 
-// firstFit puts each barrier into the first row all of whose barriers can share with it.
+// firstFit puts each barrier into the first row all of whose barriers can share with it. As
+// there is no common order, a step is a place in a row.
 func (a *assignment) firstFit(over []bitset, order []int) {
 	a.method = FirstFit
 	shares := func(x, y int) bool { return over[x].contains(y) || over[y].contains(x) }
@@ -251,7 +252,8 @@ func (a *assignment) firstFit(over []bitset, order []int) {
 		if row < 0 {
 			row, rows = len(rows), append(rows, nil)
 		}
-		rows[row], a.rows[b] = append(rows[row], b), row
+		a.rows[b], a.spans[b] = row, Interval{len(rows[row]), len(rows[row])}
+		rows[row] = append(rows[row], b)
 		if !slices.ContainsFunc(a.overlap, func(o int) bool { return shares(o, b) }) {
 			a.overlap = append(a.overlap, b)
 		}

@@ -273,6 +273,16 @@ func TestAssignAgainstBruteForce(t *testing.T) {
 			}
 			most = max(most, degree)
 		}
+		for x, s := range a.spans {
+			if s.From < 0 || s.Until < s.From {
+				t.Fatalf("seed %d: %d lives from %d to %d (%s)", seed, x, s.From, s.Until, a.method)
+			}
+			for y, o := range a.spans[:x] {
+				if a.rows[x] == a.rows[y] && s.From <= o.Until && o.From <= s.Until {
+					t.Fatalf("seed %d: in row %d, %v and %v overlap (%s)", seed, a.rows[x], s, o, a.method)
+				}
+			}
+		}
 		for i, x := range a.overlap {
 			for _, y := range a.overlap[:i] {
 				if shares(x, y) {
