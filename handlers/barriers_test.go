@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"encoding/json"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -18,11 +17,10 @@ func TestBarriers(t *testing.T) {
 	bob.shows(bob.page(200, "GET", "/barriers?example=1"), "barrier.arrive first, 64", "!No kernel yet")
 	wanted := []string{"6 logical barriers in 2 segments use 4 of 16 physical barriers.", "It ends with strong barrier 16.", "line 14, arrive, warps 0", "Download rewritten PTX", "<svg", "!The number of threads is not known"}
 	bob.shows(bob.upload(200, "/barriers", web.BarriersExample, "physical", "16"), wanted...)
-	form := url.Values{"ptx": {web.BarriersExample}, "physical": {"16"}}
-	bob.shows(bob.page(200, "POST", "/barriers", form), wanted...)
-	bob.shows(bob.page(422, "POST", "/barriers", url.Values{"ptx": {web.BarriersExample}, "physical": {"3"}}), `id="f-ptx-error"`,
-		"segment 1 of pipeline (lines 14 to 22) needs 4 barriers, 1 more than there are; these overlap: first, second, third, 16")
-	bob.shows(bob.page(422, "POST", "/barriers", url.Values{"ptx": {"x"}, "physical": {"17"}}), `id="f-physical-error"`)
+	bob.shows(bob.page(200, "POST", "/barriers", "ptx", web.BarriersExample, "physical", "16"), wanted...)
+	bob.shows(bob.page(422, "POST", "/barriers", "ptx", web.BarriersExample, "physical", "3"), `id="f-ptx-error"`,
+		"segment 1 of pipeline (lines 14 to 23) needs 4 barriers, 1 more than there are; these overlap: first, second, third, 16")
+	bob.shows(bob.page(422, "POST", "/barriers", "ptx", "x", "physical", "17"), `id="f-physical-error"`)
 	bob.shows(bob.upload(422, "/barriers", strings.Repeat("\n", workspaces.MaxPTXBytes+1), "physical", "16"), `id="f-ptx-error"`, "must be at most 512 KiB")
 
 	body, err := json.Marshal(workspaces.BarriersInput{PTX: web.BarriersExample})
@@ -34,8 +32,7 @@ func TestBarriers(t *testing.T) {
 	if strings.Contains(rewritten, "first") || !strings.Contains(rewritten, "barrier.arrive 0, 64;") {
 		t.Errorf("got %s", a.raw)
 	}
-	form.Set("download", "1")
-	if file := bob.page(200, "POST", "/barriers", form); file != rewritten {
+	if file := bob.page(200, "POST", "/barriers", "ptx", web.BarriersExample, "physical", "16", "download", "1"); file != rewritten {
 		t.Errorf("the download is %q, not %q", file, rewritten)
 	}
 	if fields := w.problem(w.want(422, w.member, "POST", "/barriers", `{"ptx":".entry k() {\nbar.sync %r1; }"}`)); !strings.Contains(fields["ptx"], "line 2: the barrier is in register %r1") {
