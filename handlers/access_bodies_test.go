@@ -51,6 +51,7 @@ var apiBodies = map[string]string{
 	"/pool/providers/:id":                    `{"name":"new","terms":{}}`,
 	"/pool/providers/:id/recall":             `{"grace_minutes":5}`,
 	"/pool/planning":                         `{"add":"h100:8"}`,
+	"/barriers":                              `{"ptx":".entry k() { bar.sync 0; }"}`,
 	"/webhooks":                              `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 	"/webhooks/:id":                          `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 	"/requests":                              `{"reason":"more","role":{"project_id":$project,"name":"new","permission":"member","limit":` + slice + `}}`,
@@ -64,6 +65,7 @@ const reserveForm = `{"project_id":$project,"gpus":1,"cores":1,"duration_minutes
 // pageForms are the same for the forms of pages.
 var pageForms = map[string]string{
 	"/projects":                              "name=new&quota.gpu_cores=1",
+	"/barriers":                              "ptx=.entry+k()+{+bar.sync+0%3B+}&physical=16",
 	"/projects/start":                        "name=new&members=1&quota.gpu_cores=1",
 	"/projects/:id":                          "name=new",
 	"/projects/:id/roles":                    "name=new&permission=member&limit.gpu_cores=1",

@@ -48,7 +48,7 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		text, err := f.importedTable(c)
+		text, err := f.uploadedText(c, "csv", sheet.MaxBytes, "1 MiB")
 		var report models.ImportReport
 		if err == nil {
 			report, err = t.take(ctx, text, !f.bool("confirm"), f.text("plan"))
@@ -68,14 +68,14 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 	}
 }
 
-// importedTable is the uploaded file, or else the text of the form.
-func (f *form) importedTable(c echo.Context) (string, error) {
+// uploadedText is the uploaded file, or else the text of a field. size is the limit in words.
+func (f *form) uploadedText(c echo.Context, field string, limit int64, size string) (string, error) {
 	header, err := c.FormFile("file")
 	if err != nil || header.Size == 0 {
-		return f.text("csv"), nil
+		return f.text(field), nil
 	}
-	if header.Size > sheet.MaxBytes {
-		return "", models.Invalid("csv", "must be at most %s", "1 MiB")
+	if header.Size > limit {
+		return "", models.Invalid(field, "must be at most %s", size)
 	}
 	file, err := header.Open()
 	if err != nil {

@@ -148,6 +148,8 @@ var twins = map[string]string{
 	"POST /reservations/:id/cancel":             "POST /reservations/{id}/cancel",
 	"GET /pool":                                 "GET /pool",
 	"GET /pool/planning":                        "POST /pool/planning",
+	"GET /barriers":                             "POST /barriers",
+	"POST /barriers":                            "POST /barriers",
 	"POST /pool/providers":                      "POST /pool/authorizations",
 	"GET /pool/providers/new":                   "POST /pool/authorizations",
 	"GET /pool/providers/:id":                   "GET /pool/providers/{id}",

@@ -42,6 +42,7 @@ func (w *world) bodies() map[string]string {
 		"PUT /pool/providers/1":                                `{"name":"here","terms":{}}`,
 		"POST /pool/providers/1/recall":                        `{"grace_minutes":5}`,
 		"POST /pool/planning":                                  `{"add":"h100:8"}`,
+		"POST /barriers":                                       `{"ptx":".entry k() { bar.sync 0; }"}`,
 		"POST /webhooks":                                       `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 		"PUT /webhooks/1":                                      `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 		"PUT /me/notification-preferences":                     `{"by_mail":true,"language":"zh"}`,
@@ -193,6 +194,9 @@ func TestAPINamesRefusedFields(t *testing.T) {
 		{"PUT /pool/providers/1", `{"name":"x","owner_id":99,"terms":{}}`, "owner_id"},
 		{"POST /pool/providers/1/recall", `{"grace_minutes":-1}`, "grace_minutes"},
 		{"POST /pool/planning", `{"add":"toaster:4"}`, "add"},
+		{"POST /barriers", `{"ptx":".entry k() { bar.sync %r1; }"}`, "ptx"},
+		{"POST /barriers", `{"ptx":".entry k() { }","physical":17}`, "physical"},
+		{"POST /barriers", `{"ptx":".entry k() { }","threads":-1}`, "threads"},
 		{"POST /pool/planning", `{"add":"h100:8","days":9999}`, "days"},
 		{"POST /pool/planning", `{"add":"h100:8","policy":"luck"}`, "policy"},
 	} {

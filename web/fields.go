@@ -66,6 +66,11 @@ var fields = map[string]field{
 	"department_id": {Label: models.Say("Department")},
 	"csv": {Label: models.Say("CSV data"),
 		Hint: models.Say("Paste CSV data here if no file is selected above."), Rows: 8, Mono: true},
+	"ptx": {Label: models.Say("PTX"), Hint: models.Say("Paste PTX here if no file is selected above."), Rows: 16, Mono: true},
+	"physical": {Label: models.Say("Physical barriers"),
+		Hint: models.Say("Of a thread block, from 1 to 16."), Inputmode: "numeric", Required: true},
+	"threads": {Label: models.Say("Threads of a block"), Inputmode: "numeric",
+		Hint: models.Say("For kernels without .reqntid whose blocks have one dimension. Default: not known, and fewer barriers are reused.")},
 	"permission": {Label: models.Say("Permission")},
 
 	"gpu_cores": {Label: models.Say("GPU cores"), Hint: models.Say("100 cores are one whole GPU."), Inputmode: "numeric"},

@@ -55,7 +55,7 @@ var formerWords = []formerWord{
 type allowance struct{ pattern, why string }
 
 var allowances = []allowance{
-	{`(?:command|log|first|single|each|per) lines?|line %d|^line$`, "of text; the queue is not called so"},
+	{`(?:command|log|first|single|each|per) lines?|lines? %d|^(?:from_|until_)?line$`, "of text; the queue is not called so"},
 	{`turned off|turn it on`, "a setting"},
 	{`ask an? (?:project manager|administrator)`, "people ask each other; from Weir they request"},
 	{`request[.-]asked`, "a type of notification, which webhooks subscribe to"},

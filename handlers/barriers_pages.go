@@ -1,0 +1,56 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a *App) barriersRoutes(p *echo.Group) {
+	p.GET("/barriers", a.barriersPage)
+	p.POST("/barriers", a.allocateBarriersPage)
+}
+
+// barriersPage is the empty form, or with example=1 the form with an example.
+func (a *App) barriersPage(c echo.Context) error {
+	v := web.BarriersView{Form: web.Form{Values: map[string]string{"physical": "16"}}}
+	if c.QueryParam("example") == "1" {
+		v.Form.Values["ptx"] = web.BarriersExample
+	}
+	return a.render(c, http.StatusOK, web.BarriersPage(v))
+}
+
+// allocateBarriersPage shows the allocation, or downloads the rewritten module.
+func (a *App) allocateBarriersPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := workspaces.BarriersInput{Physical: int(f.number("physical")), Threads: int(f.number("threads"))}
+	var result models.BarrierAllocation
+	if in.PTX, err = f.uploadedText(c, "ptx", workspaces.MaxPTXBytes, workspaces.MaxPTX); err == nil {
+		err = f.err()
+	}
+	if err == nil {
+		result, err = a.Workspaces.AllocateBarriers(actorOf(c.Request().Context()), in)
+	}
+	v := web.BarriersView{Form: f.asSubmitted(), Report: result.Report, Done: true}
+	v.Form.Values["ptx"] = in.PTX
+	if err != nil {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
+			v.Form, v.Done = v.Form.Refuse(err), false
+			return web.BarriersPage(v), nil
+		})
+	}
+	if f.bool("download") {
+		c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="barriers.ptx"`)
+		return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(result.PTX))
+	}
+	return a.render(c, http.StatusOK, web.BarriersPage(v))
+}
