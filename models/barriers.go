@@ -28,7 +28,7 @@ type BarrierSegment struct {
 	From     int             `json:"from_line"`
 	Until    int             `json:"until_line"`
 	Strong   string          `json:"strong,omitempty" doc:"strong barrier that ends the segment; absent for the last one"`
-	Method   string          `json:"method" enum:"intervals,matching,first_fit" doc:"intervals and matching use the fewest physical barriers; first_fit at most one more than the barriers that overlap with one"`
+	Method   string          `json:"method" enum:"intervals,matching,first_fit" doc:"intervals and matching use the fewest"`
 	Used     int             `json:"used" doc:"number of physical barriers used"`
 	Overlap  []string        `json:"overlap" doc:"barriers that overlap pairwise; at least as many physical barriers are needed"`
 	Steps    int             `json:"steps" doc:"length of the time axis of the lifetimes"`

@@ -16,7 +16,7 @@ const (
 type BarriersInput struct {
 	PTX      string `json:"ptx" doc:"module in PTX with logical barriers; at most 512 KiB"`
 	Physical int    `json:"physical,omitempty" minimum:"0" maximum:"16" doc:"number of physical barriers of a thread block; 16 if absent"`
-	Threads  int    `json:"threads,omitempty" minimum:"0" maximum:"1024" doc:"threads of a one-dimensional block, for kernels without .reqntid"`
+	Threads  int    `json:"threads,omitempty" minimum:"0" maximum:"1024" doc:"threads of a block of one dimension without .reqntid"`
 }
 
 // AllocateBarriers rewrites a module for the physical barriers of a thread block. Whoever is

@@ -91,7 +91,8 @@ func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error 
 		return enc.Encode(report)
 	}
 	for _, k := range report.Kernels {
-		fmt.Fprintf(out, "%s (line %d): %d logical barriers in %d segments use %d of %d physical barriers\n", k.Name, k.Line, k.Logical, len(k.Segments), k.Used, report.Physical)
+		fmt.Fprintf(out, "%s (line %d): %d logical barriers in %d segments use %d of %d physical barriers\n", k.Name, k.Line,
+			k.Logical, len(k.Segments), k.Used, report.Physical)
 		if k.Threads == 0 {
 			fmt.Fprintln(out, "The number of threads is not known: state .reqntid or --threads to reuse more barriers.")
 		}
@@ -100,7 +101,8 @@ func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error 
 			w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "barrier\tphysical\tsteps\tproducers\tconsumers\tafter\treuses")
 			for _, one := range s.Barriers {
-				fmt.Fprintf(w, "%s\t%d\t%d–%d\t%s\t%s\t%s\t%s\n", one.Name, one.Physical, one.From, one.Until, linesOf(one.Producers), linesOf(one.Consumers), strings.Join(one.After, " "), one.Reuses)
+				fmt.Fprintf(w, "%s\t%d\t%d–%d\t%s\t%s\t%s\t%s\n", one.Name, one.Physical, one.From, one.Until, linesOf(one.Producers),
+					linesOf(one.Consumers), strings.Join(one.After, " "), one.Reuses)
 			}
 			if err := w.Flush(); err != nil {
 				return err

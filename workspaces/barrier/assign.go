@@ -12,7 +12,9 @@ type Method string
 const (
 	Sweep    Method = "intervals" // the lifetimes are intervals
 	Matching Method = "matching"  // what is over before what is an order, but not of intervals
-	FirstFit Method = "first_fit" // no order, because branches exclude one another, or more than maxMatched barriers; at most one more than the barriers that overlap with one
+	// No order, because branches exclude one another, or more than maxMatched barriers; at
+	// most one more than the barriers that overlap with one.
+	FirstFit Method = "first_fit"
 )
 
 // maxMatched bounds the barriers of a segment for which a maximum matching is computed.

@@ -61,7 +61,8 @@ func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit,
 		return nil, nil, err
 	}
 	if !f.entry {
-		return nil, nil, refuse(g.ops[0].line, models.Say("function %s uses a barrier, and it is not known which barriers its callers use meanwhile; inline it", f.name))
+		return nil, nil, refuse(g.ops[0].line,
+			models.Say("function %s uses a barrier, and it is not known which barriers its callers use meanwhile; inline it", f.name))
 	}
 	shape := f.shape
 	if f.threads() == 0 && o.Threads > 0 {

@@ -94,7 +94,9 @@ func (op *operation) name(operand []token, named func(string) bool) error {
 		return nil
 	}
 	if !named(text) {
-		return refuse(op.line, models.Say("the barrier is in register %s, so it is not known which one it is; write its number, or declare a name with %s", text, barDirective))
+		return refuse(op.line,
+			models.Say("the barrier is in register %s, so it is not known which one it is; write its number, or declare a name with %s",
+				text, barDirective))
 	}
 	op.barrier = text
 	return nil

@@ -91,9 +91,11 @@ type analysis struct {
 
 // order finds which barriers of the segment are over before each of them begins.
 func (s *segment) order() error {
-	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{}, metAt: map[hub]int{}, absent: map[hub]int{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
+	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{},
+		metAt: map[hub]int{}, absent: map[hub]int{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
 	if s.tooLarge() {
-		return refuse(s.lines()[0], models.Say("segment %d is too large: %d barriers and %d operations and branches", s.number+1, a.size, s.size()))
+		return refuse(s.lines()[0], models.Say("segment %d is too large: %d barriers and %d operations and branches",
+			s.number+1, a.size, s.size()))
 	}
 	for c := range s.classes {
 		a.findLater(c)

@@ -129,7 +129,8 @@ func (p *parser) declaration(into map[string]bool) error {
 
 // function reads a function, or skips its declaration.
 func (p *parser) function() error {
-	f := &function{entry: p.tok.text == ".entry", line: p.line(p.tok.from), labels: map[string]int{}, lists: map[string][]string{}, named: map[string]bool{}}
+	f := &function{entry: p.tok.text == ".entry", line: p.line(p.tok.from), labels: map[string]int{},
+		lists: map[string][]string{}, named: map[string]bool{}}
 	depth := 0
 	for {
 		if err := p.advance(); err != nil {

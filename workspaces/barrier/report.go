@@ -10,14 +10,16 @@ import (
 // report describes how a segment's barriers were allocated.
 func (s *segment) report(a assignment, numbers []int) models.BarrierSegment {
 	lines := s.lines()
-	r := models.BarrierSegment{Number: s.number + 1, From: lines[0], Until: lines[1], Method: string(a.method), Used: a.used, Overlap: s.namesOf(a.overlap)}
+	r := models.BarrierSegment{Number: s.number + 1, From: lines[0], Until: lines[1], Method: string(a.method), Used: a.used,
+		Overlap: s.namesOf(a.overlap)}
 	if s.strong != nil {
 		r.Strong = s.strong.barrier
 	}
 	for i, b := range s.barriers {
 		span := a.spans[i]
 		r.Steps = max(r.Steps, span.Until+1)
-		one := models.KernelBarrier{Name: b.name, Physical: numbers[i], Threads: b.threads, From: span.From, Until: span.Until, Producers: []models.BarrierUse{}, Consumers: []models.BarrierUse{},
+		one := models.KernelBarrier{Name: b.name, Physical: numbers[i], Threads: b.threads, From: span.From, Until: span.Until,
+			Producers: []models.BarrierUse{}, Consumers: []models.BarrierUse{},
 			After: s.namesOf(a.covers(i)), Unknown: !b.exact, Assumed: b.signals && !b.counted(), Pending: b.leftOver()}
 		for _, n := range b.nodes {
 			if use := s.use(n); use.Operation == arrives.String() {

@@ -22,7 +22,8 @@ type plan struct {
 // newPlan cuts a function at its strong barriers.
 func newPlan(g *flow, shape [3]int) *plan {
 	threads := shape[0] * shape[1] * shape[2]
-	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize, used: make([]bool, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
+	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize,
+		used: make([]bool, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
 	for _, c := range p.classes {
 		for _, n := range c.order {
 			p.used[n] = p.used[n] || g.nodes[n].op >= 0
@@ -270,7 +271,8 @@ func (s *segment) add(n int) {
 	if !ok {
 		i = len(s.barriers)
 		s.index[op.barrier] = i
-		b := &logical{name: op.barrier, index: i, threads: op.threads, users: make([]bool, len(s.classes)), phases: make([]int, len(s.classes)), phase: map[[2]int]int{}}
+		b := &logical{name: op.barrier, index: i, threads: op.threads, users: make([]bool, len(s.classes)), phases: make([]int,
+			len(s.classes)), phase: map[[2]int]int{}}
 		s.barriers = append(s.barriers, b)
 	}
 	b := s.barriers[i]

@@ -16,7 +16,8 @@ func (g *flow) classes(shape [3]int) []*class {
 	var list []*class
 	found := map[string]*class{}
 	for w := range (threads + warpSize - 1) / warpSize {
-		e := evaluator{code: g.code, defined: defined, shape: shape, first: w * warpSize, lanes: min(warpSize, threads-w*warpSize), known: map[string]*value{}}
+		e := evaluator{code: g.code, defined: defined, shape: shape, first: w * warpSize, lanes: min(warpSize,
+			threads-w*warpSize), known: map[string]*value{}}
 		decisions := make([]int8, len(g.nodes))
 		key := make([]byte, len(g.nodes))
 		for i, n := range g.nodes {
@@ -174,7 +175,8 @@ func (e *evaluator) compute(in instruction, name string) *value {
 }
 
 // arity is how many sources each operation has that is evaluated.
-var arity = map[string]int{"mov": 1, "cvt": 1, "not": 1, "add": 2, "sub": 2, "mul": 2, "and": 2, "or": 2, "xor": 2, "shl": 2, "shr": 2, "div": 2, "rem": 2,
+var arity = map[string]int{"mov": 1, "cvt": 1, "not": 1, "add": 2, "sub": 2, "mul": 2, "and": 2, "or": 2, "xor": 2,
+	"shl": 2, "shr": 2, "div": 2, "rem": 2,
 	"min": 2, "max": 2, "setp": 2, "mad": 3}
 
 func compute(parts []string, kind string, sources []*value) *value {
