@@ -91,6 +91,14 @@ type graphEdge struct{ X1, Y1, X2, Y2 int }
 func graphX(b models.KernelBarrier) int { return b.From*graphStep + 8 }
 func graphY(b models.KernelBarrier) int { return b.Physical*graphRow + 4 }
 
+// graphHeight leaves out the physical barriers that the segment does not use.
+func graphHeight(s models.BarrierSegment) (height int) {
+	for _, b := range s.Barriers {
+		height = max(height, graphY(b)+graphRow)
+	}
+	return height
+}
+
 func graphEdges(s models.BarrierSegment) (edges []graphEdge) {
 	for _, b := range s.Barriers {
 		for _, name := range b.After {

@@ -632,7 +632,7 @@ func barrierGraph(s models.BarrierSegment) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if len(s.Barriers) <= graphMost {
+		if edges := graphEdges(s); len(edges) > 0 && len(s.Barriers) <= graphMost {
 			templ_7745c5c3_Var32 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -676,7 +676,7 @@ func barrierGraph(s models.BarrierSegment) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var35 string
-				templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(number(16 * graphRow))
+				templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(count(graphHeight(s)))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `barriers.templ`, Line: 104, Col: 228}
 				}
@@ -688,7 +688,7 @@ func barrierGraph(s models.BarrierSegment) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				for _, e := range graphEdges(s) {
+				for _, e := range edges {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<line x1=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
