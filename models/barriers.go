@@ -55,6 +55,6 @@ type KernelBarrier struct {
 // BarrierUse is one operation on a barrier.
 type BarrierUse struct {
 	Line      int    `json:"line" doc:"line of the source"`
-	Operation string `json:"operation" enum:"arrive,sync,red"`
+	Operation string `json:"operation" enum:"arrive,sync,red" doc:"what it does with the barrier; sync and red wait"`
 	Warps     []int  `json:"warps" doc:"warps that can execute it; empty if the number of threads is not known"`
 }
