@@ -153,7 +153,7 @@ func TestRunThatIgnoresTheStop(t *testing.T) {
 
 func TestInterruptedRun(t *testing.T) {
 	r := openRuns(t, config(t.TempDir()))
-	state := startRun(t, r, "echo begun; exec python3 -c 'import time; time.sleep(600)'")
+	state := startRun(t, r, `exec python3 -c 'import time; print("begun", flush=True); time.sleep(600)'`)
 	prints(t, r, state, "begun")
 	eventually(t, "the run has ended", func() bool {
 		if _, err := r.Signal(state, unix.SIGINT); err != nil {
@@ -166,22 +166,23 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// A run has the host name, the variables and the directories of its workspace, and no
-// secret of the notebook.
+// A run has the host name, the variables and the directories of its workspace and the GPUs
+// of its own share, and no secret of the notebook.
 func TestEnvironmentOfARun(t *testing.T) {
 	dir := share(t)
 	r := openRuns(t, config(t.TempDir()))
 	spec := scriptSpec(7, "")
 	spec.Env = map[string]string{"EXTRA": "given"}
 	spec.Mounts = []models.Mount{{Source: dir, Target: "/notebook/data"}}
+	spec.GPUs = []runtime.GPU{{UUID: "GPU-a", Cores: 50, MemoryMiB: 4096, Simulated: true, Enforcement: "advisory"}}
 	state, err := r.Start(t.Context(), 1, spec, []string{"sh", "-c",
-		`echo "$(hostname) $EXTRA $PWD $(id -un) token=$JUPYTER_TOKEN"; touch /notebook/data/made; ls /usr/x /etc/shadow`})
+		`echo "$(hostname) $EXTRA $PWD $(id -un) token=$JUPYTER_TOKEN"; env | grep GPU-a; touch /notebook/data/made; ls /usr/x /etc/shadow`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(t, r.runtime, state) })
 	code, out := endOf(t, r, state), logOf(t, r, state)
-	if code != 2 || !strings.Contains(out, "ws-7 given /home/jovyan jovyan token=\n") || !exists(filepath.Join(dir, "made")) {
+	if code != 2 || !strings.Contains(out, "ws-7 given /home/jovyan jovyan token=\n") || !strings.Contains(out, "=GPU-a\n") || !exists(filepath.Join(dir, "made")) {
 		t.Errorf("%d: %s", code, out)
 	}
 }
