@@ -21,7 +21,7 @@ import (
 const (
 	serverDir   = "WEIR_TEST_SERVER_DIR"
 	serverStops = "WEIR_TEST_SERVER_STOPS"
-	serverRuns  = "WEIR_TEST_SERVER_RUNS" // a run instead, which ends when this directory has a file "go"
+	serverRuns  = "WEIR_TEST_SERVER_RUNS" // a run instead, of the script in this directory, which it sees as /gate
 )
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func serverOfRuns(dir, gate string) {
 	if err == nil {
 		spec := scriptSpec(7, "")
 		spec.Mounts = []models.Mount{{Source: gate, Target: "/gate"}}
-		_, err = r.Start(context.Background(), 1, spec, []string{"sh", "-c", "until [ -e /gate/go ]; do sleep 0.1; done; echo released; exit 3"})
+		_, err = r.Start(context.Background(), 1, spec, []string{"sh", "/gate/script"})
 	}
 	if err != nil {
 		fmt.Println(err)

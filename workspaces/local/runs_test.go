@@ -187,55 +187,69 @@ func TestEnvironmentOfARun(t *testing.T) {
 	}
 }
 
+// leftRun returns Runs over the directory of a killed server, and the run of a script that
+// it has left. The script sees gate as /gate.
+func leftRun(t *testing.T, c Config, gate, script string) (*Runs, runtime.State) {
+	t.Helper()
+	writeFileIn(t, gate, "script", script)
+	killedServer(t, c.Dir, "started", serverRuns+"="+gate)
+	r := openRuns(t, c)
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Workspace != 1 {
+		t.Fatalf("listed: %v, %v", all, err)
+	}
+	t.Cleanup(func() { stop(t, r.runtime, all[0].State) })
+	return r, all[0].State
+}
+
+func writeFileIn(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A run outlives a killed server, and its exit code is known to the next one, whether it
-// ends before or after that opens.
+// ends before or after that adopts it.
 func TestRunOutlivesItsServer(t *testing.T) {
-	for _, before := range []bool{true, false} {
-		dir, gate := t.TempDir(), share(t)
-		killedServer(t, dir, "started", serverRuns+"="+gate)
-		release := func() {
-			if err := os.WriteFile(filepath.Join(gate, "go"), nil, 0o644); err != nil {
-				t.Fatal(err)
-			}
+	for _, adopted := range []bool{false, true} {
+		gate := share(t)
+		r, state := leftRun(t, config(t.TempDir()), gate, "until [ -e /gate/go ]; do sleep 0.1; done; echo released; exit 3")
+		if adopted && pollRun(t, r, state).Ended {
+			t.Error("it ended with its server")
 		}
-		watcher := openRuns(t, config(dir))
-		all, err := watcher.List(t.Context())
-		if err != nil || len(all) != 1 || all[0].Workspace != 1 {
-			t.Fatalf("listed: %v, %v", all, err)
-		}
-		state := all[0].State
-		t.Cleanup(func() { stop(t, watcher.runtime, state) })
-		if before {
-			release()
-			in, _ := watcher.runtime.parseState(state)
-			eventually(t, "it has ended", in.exited) // nobody adopts it
-		}
-		r := openRuns(t, config(dir))
-		if !before {
-			if pollRun(t, r, state).Ended {
-				t.Error("it ended with its server")
-			}
-			release()
+		writeFileIn(t, gate, "go", "")
+		if in, err := r.runtime.parseState(state); err != nil {
+			t.Error(err)
+		} else if !adopted {
+			eventually(t, "it has ended", in.exited)
 		}
 		if code := endOf(t, r, state); code != 3 || logOf(t, r, state) != "released\n" {
-			t.Errorf("before %t: %d: %s", before, code, logOf(t, r, state))
+			t.Errorf("adopted %t: %d: %s", adopted, code, logOf(t, r, state))
 		}
 	}
 }
 
-// A stop of an adopted run has the same exit code.
+// A stop of an adopted run has the same exit codes.
 func TestAdoptedRunIsStopped(t *testing.T) {
-	dir := t.TempDir()
-	killedServer(t, dir, "started", serverRuns+"="+share(t))
-	r := openRuns(t, config(dir))
-	all, err := r.List(t.Context())
-	if err != nil || len(all) != 1 {
-		t.Fatalf("listed: %v, %v", all, err)
-	}
-	t.Cleanup(func() { stop(t, r.runtime, all[0].State) })
-	eventually(t, "the run has ended", func() bool { return r.Stop(all[0].State) == nil && pollRun(t, r, all[0].State).Ended })
-	if code := endOf(t, r, all[0].State); code != 143 {
-		t.Errorf("%d, not 143", code)
+	for script, want := range map[string]int{
+		"echo begun; exec sleep 600":                            143,
+		"trap '' TERM; echo begun; while :; do sleep 0.1; done": 137,
+	} {
+		c, time := config(t.TempDir()), &clock{now: time.Unix(1_700_000_000, 0)}
+		c.Clock = time.Now
+		r, state := leftRun(t, c, share(t), script)
+		prints(t, r, state, "begun")
+		if err := r.Stop(state); err != nil {
+			t.Fatal(err)
+		}
+		if want == 137 {
+			time.pass(stopGrace)
+		}
+		eventually(t, "the run has ended", func() bool { return r.Stop(state) == nil && pollRun(t, r, state).Ended })
+		if code := endOf(t, r, state); code != want {
+			t.Errorf("%d, not %d", code, want)
+		}
 	}
 }
 
