@@ -93,7 +93,7 @@ type DecisionRecord struct {
 }
 
 func queueEntryOf(w pool.WaitingView) QueueEntry {
-	v := QueueEntry{Position: w.Position, Anonymous: w.Anonymous, WorkspaceID: w.WorkspaceID, Workspace: w.WorkspaceName, ProjectID: w.ProjectID, Project: w.ProjectName,
+	v := QueueEntry{Position: w.Position, Anonymous: w.Anonymous, WorkspaceID: w.WorkspaceID, Workspace: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName,
 		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Estimate: estimateOf(w.Estimate)}
 	if w.Behind != queue.First {
 		v.Behind = w.Behind.String()

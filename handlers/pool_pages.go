@@ -97,7 +97,7 @@ func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Position: w.Position, WorkspaceID: w.WorkspaceID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
 		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == estimates.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
-		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.WorkspaceName, path("workspaces", w.WorkspaceID)
+		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.WorkspaceID)
 	}
 	return row
 }

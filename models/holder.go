@@ -21,12 +21,35 @@ type Holder struct {
 	UserID    int64
 }
 
-// Claim is a holder's demand for shares.
+// HolderPhase is how far a holder is, whatever its kind: queued → in use → ending → ended.
+type HolderPhase string
+
+// Phases of holders. Those in use and ending use their resources; one that is ending has
+// been told to end.
+const (
+	HolderQueued HolderPhase = "queued"
+	HolderInUse  HolderPhase = "in_use"
+	HolderEnding HolderPhase = "ending"
+	HolderEnded  HolderPhase = "ended"
+)
+
+// InUsePhases are the phases in which a holder uses its resources.
+var InUsePhases = []HolderPhase{HolderInUse, HolderEnding}
+
+// Claim is a holder with what it demands of the pool and of its project, and for how long.
 type Claim struct {
 	Holder
+	Name        string
+	Phase       HolderPhase
 	Demand      Demand `gorm:"embedded"`
+	Reason      Text   // for which it waits, or has ended
 	RequestedAt time.Time
+	StartedAt   *time.Time
+	EndedAt     *time.Time
 }
+
+// TableName overrides gorm's plural.
+func (Claim) TableName() string { return "holders" }
 
 // QueueEntry is a claim in the queue, with the pool's decision on it.
 type QueueEntry struct {
@@ -34,11 +57,12 @@ type QueueEntry struct {
 	Decision Decision
 }
 
-// HolderView is a holder with its name and its id among those of its kind.
+// HolderView is a holder with its id among those of its kind, and its state as its kind
+// names it.
 type HolderView struct {
-	Holder
+	Claim
 	ObjectID int64
-	Name     string
+	State    string
 }
 
 // ShareEnding tells the user of a holder when its shares end, and why.

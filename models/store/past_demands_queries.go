@@ -23,7 +23,7 @@ type PastDemand struct {
 // day counts once.
 func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
 	var launched, refused []PastDemand
-	err := q.db.Table("workspaces").
+	err := q.workspaces().
 		Select(`project_id, user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at, generation AS starts`).
 		Where("gpus > 0").Order("id DESC").Limit(limit).Scan(&launched).Error
 	if err != nil {
