@@ -28,7 +28,7 @@ var projectOrder = map[string]string{
 	"ends_at":   "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
 	"quota":     "projects.quota_gpu_cores",
 	"allocated": "COALESCE(h.allocated_gpu_cores, 0)",
-	"in_use":    "COALESCE(w.cores, 0)",
+	"in_use":    "COALESCE(h.cores, 0)",
 	"remaining": "projects.quota_gpu_cores - COALESCE(h.allocated_gpu_cores, 0)",
 	"members":   "COALESCE(h.members, 0)",
 }
