@@ -100,7 +100,7 @@ func checkHolders(t *testing.T, s *store.Store) {
 	t.Helper()
 	q := s.Read(t.Context())
 	queued, err := q.Queued()
-	if err != nil || len(queued) != 1 || queued[0].WorkspaceID != 8 || queued[0].Kind != models.HolderWorkspace || queued[0].MemberID != 1 || queued[0].Demand.Cores != 40 || queued[0].Name != "next" {
+	if err != nil || len(queued) != 1 || queued[0].ObjectID != 8 || queued[0].Kind != models.HolderWorkspace || queued[0].MemberID != 1 || queued[0].Demand.Cores != 40 || queued[0].Name != "next" {
 		t.Errorf("the queue is %+v, %v", queued, err)
 	}
 	busy, err := q.Workspace(store.AllProjects, 5)
@@ -130,11 +130,11 @@ func checkHolders(t *testing.T, s *store.Store) {
 		t.Errorf("the workspace that runs has %+v, %v", shares, err)
 	}
 	history, err := q.ShareHistory(1, 10)
-	if err != nil || len(history) != 2 || history[0].WorkspaceName != "busy" || history[1].WorkspaceID != 3 || history[1].Cores != 7 {
+	if err != nil || len(history) != 2 || history[0].Name != "busy" || history[1].ObjectID != 3 || history[1].Cores != 7 {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
 	decisions, err := q.DecisionsIn(store.AllProjects, 10)
-	if err != nil || len(decisions) != 4 || decisions[0].WorkspaceID != nil || *decisions[1].WorkspaceID != 8 || *decisions[3].WorkspaceID != 3 {
+	if err != nil || len(decisions) != 4 || decisions[0].ObjectID != nil || *decisions[1].ObjectID != 8 || *decisions[3].ObjectID != 3 {
 		t.Errorf("the decisions are %+v, %v", decisions, err)
 	}
 	launched := models.Workspace{ProjectID: 1, MemberID: 1, UserID: 1, EnvironmentID: 1, Name: "new", State: models.StateStarting, Version: 1, RequestedAt: s.Now()}

@@ -8,8 +8,14 @@ import (
 // HolderKind is the kind of a holder.
 type HolderKind string
 
-// HolderWorkspace is the kind of the holders that are workspaces.
-const HolderWorkspace HolderKind = "workspace"
+// Kinds of holders.
+const (
+	HolderWorkspace HolderKind = "workspace"
+	HolderRun       HolderKind = "run"
+)
+
+// Path is the path of a holder's page.
+func (k HolderKind) Path(id int64) string { return fmt.Sprintf("/%ss/%d", k, id) }
 
 // Holder is what has shares of the pool, or waits for them. The pool knows no more of it;
 // the rest is in the table of its kind.
@@ -65,9 +71,9 @@ type HolderView struct {
 	State    string
 }
 
-// ShareEnding tells the user of a holder when its shares end, and why.
+// ShareEnding tells the user of a workspace when its shares end, and why.
 func (h HolderView) ShareEnding(at time.Time, why Text) Notification {
-	return Notification{Kind: NotificationWorkspaceEnding, Link: fmt.Sprintf("/workspaces/%d", h.ObjectID),
+	return Notification{Kind: NotificationWorkspaceEnding, Link: h.Kind.Path(h.ObjectID),
 		Text: Say("The GPU share of the workspace %s ends at %s: %s.", h.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
 		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}
 }

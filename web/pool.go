@@ -60,7 +60,6 @@ type Provider struct {
 // QueueRow is a request that waits.
 type QueueRow struct {
 	Position    int // from 1
-	WorkspaceID int64
 	Label       string // such as "nlp · Wang · notebook"; empty when Anonymous
 	Anonymous   bool
 	Href        string

@@ -38,6 +38,13 @@ func (r *Reconciler) evictOne(ctx context.Context, c models.Claim) error {
 
 // end tells a holder, by its kind, to end.
 func (r *Reconciler) end(q *store.Queries, c models.Claim, why models.Text) error {
+	if c.Kind == models.HolderRun {
+		run, err := q.RunOf(c.ID)
+		if err != nil {
+			return err
+		}
+		return stopRun(q, policies.System("reconciler"), &run, why)
+	}
 	w, err := q.WorkspaceOf(c.ID)
 	if err != nil {
 		return err

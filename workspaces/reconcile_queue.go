@@ -74,6 +74,13 @@ func (r *Reconciler) placeNow(q *store.Queries, c models.Claim) error {
 
 // schedule starts a placed holder by its kind.
 func (r *Reconciler) schedule(q *store.Queries, c models.Claim, d models.Decision) error {
+	if c.Kind == models.HolderRun {
+		run, err := q.RunOf(c.ID)
+		if err != nil {
+			return err
+		}
+		return scheduleRun(q, r.config.Pool, &run, d)
+	}
 	w, err := q.WorkspaceOf(c.ID)
 	if err != nil {
 		return err

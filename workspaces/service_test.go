@@ -92,7 +92,7 @@ func TestWhenInsufficient(t *testing.T) {
 			t.Errorf("%+v", err)
 		}
 		decisions, err := b.store.Read(b.ctx).DecisionsIn(store.AllProjects, 10)
-		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].WorkspaceID != nil {
+		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].ObjectID != nil {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
 		needy := b.environment(t, workspaces.EnvironmentInput{Name: "test bed of great need", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})

@@ -10,15 +10,21 @@ import (
 	"weir/models"
 )
 
-// claimColumns are the columns of a claim that workspaces are read with.
+// claimColumns are the columns of a claim that workspaces and runs are read with.
 var claimColumns = []string{"name", "gpus", "cores", "gpu_memory_mib", "gpu_model", "cpu_milli", "memory_mib", "storage_mib",
 	"reason", "requested_at", "started_at", "ended_at"}
 
-// withClaims selects workspaces with the claims of their holders.
-func withClaims(db *gorm.DB) *gorm.DB {
-	return db.Table("(SELECT workspaces.*, holders." + strings.Join(claimColumns, ", holders.") +
-		" FROM workspaces JOIN holders ON holders.id = workspaces.holder_id) AS workspaces")
+// withClaims selects the rows of a table with the claims of their holders.
+func withClaims(db *gorm.DB, table string) *gorm.DB {
+	return db.Table("(SELECT " + table + ".*, holders." + strings.Join(claimColumns, ", holders.") +
+		" FROM " + table + " JOIN holders ON holders.id = " + table + ".holder_id) AS " + table)
 }
+
+// joinKinds joins the tables of the kinds to holders, and holderID is the id there.
+const (
+	joinKinds = "LEFT JOIN workspaces ON workspaces.holder_id = holders.id LEFT JOIN runs ON runs.holder_id = holders.id"
+	holderID  = "COALESCE(workspaces.id, runs.id)"
+)
 
 // saveClaim writes how far a holder is.
 func (q *Queries) saveClaim(c models.Claim) error {
@@ -41,8 +47,8 @@ func (q *Queries) SetWaitReason(holder int64, why models.Text) error {
 }
 
 func (q *Queries) holderViews(which string, args ...any) (list []models.HolderView, err error) {
-	return list, q.db.Table("holders").Select("holders.*, workspaces.id AS object_id, workspaces.state AS state").
-		Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
+	return list, q.db.Table("holders").Select("holders.*, "+holderID+" AS object_id, COALESCE(workspaces.state, runs.state) AS state").
+		Joins(joinKinds).
 		Where(which, args...).Order("holders.id").Find(&list).Error
 }
 
@@ -104,6 +110,9 @@ func (q *Queries) tellHolders(event models.Text, which string, args ...any) ([]m
 // addEvent appends a line to the history of a holder.
 func (q *Queries) addEvent(h models.HolderView, message models.Text) error {
 	q.touchHolder(h)
+	if h.Kind != models.HolderWorkspace { // only workspaces keep a history
+		return nil
+	}
 	e := models.WorkspaceEvent{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.WorkspaceState(h.State), Message: message}
 	q.events = append(q.events, e)
 	return q.db.Create(&e).Error

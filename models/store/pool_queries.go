@@ -267,20 +267,21 @@ func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, e
 
 func (q *Queries) sharesWithNames() *gorm.DB {
 	return q.db.Table("shares").
-		Select("shares.*, projects.name AS project_name, users.name AS user_name, workspaces.id AS workspace_id, holders.name AS workspace_name").
+		Select("shares.*, projects.name AS project_name, users.name AS user_name, holders.kind, "+holderID+" AS object_id, holders.name AS name").
 		Joins("JOIN projects ON projects.id = shares.project_id").
 		Joins("JOIN users ON users.id = shares.user_id").
-		Joins("JOIN holders ON holders.id = shares.holder_id").
-		Joins("LEFT JOIN workspaces ON workspaces.holder_id = shares.holder_id")
+		Joins("JOIN holders ON holders.id = shares.holder_id "+joinKinds)
 }
 
-// ShareView is a share with the names of its project, user and workspace, if one holds it.
+// ShareView is a share with the names of its project and user, and its holder: the kind,
+// the id among those of its kind and the name.
 type ShareView struct {
 	models.Share
-	ProjectName   string
-	UserName      string
-	WorkspaceID   int64
-	WorkspaceName string
+	ProjectName string
+	UserName    string
+	Kind        models.HolderKind
+	ObjectID    int64
+	Name        string
 }
 
 // OpenSharesOf counts the open shares of devices.

@@ -10,7 +10,7 @@ import (
 // member's limit, which is nothing for a former member.
 type QueuedView struct {
 	models.Claim
-	WorkspaceID     int64
+	ObjectID        int64 // among those of its kind
 	ProjectName     string
 	UserName        string
 	ProjectPriority int64
@@ -21,11 +21,11 @@ type QueuedView struct {
 // Queued lists all claims of queued holders, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
 	return list, q.db.Table("holders").
-		Select(`holders.*, workspaces.id AS workspace_id, projects.name AS project_name, users.name AS user_name, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
+		Select(`holders.*, `+holderID+` AS object_id, projects.name AS project_name, users.name AS user_name, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
 			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
 			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
 			`+limitColumns).
-		Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
+		Joins(joinKinds).
 		Joins("JOIN projects ON projects.id = holders.project_id").
 		Joins("JOIN users ON users.id = holders.user_id").
 		Joins("LEFT JOIN members ON members.id = holders.member_id AND members.removed_at IS NULL").

@@ -66,7 +66,7 @@ func (q *Queries) AddEvent(w *models.Workspace, message models.Text) error {
 }
 
 // workspaces selects workspaces with their claims.
-func (q *Queries) workspaces() *gorm.DB { return withClaims(q.db) }
+func (q *Queries) workspaces() *gorm.DB { return withClaims(q.db, "workspaces") }
 
 // Workspace finds a workspace of a project in scope.
 func (q *Queries) Workspace(scope Scope, id int64) (w models.Workspace, err error) {
@@ -76,7 +76,7 @@ func (q *Queries) Workspace(scope Scope, id int64) (w models.Workspace, err erro
 // LockWorkspace finds a workspace and locks it against changes until the transaction
 // ends.
 func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err error) {
-	return w, found(scope.projects(withClaims(q.locking("NO KEY UPDATE")), "project_id").Take(&w, id).Error, "workspace")
+	return w, found(scope.projects(withClaims(q.locking("NO KEY UPDATE"), "workspaces"), "project_id").Take(&w, id).Error, "workspace")
 }
 
 // WorkspaceFilter selects workspaces; a zero field matches all.

@@ -31,16 +31,6 @@ func NewRuns(c Config) (*Runs, error) {
 	return &Runs{runtime: r, terminated: map[key]bool{}}, nil
 }
 
-// RunStatus is the status of a run. Until it has ended, ExitCode is -1. It remains -1 if
-// bubblewrap could not write it, as when the machine was restarted. As in shells, 128 + n means that signal n ended it,
-// 127 that there is no such command.
-type RunStatus struct {
-	Ended       bool
-	ExitCode    int
-	OutOfMemory bool // a process was killed by the memory limit
-	Limits      []models.Limit
-}
-
 // execute becomes the command, found by the PATH of the sandbox, with the exit codes of a
 // shell if it cannot. As it replaces the shell, signals reach the command itself.
 const execute = `exec "$@"`
@@ -65,15 +55,15 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 }
 
 // Poll returns the status of a run, and keeps its log within bounds.
-func (r *Runs) Poll(state runtime.State) (RunStatus, error) {
+func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
-		return RunStatus{}, err
+		return runtime.RunStatus{}, err
 	}
 	if err := in.boundLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
-	status := RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
+	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
 	if !status.Ended {
 		r.runtime.mu.Lock()
 		defer r.runtime.mu.Unlock()
@@ -180,6 +170,11 @@ func (r *Runs) Changes() *runtime.Changes { return &r.runtime.Changes }
 
 // List returns the runs that have not ended; the Workspace of an instance is the run's id.
 func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) { return r.runtime.List(ctx) }
+
+// Refresh makes the mounts of a run those of a start with mounts; see [runtime.Refresher].
+func (r *Runs) Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error {
+	return r.runtime.Refresh(ctx, state, mounts)
+}
 
 // Close ends what Runs does in the background. Commands continue to run.
 func (r *Runs) Close() error { return r.runtime.Close() }

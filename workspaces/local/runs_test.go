@@ -35,7 +35,7 @@ func startRun(t *testing.T, r *Runs, script string) runtime.State {
 	return state
 }
 
-func pollRun(t *testing.T, r *Runs, state runtime.State) RunStatus {
+func pollRun(t *testing.T, r *Runs, state runtime.State) runtime.RunStatus {
 	t.Helper()
 	s, err := r.Poll(state)
 	if err != nil {
