@@ -127,6 +127,17 @@ func (a *App) startEstimate(ctx context.Context, holder int64) (*Estimate, error
 	return nil, err
 }
 
+// startText is startEstimate in words; empty if it has left the queue.
+func (a *App) startText(ctx context.Context, holder int64) (t models.Text, err error) {
+	view, err := a.Pool.View(ctx, actorOf(ctx))
+	for _, w := range view.Waiting {
+		if w.ID == holder {
+			t = w.Estimate.Text
+		}
+	}
+	return t, err
+}
+
 func (a rest) startRun(ctx context.Context, in *Create[workspaces.RunInput]) (*Created[Run], error) {
 	r, err := a.Workspaces.StartRun(ctx, actorOf(ctx), in.Body)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -114,6 +115,15 @@ func (s *Service) ReadRunLog(ctx context.Context, actor policies.Actor, id, offs
 		case <-time.After(logPeriod):
 		}
 	}
+}
+
+// RunOutputEnd returns the end of the output of a run, at most limit bytes.
+func (s *Service) RunOutputEnd(ctx context.Context, actor policies.Actor, id, limit int64) (RunLog, error) {
+	end, err := s.readRunLog(ctx, actor, id, math.MaxInt64)
+	if err != nil || end.Offset == math.MaxInt64 {
+		return RunLog{}, err
+	}
+	return s.readRunLog(ctx, actor, id, max(end.Offset-limit, 0))
 }
 
 func (s *Service) readRunLog(ctx context.Context, actor policies.Actor, id, offset int64) (l RunLog, err error) {
