@@ -121,14 +121,17 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	if err := actor.CheckUser(); err != nil {
 		return r, err
 	}
-	if s.Runs == nil {
-		return r, errNoRuns
-	}
-	if err := cmp.Or(in.check(), in.ofWorkspace(s.store.Read(ctx), actor)); err != nil {
+	if err := in.ofWorkspace(s.store.Read(ctx), actor); err != nil {
 		return r, err
 	}
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
+	}
+	if err := in.check(); err != nil {
+		return r, err
+	}
+	if s.Runs == nil {
+		return r, errNoRuns
 	}
 	var p Plan
 	var refused *Insufficient
