@@ -11,9 +11,9 @@ import (
 
 // addRun puts a run of a member into the tables.
 func (w *world) addRun(project int64, email string, state models.RunState) int64 {
-	w.t.Helper()
+	w.Helper()
 	var r models.Run
-	storetest.InTx(w.t, w.store, func(q *store.Queries) error {
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		user, err := q.UserByEmail(email)
 		if err != nil {
 			return err
