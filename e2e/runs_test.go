@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("it says %q", limited.errOut.String())
 	}
 	ada.runs(team.Project, nil, "/no/such/program").exits(127)
-	sh.fails(5, fmt.Sprint(share.GPUCores*2), "run", "--project", fmt.Sprint(team.Project), "--gpus", "3", "--cores", fmt.Sprint(share.GPUCores), "--", "true")
+	sh.fails(2, fmt.Sprintf("your role's limit is %d", 2*share.GPUCores), "run", "--project", fmt.Sprint(team.Project), "--gpus", "3", "--cores", fmt.Sprint(share.GPUCores), "--", "true")
 	var runs []handlers.Run
 	for _, r := range list[handlers.Run](ada.api, "/runs") {
 		if r.State != "ended" || len(r.Shares) != 0 {

@@ -104,7 +104,7 @@ func (a rest) listRuns(ctx context.Context, in *RunsQuery) (*Response[List[Run]]
 }
 
 func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {
-	r, err := a.Workspaces.Run(ctx, actorOf(ctx), in.ID)
+	r, err := a.Workspaces.ViewRun(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ const shownOutput = 64 << 10
 
 func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	r, err := a.Workspaces.Run(ctx, actor, number(c, "id"))
+	r, err := a.Workspaces.ViewRun(ctx, actor, number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (a *App) stopRunPage(ctx context.Context, c echo.Context, _ *form) (redirec
 }
 
 func (a *App) confirmDeleteRunPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	r, err := a.Workspaces.Run(ctx, actorOf(ctx), number(c, "id"))
+	r, err := a.Workspaces.ViewRun(ctx, actorOf(ctx), number(c, "id"))
 	return confirmPage(c, web.ConfirmDeleteRun(runRow(r))), err
 }
 

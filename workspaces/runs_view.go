@@ -37,8 +37,8 @@ func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary 
 	return v
 }
 
-// Run shows a run of a project that the actor may see.
-func (s *Service) Run(ctx context.Context, actor policies.Actor, id int64) (RunSummary, error) {
+// ViewRun shows a run of a project that the actor may see.
+func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (RunSummary, error) {
 	r, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return RunSummary{}, err
