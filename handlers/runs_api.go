@@ -15,7 +15,7 @@ import (
 
 func (a rest) runsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/runs", 200, "list-runs", models.Say("List runs, newest first")}, a.listRuns)
-	register(a, s, route{http.MethodPost, "/runs", 201, "start-run", models.Say("Run a command that holds a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/runs", 201, "start-run", models.Say("Run a command that uses a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/runs/{id}", 200, "get-run", models.Say("Get a run")}, a.getRun)
 	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log", models.Say("Read the output of your run, from a byte offset on")}, a.readRunLog)
 	register(a, s, route{http.MethodPost, "/runs/{id}/signal", 204, "signal-run", models.Say("Send a signal to the program of a run")}, a.signalRun)

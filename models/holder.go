@@ -71,9 +71,13 @@ type HolderView struct {
 	State    string
 }
 
-// ShareEnding tells the user of a workspace when its shares end, and why.
-func (h HolderView) ShareEnding(at time.Time, why Text) Notification {
+// ShareEnding tells the user of a workspace when its shares end, and why. There is none
+// for other holders.
+func (h HolderView) ShareEnding(at time.Time, why Text) (n Notification, ok bool) {
+	if h.Kind != HolderWorkspace {
+		return n, false
+	}
 	return Notification{Kind: NotificationWorkspaceEnding, Link: h.Kind.Path(h.ObjectID),
 		Text: Say("The GPU share of the workspace %s ends at %s: %s.", h.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
-		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}
+		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}, true
 }

@@ -66,7 +66,7 @@ func (in *RunInput) check() error {
 	case len(in.Command) == 0 || in.Command[0] == "":
 		p.Add("command", "must name a program")
 	case size > maxCommandBytes:
-		p.Add("command", "must have at most %d characters", maxCommandBytes)
+		p.Add("command", "must be at most %d characters", maxCommandBytes)
 	}
 	if in.TimeLimitSeconds < 0 || in.TimeLimitSeconds > maxTimeLimit {
 		p.Add("time_limit_seconds", "must be from 0 to %d", maxTimeLimit)

@@ -61,8 +61,12 @@ func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) e
 		return err
 	}
 	h, err := q.TellHolder(holder, models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why))
-	if err != nil || h.Kind != models.HolderWorkspace {
+	if err != nil {
 		return err
 	}
-	return q.Notify([]int64{h.UserID}, h.ShareEnding(*at, why))
+	n, ok := h.ShareEnding(*at, why)
+	if !ok {
+		return nil
+	}
+	return q.Notify([]int64{h.UserID}, n)
 }

@@ -31,7 +31,7 @@ type runFlags struct {
 func newRunCommand() *cobra.Command {
 	var f runFlags
 	var flags *pflag.FlagSet
-	cmd := remoteCommand("run [flags] -- COMMAND [ARGUMENT...]", "Run a command that holds a GPU share while it lasts", cobra.MinimumNArgs(1),
+	cmd := remoteCommand("run [flags] -- COMMAND [ARGUMENT...]", "Run a command that uses a GPU share while it lasts", cobra.MinimumNArgs(1),
 		func(s *session, args []string) error { return f.run(flags, s, args) })
 	flags = cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is its own
