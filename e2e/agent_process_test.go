@@ -236,7 +236,7 @@ func (s *server) holdsRules(agents int) {
 	cores := map[int64]int64{}
 	for _, share := range shares {
 		cores[share.DeviceID] += share.Cores
-		w, err := q.Workspace(store.AllProjects, share.WorkspaceID)
+		w, err := q.Workspace(store.AllProjects, share.ObjectID)
 		if err != nil || w.State == models.StateStopped || w.State == models.StateFailed || w.State == models.StateQueued {
 			s.t.Errorf("workspace %d is %s and holds a share, %v", w.ID, w.State, err)
 		}

@@ -42,6 +42,8 @@ var apiBodies = map[string]string{
 	"/tokens":                                `{"name":"new"}`,
 	"/launch/preview":                        `{"project_id":$project}`,
 	"/workspaces":                            `{"project_id":$project,"environment_id":$environment}`,
+	"/runs":                                  `{"project_id":$project,"command":["true"]}`,
+	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,
 	"/reservations/:id":                      `{"ends_at":"2000-01-01T00:00:00Z"}`,

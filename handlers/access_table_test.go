@@ -44,6 +44,7 @@ func about(path string) (named string, wheres []string) {
 		{"/workspaces/:id", "/workspaces/$workspace", own},
 		{"/requests/:id", "/requests/$request", own},
 		{"/reservations/:id", "/reservations/$reservation", own},
+		{"/runs/:id", "/runs/$run", own},
 		{"/notifications/:id", "/notifications/$notification", own},
 		{"/tokens/:id", "/tokens/$token", own},
 		{"/people/:id/identities/:identity", "/people/$tom/identities/$identity", []string{"any"}},

@@ -22,6 +22,7 @@ type city struct {
 	focus         storetest.Focus
 	workspace     int64
 	reservation   int64
+	run           int64
 	request       int64
 	invitation    int64
 	robot, key    int64 // a service account, and its token
@@ -43,6 +44,7 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
+	c.run = c.addRun(c.project, "ann@example.org", models.RunRunning)
 	c.reservation = c.create(c.member, "/reservations", reserve(c.project))
 	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
 	c.invitation = c.invite()
@@ -147,7 +149,7 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 	for _, p := range []struct {
 		prefix string
 		id     int64
-	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/environments/", c.environment},
+	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/runs/", c.run}, {"/environments/", c.environment},
 		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
 		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/versions/", 1}, {"/trash/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))

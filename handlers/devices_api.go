@@ -70,6 +70,8 @@ type Share struct {
 	Anonymous   bool       `json:"anonymous"`
 	WorkspaceID int64      `json:"workspace_id,omitempty"`
 	Workspace   string     `json:"workspace,omitempty"`
+	RunID       int64      `json:"run_id,omitempty"`
+	Run         string     `json:"run,omitempty" doc:"program of the run"`
 	ProjectID   int64      `json:"project_id,omitempty"`
 	Project     string     `json:"project,omitempty"`
 	UserID      int64      `json:"user_id,omitempty"`
@@ -100,9 +102,16 @@ func deviceOf(d pool.DeviceView) Device {
 }
 
 func shareOf(s pool.ShareView) Share {
-	return Share{Anonymous: s.Anonymous, WorkspaceID: s.WorkspaceID, Workspace: s.WorkspaceName, ProjectID: s.ProjectID, Project: s.ProjectName,
+	v := Share{Anonymous: s.Anonymous, ProjectID: s.ProjectID, Project: s.ProjectName,
 		UserID: s.UserID, User: s.UserName, Cores: s.Cores, MemoryMiB: s.MemoryMiB, Enforcement: s.Enforcement,
 		From: s.From.UTC(), Until: utc(s.Until), EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
+	switch s.Kind {
+	case models.HolderWorkspace:
+		v.WorkspaceID, v.Workspace = s.ObjectID, s.Name
+	case models.HolderRun:
+		v.RunID, v.Run = s.ObjectID, s.Name
+	}
+	return v
 }
 
 // DeviceHistory is a device with its latest shares.

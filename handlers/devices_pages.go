@@ -95,7 +95,7 @@ func shareRows(history []pool.ShareView) (rows []web.ShareRow) {
 	for _, s := range history {
 		row := web.ShareRow{Cores: s.Cores, MemoryMiB: s.MemoryMiB, Enforcement: s.Enforcement, From: s.From, Until: s.Until}
 		if !s.Anonymous {
-			row.Label, row.Href = s.ProjectName+" · "+s.UserName+" · "+s.WorkspaceName, path("workspaces", s.WorkspaceID)
+			row.Label, row.Href = s.ProjectName+" · "+s.UserName+" · "+s.Name, s.Kind.Path(s.ObjectID)
 		}
 		rows = append(rows, row)
 	}

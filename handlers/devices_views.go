@@ -24,7 +24,7 @@ func deviceView(d pool.DeviceView, me int64) web.Device {
 		if !s.Anonymous {
 			share.Label = s.ProjectName + " · " + s.UserName
 			share.Mine = s.UserID == me
-			share.Href = path("workspaces", s.WorkspaceID)
+			share.Href = s.Kind.Path(s.ObjectID)
 		}
 		v.Shares = append(v.Shares, share)
 	}

@@ -75,7 +75,7 @@ func TestSameKeyIsCarriedOutOnce(t *testing.T) {
 			t.Errorf("the key of another user: %d %s", mine.status, mine.raw)
 		}
 		w.exec(expireKeys)
-		w.exec("UPDATE workspaces SET name = 'earlier'")
+		w.exec("UPDATE holders SET name = 'earlier'")
 		if late := w.keyed(w.member, "k1", "POST", "/workspaces", body); late.status != 201 || late.replayed() {
 			t.Errorf("after the key has expired: %d %s", late.status, late.raw)
 		}

@@ -31,7 +31,7 @@ var apiDescription = models.Say("Manage projects, roles, members, environments, 
 	"Lists are paginated: pass next_cursor as cursor until it is absent. " +
 	"Amounts are integers; times are RFC 3339 in UTC. " +
 	"GET /events?topic=… streams server-sent events: each `change` event names a topic with changed resources " +
-	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider). " +
+	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, run:ID, user:ID, and telemetry:ID of a provider). " +
 	"A `jitter` event before it gives the milliseconds over which its many readers spread their requests.")
 
 // apiRoutes registers the REST API and its document.
@@ -122,6 +122,7 @@ var apiTags = []struct{ name, description models.Text }{
 	{models.Say("Files"), models.Say("Shared directories of projects, and the rules about them")},
 	{models.Say("Environments"), models.Say("Catalog of environments")},
 	{models.Say("Workspaces"), models.Say("Workspaces and launch previews")},
+	{models.Say("Runs"), models.Say("Commands that use a GPU share while they last")},
 	{models.Say("Reservations"), models.Say("GPU shares that are reserved for a time")},
 	{models.Say("Pool"), models.Say("Providers, devices, GPU shares and the queue")},
 	{models.Say("Notifications"), models.Say("Notifications and preferences")},
@@ -150,6 +151,7 @@ func (a rest) operations(api huma.API) {
 		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations}},
+		{"Runs", []func(section){a.runsOperations}},
 		{"Reservations", []func(section){a.reservationsOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
 		{"Notifications", []func(section){a.notificationsOperations}},

@@ -41,13 +41,15 @@ type PoolTotals struct {
 	LargestFreeCores int64 `json:"largest_free_cores" doc:"most available GPU cores on one device"`
 }
 
-// QueueEntry is a workspace in the queue.
+// QueueEntry is a workspace or a run in the queue.
 type QueueEntry struct {
 	Position    int           `json:"position"`
 	Behind      string        `json:"behind,omitempty" enum:"priority,overdue,fairness,age" doc:"reason for the position after the preceding request; absent for the first"`
 	Anonymous   bool          `json:"anonymous"`
 	WorkspaceID int64         `json:"workspace_id,omitempty"`
 	Workspace   string        `json:"workspace,omitempty"`
+	RunID       int64         `json:"run_id,omitempty"`
+	Run         string        `json:"run,omitempty" doc:"program of the run"`
 	ProjectID   int64         `json:"project_id,omitempty"`
 	Project     string        `json:"project,omitempty"`
 	User        string        `json:"user,omitempty"`
@@ -87,14 +89,21 @@ type DecisionRecord struct {
 	Project     string    `json:"project"`
 	User        string    `json:"user"`
 	WorkspaceID *int64    `json:"workspace_id,omitempty" doc:"workspace ID; absent if the launch was refused"`
+	RunID       *int64    `json:"run_id,omitempty" doc:"run ID"`
 	Outcome     string    `json:"outcome" enum:"granted,partial,delayed,refused"`
 	Demand      string    `json:"demand"`
 	Explanation string    `json:"explanation"`
 }
 
 func queueEntryOf(w pool.WaitingView) QueueEntry {
-	v := QueueEntry{Position: w.Position, Anonymous: w.Anonymous, WorkspaceID: w.WorkspaceID, Workspace: w.WorkspaceName, ProjectID: w.ProjectID, Project: w.ProjectName,
+	v := QueueEntry{Position: w.Position, Anonymous: w.Anonymous, ProjectID: w.ProjectID, Project: w.ProjectName,
 		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Estimate: estimateOf(w.Estimate)}
+	switch w.Kind {
+	case models.HolderWorkspace:
+		v.WorkspaceID, v.Workspace = w.ObjectID, w.Name
+	case models.HolderRun:
+		v.RunID, v.Run = w.ObjectID, w.Name
+	}
 	if w.Behind != queue.First {
 		v.Behind = w.Behind.String()
 	}
@@ -102,7 +111,14 @@ func queueEntryOf(w pool.WaitingView) QueueEntry {
 }
 
 func decisionOf(d store.DecisionRecordView) DecisionRecord {
-	return DecisionRecord{d.ID, d.At.UTC(), d.ProjectID, d.ProjectName, d.UserName, d.WorkspaceID, d.Outcome, d.Demand.String(), d.Explanation.String()}
+	v := DecisionRecord{ID: d.ID, At: d.At.UTC(), ProjectID: d.ProjectID, Project: d.ProjectName, User: d.UserName, Outcome: d.Outcome,
+		Demand: d.Demand.String(), Explanation: d.Explanation.String()}
+	if d.Kind == models.HolderRun {
+		v.RunID = d.ObjectID
+	} else {
+		v.WorkspaceID = d.ObjectID
+	}
+	return v
 }
 
 func totalsOf(t placement.Totals) PoolTotals {

@@ -94,10 +94,10 @@ func lastChange(view pool.View) (last *time.Time) {
 }
 
 func queueRow(w pool.WaitingView) web.QueueRow {
-	row := web.QueueRow{Position: w.Position, WorkspaceID: w.WorkspaceID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
+	row := web.QueueRow{Position: w.Position, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
 		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == estimates.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
-		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.WorkspaceName, path("workspaces", w.WorkspaceID)
+		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, w.Kind.Path(w.ObjectID)
 	}
 	return row
 }

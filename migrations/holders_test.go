@@ -100,12 +100,27 @@ func checkHolders(t *testing.T, s *store.Store) {
 	t.Helper()
 	q := s.Read(t.Context())
 	queued, err := q.Queued()
-	if err != nil || len(queued) != 1 || queued[0].WorkspaceID != 8 || queued[0].Kind != models.HolderWorkspace || queued[0].MemberID != 1 || queued[0].Demand.Cores != 40 {
+	if err != nil || len(queued) != 1 || queued[0].ObjectID != 8 || queued[0].Kind != models.HolderWorkspace || queued[0].MemberID != 1 || queued[0].Demand.Cores != 40 || queued[0].Name != "next" {
 		t.Errorf("the queue is %+v, %v", queued, err)
 	}
 	busy, err := q.Workspace(store.AllProjects, 5)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if busy.Name != "busy" || busy.Demand.Cores != 40 || busy.RequestedAt.IsZero() {
+		t.Errorf("the workspace that runs is %+v", busy)
+	}
+	phases := map[models.HolderPhase]int{}
+	for _, id := range []int64{3, 5, 8, 9} {
+		w, err1 := q.Workspace(store.AllProjects, id)
+		c, err2 := q.Claim(w.HolderID)
+		if err1 != nil || err2 != nil || c.Phase != w.State.Phase() {
+			t.Errorf("%s is %s for the pool, %v, %v", w.State, c.Phase, err1, err2)
+		}
+		phases[c.Phase]++
+	}
+	if use, err := q.InUseByProject(1); err != nil || use != (models.Resources{GPUCores: 40, GPUMemoryMiB: 1, CPUMilli: 2, MemoryMiB: 2}) || len(phases) != 4 {
+		t.Errorf("%+v in use by %v, %v", use, phases, err)
 	}
 	if broken, err := q.Workspace(store.AllProjects, 9); err != nil || !broken.StartFailed || broken.EndedAt != nil || busy.StartFailed {
 		t.Errorf("the one whose start failed: %+v, %v", broken, err)
@@ -115,11 +130,11 @@ func checkHolders(t *testing.T, s *store.Store) {
 		t.Errorf("the workspace that runs has %+v, %v", shares, err)
 	}
 	history, err := q.ShareHistory(1, 10)
-	if err != nil || len(history) != 2 || history[0].WorkspaceName != "busy" || history[1].WorkspaceID != 3 || history[1].Cores != 7 {
+	if err != nil || len(history) != 2 || history[0].Name != "busy" || history[1].ObjectID != 3 || history[1].Cores != 7 {
 		t.Errorf("the history is %+v, %v", history, err)
 	}
 	decisions, err := q.DecisionsIn(store.AllProjects, 10)
-	if err != nil || len(decisions) != 4 || decisions[0].WorkspaceID != nil || *decisions[1].WorkspaceID != 8 || *decisions[3].WorkspaceID != 3 {
+	if err != nil || len(decisions) != 4 || decisions[0].ObjectID != nil || *decisions[1].ObjectID != 8 || *decisions[3].ObjectID != 3 {
 		t.Errorf("the decisions are %+v, %v", decisions, err)
 	}
 	launched := models.Workspace{ProjectID: 1, MemberID: 1, UserID: 1, EnvironmentID: 1, Name: "new", State: models.StateStarting, Version: 1, RequestedAt: s.Now()}
@@ -129,5 +144,10 @@ func checkHolders(t *testing.T, s *store.Store) {
 	})
 	if !errors.Is(err, rollback) || launched.HolderID <= busy.HolderID {
 		t.Errorf("a new workspace: %+v, %v", launched, err)
+	}
+	launched.Name = busy.Name
+	err = s.InTx(t.Context(), func(q *store.Queries) error { return q.CreateWorkspace(&launched, models.Text{}) })
+	if models.KindOf(err) != models.KindConflict {
+		t.Errorf("a second workspace of a name: %v", err)
 	}
 }

@@ -36,9 +36,12 @@ var rows = []string{
 	"providers (id, name, state, seen_at, created_at) VALUES (1, 'n', 'online', " + day + ", " + day + ")",
 	"devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at) VALUES (1, 1, 'u', 0, 0, 'm', 1, " + day + ")",
 	"pool_changes (version, provider_id) VALUES (1, 1)",
-	"holders (id, kind, project_id, member_id, user_id) VALUES (1, 'workspace', 1, 1, 1)",
-	`workspaces (id, holder_id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
-		VALUES (1, 1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, ` + day + ")",
+	`holders (id, kind, project_id, member_id, user_id, name, phase, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (1, 'workspace', 1, 1, 1, 'w', 'in_use', 1, 1, 1, 1, 1, ` + day + ")",
+	"workspaces (id, holder_id, project_id, member_id, user_id, environment_id, state) VALUES (1, 1, 1, 1, 1, 1, 'running')",
+	`holders (id, kind, project_id, member_id, user_id, name, phase, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (2, 'run', 1, 1, 1, 'python', 'ended', 1, 1, 1, 1, 1, ` + day + ")",
+	"runs (id, holder_id, project_id, member_id, user_id, environment_id, command, state, exit_code) VALUES (1, 2, 1, 1, 1, 1, '[\"python\"]', 'ended', 0)",
 	`shares (device_id, holder_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
 		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",

@@ -74,7 +74,9 @@ var before14 = strings.NewReplacer("limit_", "peak_", "allocated_", "promised_",
 	"'limit'", "'peak'", "notification_preferences", "notice_preferences", "period_notifications", "period_notices", "notifications (", "notices (",
 	"notified_at", "told_at", "origin, keys", "origin, ties", "heartbeat, applied", "beat, done", "session_generation", "epoch",
 	"shares (device_id, holder_id,", "shares (device_id, workspace_id,", "decisions (at, project_id, holder_id,", "decisions (at, project_id, workspace_id,",
-	"workspaces (id, holder_id,", "workspaces (id,", "VALUES (1, 1, 1, 1, 1, 1, 'w',", "VALUES (1, 1, 1, 1, 1, 'w',")
+	"workspaces (id, holder_id, project_id, member_id, user_id, environment_id, state) VALUES (1, 1, 1, 1, 1, 1, 'running')",
+	`workspaces (id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, `+day+")")
 
 // rowOf is the row of a table.
 func rowOf(table string) string {

@@ -8,8 +8,14 @@ import (
 // HolderKind is the kind of a holder.
 type HolderKind string
 
-// HolderWorkspace is the kind of the holders that are workspaces.
-const HolderWorkspace HolderKind = "workspace"
+// Kinds of holders.
+const (
+	HolderWorkspace HolderKind = "workspace"
+	HolderRun       HolderKind = "run"
+)
+
+// Path is the path of a holder's page.
+func (k HolderKind) Path(id int64) string { return fmt.Sprintf("/%ss/%d", k, id) }
 
 // Holder is what has shares of the pool, or waits for them. The pool knows no more of it;
 // the rest is in the table of its kind.
@@ -21,12 +27,35 @@ type Holder struct {
 	UserID    int64
 }
 
-// Claim is a holder's demand for shares.
+// HolderPhase is how far a holder is, whatever its kind: queued → in use → ending → ended.
+type HolderPhase string
+
+// Phases of holders. Those in use and ending use their resources; one that is ending has
+// been told to end.
+const (
+	HolderQueued HolderPhase = "queued"
+	HolderInUse  HolderPhase = "in_use"
+	HolderEnding HolderPhase = "ending"
+	HolderEnded  HolderPhase = "ended"
+)
+
+// InUsePhases are the phases in which a holder uses its resources.
+var InUsePhases = []HolderPhase{HolderInUse, HolderEnding}
+
+// Claim is a holder with what it demands of the pool and of its project, and for how long.
 type Claim struct {
 	Holder
+	Name        string
+	Phase       HolderPhase
 	Demand      Demand `gorm:"embedded"`
+	Reason      Text   // for which it waits, or has ended
 	RequestedAt time.Time
+	StartedAt   *time.Time
+	EndedAt     *time.Time
 }
+
+// TableName overrides gorm's plural.
+func (Claim) TableName() string { return "holders" }
 
 // QueueEntry is a claim in the queue, with the pool's decision on it.
 type QueueEntry struct {
@@ -34,16 +63,21 @@ type QueueEntry struct {
 	Decision Decision
 }
 
-// HolderView is a holder with its name and its id among those of its kind.
+// HolderView is a holder with its id among those of its kind, and its state as its kind
+// names it.
 type HolderView struct {
-	Holder
+	Claim
 	ObjectID int64
-	Name     string
+	State    string
 }
 
-// ShareEnding tells the user of a holder when its shares end, and why.
-func (h HolderView) ShareEnding(at time.Time, why Text) Notification {
-	return Notification{Kind: NotificationWorkspaceEnding, Link: fmt.Sprintf("/workspaces/%d", h.ObjectID),
+// ShareEnding tells the user of a workspace when its shares end, and why. There is none
+// for other holders.
+func (h HolderView) ShareEnding(at time.Time, why Text) (n Notification, ok bool) {
+	if h.Kind != HolderWorkspace {
+		return n, false
+	}
+	return Notification{Kind: NotificationWorkspaceEnding, Link: h.Kind.Path(h.ObjectID),
 		Text: Say("The GPU share of the workspace %s ends at %s: %s.", h.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
-		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}
+		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}, true
 }

@@ -51,6 +51,20 @@ func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFai
 // UsesResources reports whether the workspace uses its resources.
 func (s WorkspaceState) UsesResources() bool { return slices.Contains(InUseStates, s) }
 
+// Phase is what the state is for the pool.
+func (s WorkspaceState) Phase() HolderPhase {
+	switch {
+	case s.Ended():
+		return HolderEnded
+	case s == StateStopping:
+		return HolderEnding
+	case s.UsesResources():
+		return HolderInUse
+	default:
+		return HolderQueued
+	}
+}
+
 // Workspace is one member's launched environment in one project.
 type Workspace struct {
 	ID            int64
@@ -89,12 +103,18 @@ func (w Workspace) Holder() Holder {
 	return Holder{ID: w.HolderID, Kind: HolderWorkspace, ProjectID: w.ProjectID, MemberID: w.MemberID, UserID: w.UserID}
 }
 
-// Claim is what the workspace demands of the pool.
+// Claim is the workspace's claim, which is stored with its holder.
 func (w Workspace) Claim() Claim {
-	return Claim{Holder: w.Holder(), Demand: w.Demand, RequestedAt: w.RequestedAt}
+	return Claim{Holder: w.Holder(), Name: w.Name, Phase: w.State.Phase(), Demand: w.Demand, Reason: w.Reason,
+		RequestedAt: w.RequestedAt, StartedAt: w.StartedAt, EndedAt: w.EndedAt}
 }
 
-// Demand is the resources that a workspace needs. GPU amounts are per GPU.
+// HolderView is the workspace as a holder.
+func (w Workspace) HolderView() HolderView {
+	return HolderView{Claim: w.Claim(), ObjectID: w.ID, State: string(w.State)}
+}
+
+// Demand is the resources that a holder needs. GPU amounts are per GPU.
 type Demand struct {
 	GPUs         int64  `json:"gpus" gorm:"column:gpus"`
 	Cores        int64  `json:"cores" gorm:"column:cores"`

@@ -106,6 +106,10 @@ func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, 
 			r, err := a.store.Read(ctx).Reservation(store.AllProjects, id)
 			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
 		}
+		if strings.HasPrefix(topic, "run:") {
+			r, err := a.store.Read(ctx).Run(store.AllProjects, id)
+			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
+		}
 		w, err := a.store.Read(ctx).Workspace(store.AllProjects, id)
 		return owner{w.UserID, w.ProjectID}, store.Validity{}, err
 	})

@@ -59,18 +59,17 @@ type Provider struct {
 
 // QueueRow is a request that waits.
 type QueueRow struct {
-	Position    int // from 1
-	WorkspaceID int64
-	Label       string // such as "nlp · Wang · notebook"; empty when Anonymous
-	Anonymous   bool
-	Href        string
-	GPUs        int64
-	Cores       int64 // per GPU
-	Why         models.Text
-	Since       time.Time
-	Starts      models.Text // such as "in about 14 minutes"
-	Estimated   bool        // from how long shares lasted in the past, not known
-	Behind      models.Text // why not before its predecessor; empty for the first
+	Position  int    // from 1
+	Label     string // such as "nlp · Wang · notebook"; empty when Anonymous
+	Anonymous bool
+	Href      string
+	GPUs      int64
+	Cores     int64 // per GPU
+	Why       models.Text
+	Since     time.Time
+	Starts    models.Text // such as "in about 14 minutes"
+	Estimated bool        // from how long shares lasted in the past, not known
+	Behind    models.Text // why not before its predecessor; empty for the first
 }
 
 // DecisionRow is a decision of the pool.

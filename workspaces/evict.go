@@ -9,67 +9,83 @@ import (
 	"weir/policies"
 )
 
-// evict stops the workspaces of disabled accounts, of former members, of roles
-// that no longer allow workspaces and of projects outside their period of use:
-// first queued ones, then starting ones, then running ones, and of each the
-// newest first, so that the least work is lost.
+// evict ends the holders of disabled accounts, of former members, of roles that no
+// longer allow launches and of projects outside their period of use: first queued
+// ones, then those that have not started, and of each the newest first, so that the
+// least work is lost.
 func (r *Reconciler) evict(ctx context.Context) error {
 	list, err := r.config.Store.Read(ctx).Evictions()
 	if err != nil {
 		return err
 	}
-	return forEach(list, func(e store.Eviction) error { return r.evictOne(ctx, e.Workspace) })
+	return forEach(list, func(e store.Eviction) error { return r.evictOne(ctx, e.Claim) })
 }
 
 // evictOne checks the eviction again under the lock that every change of a
 // period or a membership takes, because either may have been extended.
-func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
+func (r *Reconciler) evictOne(ctx context.Context, c models.Claim) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.LockProjectRow(w.ProjectID); err != nil {
+		if err := q.LockProjectRow(c.ProjectID); err != nil {
 			return err
 		}
-		e, err := q.Eviction(w.ID)
+		e, err := q.Eviction(c.ID)
 		if err != nil {
 			return models.IgnoreNotFound(err)
 		}
-		return stopWorkspace(q, policies.System("reconciler"), &e.Workspace, evictionReason(e, q.Now()))
+		return r.end(q, e.Claim, evictionReason(e, q.Now()))
 	})
 }
 
-// recall stops the workspaces whose shares have reached the end time that the
+// end tells a holder, by its kind, to end.
+func (r *Reconciler) end(q *store.Queries, c models.Claim, why models.Text) error {
+	if c.Kind == models.HolderRun {
+		run, err := q.RunOf(c.ID)
+		if err != nil {
+			return err
+		}
+		return stopRun(q, policies.System("reconciler"), &run, why)
+	}
+	w, err := q.WorkspaceOf(c.ID)
+	if err != nil {
+		return err
+	}
+	return stopWorkspace(q, policies.System("reconciler"), &w, why)
+}
+
+// recall ends the holders whose shares have reached the end time that the
 // owner of the GPUs set.
 func (r *Reconciler) recall(ctx context.Context) error {
-	list, err := r.config.Store.Read(ctx).OverdueWorkspaces(r.config.Store.Now())
+	list, err := r.config.Store.Read(ctx).OverdueHolders(r.config.Store.Now())
 	if err != nil {
 		return err
 	}
-	return r.stopAll(ctx, list, models.Say("Stopped: the owner recalled the GPUs."))
+	return r.endAll(ctx, list, models.Say("Stopped: the owner recalled the GPUs."))
 }
 
-// endReserved stops the workspaces whose reservations have ended.
+// endReserved ends the holders whose reservations have ended.
 func (r *Reconciler) endReserved(ctx context.Context) error {
-	list, err := r.config.Store.Read(ctx).WorkspacesPastReservation(r.config.Store.Now())
+	list, err := r.config.Store.Read(ctx).HoldersPastReservation(r.config.Store.Now())
 	if err != nil {
 		return err
 	}
-	return r.stopAll(ctx, list, models.Say("Stopped: its reservation has ended."))
+	return r.endAll(ctx, list, models.Say("Stopped: its reservation has ended."))
 }
 
-// stopAll stops workspaces that are still as they were read.
-func (r *Reconciler) stopAll(ctx context.Context, list []models.Workspace, why models.Text) error {
-	return forEach(list, func(read models.Workspace) error {
+// endAll ends holders that are still in the phase in which they were read.
+func (r *Reconciler) endAll(ctx context.Context, list []models.Claim, why models.Text) error {
+	return forEach(list, func(read models.Claim) error {
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-			w, err := q.Workspace(store.AllProjects, read.ID)
-			if err != nil || w.State != read.State {
+			c, err := q.Claim(read.ID)
+			if err != nil || c.Phase != read.Phase {
 				return err
 			}
-			return stopWorkspace(q, policies.System("reconciler"), &w, why)
+			return r.end(q, c, why)
 		})
 	})
 }
 
 func evictionReason(e store.Eviction, now time.Time) models.Text {
-	if e.State.UsesResources() {
+	if e.Phase == models.HolderInUse {
 		return models.Say("Stopped: %s.", evictionCause(e, now))
 	}
 	return models.Say("Canceled while queued: %s.", evictionCause(e, now))

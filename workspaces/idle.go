@@ -140,7 +140,7 @@ func saveDue(differs, rests time.Duration) bool {
 // one with GPUs. Of a workspace from before there were limits it is 0.
 func IdleLimit(w models.Workspace) idleness.Limit {
 	minutes := func(name string) idleness.Limit {
-		n, _ := strconv.ParseInt(parameter(w, name), 10, 64)
+		n, _ := strconv.ParseInt(parameter(w.Target, name), 10, 64)
 		return idleness.Limit(time.Duration(n) * time.Minute)
 	}
 	limit := minutes("idle_minutes")

@@ -219,7 +219,7 @@ func TestGPUUtilisation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if used := utilisation(); used[open[0].WorkspaceID] != 70 {
+		if used := utilisation(); used[open[0].ObjectID] != 70 {
 			t.Errorf("%v", used)
 		}
 		b.until(t, b.launch(t, "b", gpu(1, 50)).ID, models.StateRunning)

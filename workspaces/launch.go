@@ -159,7 +159,7 @@ func schedule(q *store.Queries, pool Pool, w *models.Workspace, d models.Decisio
 	if err := notifyTransition(q, w, from); err != nil {
 		return err
 	}
-	if err := notifyNearlyUsed(q, w); err != nil {
+	if err := notifyNearlyUsed(q, w.Claim()); err != nil {
 		return err
 	}
 	return pool.Record(q, w.Claim(), d)

@@ -33,22 +33,22 @@ func notifyTransition(q *store.Queries, w *models.Workspace, from models.Workspa
 	return q.Notify(to, n)
 }
 
-// notifyNearlyUsed notifies the managers of a project when w, which has just got its
-// resources, makes its quota nearly used.
-func notifyNearlyUsed(q *store.Queries, w *models.Workspace) error {
-	after, err := q.InUseByProject(w.ProjectID)
+// notifyNearlyUsed notifies the managers of a project when a holder, which has just got
+// its resources, makes its quota nearly used.
+func notifyNearlyUsed(q *store.Queries, c models.Claim) error {
+	after, err := q.InUseByProject(c.ProjectID)
 	if err != nil {
 		return err
 	}
-	project, err := q.Project(store.AllProjects, w.ProjectID)
+	project, err := q.Project(store.AllProjects, c.ProjectID)
 	if err != nil {
 		return err
 	}
-	list := quota.NearlyUsed(after.Sub(w.Demand.Resources()), after, project.Quota)
+	list := quota.NearlyUsed(after.Sub(c.Demand.Resources()), after, project.Quota)
 	if len(list) == 0 {
 		return nil
 	}
-	to, err := q.Managers(w.ProjectID)
+	to, err := q.Managers(c.ProjectID)
 	if err != nil {
 		return err
 	}

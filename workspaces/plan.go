@@ -71,6 +71,7 @@ type planInput struct {
 	reservationError error                   // why the reservation cannot be used
 	modelError       error                   // why the model cannot be used
 	defaults         models.LaunchParameters // of the platform
+	liveRuns         *int64                  // of the member, for a run; nil: a workspace is launched
 }
 
 // readPlanInput reads it for a launch by the actor.
@@ -198,7 +199,7 @@ func plan(in planInput) (p Plan) {
 		return p
 	}
 	p.setGPUMemory(in.pool)
-	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), checkWorkspaceCount(in.member.ActiveWorkspaces))
+	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), in.checkCount())
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
 	p.setState(in)
 	return p
@@ -309,6 +310,13 @@ func headroomText(e quota.Excess) models.Text {
 // maxWorkspaces is the maximum of active workspaces of a member in a project. It includes
 // queued ones, so that no member can fill the queue.
 const maxWorkspaces = 20
+
+func (in planInput) checkCount() error {
+	if in.liveRuns != nil {
+		return checkRunCount(*in.liveRuns)
+	}
+	return checkWorkspaceCount(in.member.ActiveWorkspaces)
+}
 
 func checkWorkspaceCount(n int64) error {
 	if n < maxWorkspaces {

@@ -11,10 +11,9 @@ import (
 // queuePeriod is the maximum time between two services of the queue.
 const queuePeriod = 5 * time.Second
 
-// serveQueue places queued workspaces in the order of the queue, within what the
-// pool and the members' limits have available. A workspace that does not fit
-// stays queued with its reason; the pool decides which later ones are placed
-// before it (backfill).
+// serveQueue places queued holders in the order of the queue, within what the pool and
+// the members' limits have available. A holder that does not fit stays queued with its
+// reason; the pool decides which later ones are placed before it (backfill).
 //
 // Without a commit since the last call it only acts every queuePeriod, because a
 // period of time may have ended.
@@ -29,27 +28,13 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		r.queueChanged.Store(true)
 		return err
 	}
-	queued, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateQueued)
-	if err != nil {
-		r.queueChanged.Store(true)
-		return err
-	}
-	byHolder := make(map[int64]models.Workspace, len(queued))
-	for _, w := range queued {
-		byHolder[w.HolderID] = w
-	}
-	return forEach(entries, func(e models.QueueEntry) error {
-		if w, ok := byHolder[e.ID]; ok {
-			return r.place(ctx, w, e.Decision)
-		}
-		return nil
-	})
+	return forEach(entries, func(e models.QueueEntry) error { return r.place(ctx, e.Claim, e.Decision) })
 }
 
-// place places one queued workspace if possible; d is the pool's decision in its turn. It
+// place places one queued holder if possible; d is the pool's decision in its turn. It
 // checks without a lock first, which costs no write when nothing has changed.
-func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Decision) error {
-	blocked, err := r.blocked(r.config.Store.Read(ctx), w)
+func (r *Reconciler) place(ctx context.Context, c models.Claim, d models.Decision) error {
+	blocked, err := blocked(r.config.Store.Read(ctx), c)
 	if err != nil {
 		return err
 	}
@@ -57,45 +42,63 @@ func (r *Reconciler) place(ctx context.Context, w models.Workspace, d models.Dec
 		blocked = d.Explanation
 	}
 	if !blocked.Empty() {
-		if blocked.String() == w.Reason.String() {
+		if blocked.String() == c.Reason.String() {
 			return nil
 		}
-		w.Reason = blocked
-		return r.transition(ctx, &w, models.StateQueued, models.Text{})
+		return r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.SetWaitReason(c.ID, blocked) })
 	}
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
-			return err
-		}
-		now, err := q.Workspace(store.AllProjects, w.ID)
-		if err != nil || now.State != models.StateQueued {
-			return err
-		}
-		if _, err := q.Eviction(now.ID); models.KindOf(err) != models.KindNotFound {
-			return err // the next resync evicts it
-		}
-		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
-			return err
-		}
-		decision, err := r.config.Pool.Claim(q, now.Claim())
-		if err != nil || decision.Outcome != models.OutcomeGranted {
-			return err
-		}
-		return schedule(q, r.config.Pool, &now, decision)
-	})
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error { return r.placeNow(q, c) })
 }
 
-// blocked returns by which limit or quota a queued workspace cannot start now;
-// empty when there is none.
-func (r *Reconciler) blocked(q *store.Queries, w models.Workspace) (models.Text, error) {
-	m, err := q.MemberView(store.AllProjects, w.ProjectID, w.MemberID)
+// placeNow checks again under the locks, and places the holder.
+func (r *Reconciler) placeNow(q *store.Queries, c models.Claim) error {
+	if _, err := q.LockProject(store.AllProjects, c.ProjectID); err != nil {
+		return err
+	}
+	c, err := q.Claim(c.ID)
+	if err != nil || c.Phase != models.HolderQueued {
+		return err
+	}
+	if _, err := q.Eviction(c.ID); models.KindOf(err) != models.KindNotFound {
+		return err // the next resync evicts it
+	}
+	if blocked, err := blocked(q, c); err != nil || !blocked.Empty() {
+		return err
+	}
+	decision, err := r.config.Pool.Claim(q, c)
+	if err != nil || decision.Outcome != models.OutcomeGranted {
+		return err
+	}
+	return r.schedule(q, c, decision)
+}
+
+// schedule starts a placed holder by its kind.
+func (r *Reconciler) schedule(q *store.Queries, c models.Claim, d models.Decision) error {
+	if c.Kind == models.HolderRun {
+		run, err := q.RunOf(c.ID)
+		if err != nil {
+			return err
+		}
+		return scheduleRun(q, r.config.Pool, &run, d)
+	}
+	w, err := q.WorkspaceOf(c.ID)
+	if err != nil {
+		return err
+	}
+	return schedule(q, r.config.Pool, &w, d)
+}
+
+// blocked returns by which limit or quota a queued holder cannot start now; empty when
+// there is none.
+func blocked(q *store.Queries, c models.Claim) (models.Text, error) {
+	m, err := q.MemberView(store.AllProjects, c.ProjectID, c.MemberID)
 	if models.KindOf(err) == models.KindNotFound && err != nil {
 		return models.Say("the member has left the project"), nil
 	}
 	if err != nil {
 		return models.Text{}, err
 	}
-	project, err := q.Project(store.AllProjects, w.ProjectID)
+	project, err := q.Project(store.AllProjects, c.ProjectID)
 	if err != nil {
 		return models.Text{}, err
 	}
@@ -103,7 +106,7 @@ func (r *Reconciler) blocked(q *store.Queries, w models.Workspace) (models.Text,
 	if err != nil {
 		return models.Text{}, err
 	}
-	if over := use.ExceededBy(w.Demand.Resources()); len(over) > 0 {
+	if over := use.ExceededBy(c.Demand.Resources()); len(over) > 0 {
 		e := over[0]
 		requested, remaining := models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Remaining)
 		if e.OfProject {

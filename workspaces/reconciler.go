@@ -32,14 +32,21 @@ type Reconciler struct {
 	queueChanged     atomic.Bool // a queued workspace may fit now
 	queueServedAt    time.Time
 	observed         map[int64]observed // by workspace; of watchIdleness only
+	runSteps         chan struct{}      // a step of all runs is requested
+
+	orphanRunsCheckedAt, runsRefreshedAt time.Time // of watchRuns only
 }
 
-// ReconcilerConfig are the collaborators of a Reconciler. All are required.
+// ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.
 type ReconcilerConfig struct {
 	Store   *store.Store
 	Pool    Pool
 	Storage Storage
 	Runtime runtime.Runtime
+	// Runs runs commands; nil where there are no runs.
+	Runs Runs
+	// RunEnv returns the environment variables that every run gets.
+	RunEnv func(models.Run) map[string]string
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -49,7 +56,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1)}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1)}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r
@@ -97,6 +104,9 @@ func (r *Reconciler) onChange(topics []string) {
 			if id, err := strconv.ParseInt(text, 10, 64); err == nil {
 				r.Enqueue(id)
 			}
+		}
+		if strings.HasPrefix(topic, "run:") {
+			r.StepRuns()
 		}
 		affected = affected || !strings.HasPrefix(topic, "telemetry:")
 	}

@@ -55,6 +55,9 @@ type Service struct {
 	// Models finds the models that workspaces are launched for; nil: there are none.
 	Models Models
 
+	// Runs runs commands; nil where there are no runs.
+	Runs Runs
+
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters
 

@@ -92,7 +92,7 @@ func TestWhenInsufficient(t *testing.T) {
 			t.Errorf("%+v", err)
 		}
 		decisions, err := b.store.Read(b.ctx).DecisionsIn(store.AllProjects, 10)
-		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].WorkspaceID != nil {
+		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].ObjectID != nil {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
 		needy := b.environment(t, workspaces.EnvironmentInput{Name: "test bed of great need", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
@@ -204,9 +204,9 @@ func (b *world) keepsRules(t *testing.T) {
 	}
 	for rule, sql := range map[string]string{
 		"2, members": `SELECT COUNT(*) FROM members m JOIN roles r ON r.id = m.role_id WHERE r.limit_cpu_milli <
-			(SELECT COALESCE(SUM(cpu_milli), 0) FROM workspaces w WHERE w.member_id = m.id AND w.state IN ('starting', 'running', 'stopping'))`,
+			(SELECT COALESCE(SUM(cpu_milli), 0) FROM holders h WHERE h.member_id = m.id AND h.phase IN ('in_use', 'ending'))`,
 		"2, projects": `SELECT COUNT(*) FROM projects p WHERE p.quota_gpu_cores <
-			(SELECT COALESCE(SUM(gpus * cores), 0) FROM workspaces w WHERE w.project_id = p.id AND w.state IN ('starting', 'running', 'stopping'))`,
+			(SELECT COALESCE(SUM(gpus * cores), 0) FROM holders h WHERE h.project_id = p.id AND h.phase IN ('in_use', 'ending'))`,
 		"3": `SELECT COUNT(*) FROM devices d WHERE
 			(SELECT COALESCE(SUM(cores), 0) FROM shares s WHERE s.device_id = d.id AND s.until_at IS NULL) > 100 OR
 			(SELECT COALESCE(SUM(memory_mib), 0) FROM shares s WHERE s.device_id = d.id AND s.until_at IS NULL) > d.memory_mib`,

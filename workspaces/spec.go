@@ -15,17 +15,33 @@ import (
 
 // spec returns everything that the runtime needs to launch w, and what the rules of the
 // mounted directories give its member.
-func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (s runtime.Spec, granted []models.PathAccess, err error) {
+func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec, []models.PathAccess, error) {
+	s, granted, err := r.specOf(ctx, w.Claim(), w.EnvironmentID, w.Target, r.config.Env(w))
+	s.Workspace, s.Generation, s.Token = w.ID, w.Generation, w.Secret
+	return s, granted, err
+}
+
+// runSpec returns everything that the runtime needs to start a run.
+func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, error) {
+	s, _, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
+	s.Workspace, s.Generation = run.ID, 1
+	return s, err
+}
+
+// specOf is the part of a spec that workspaces and runs have in common: the environment,
+// the directories of the member, with what their rules give, the amounts and the shares.
+func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int64, target []models.Parameter, vars map[string]string) (
+	s runtime.Spec, granted []models.PathAccess, err error) {
 	q := r.config.Store.Read(ctx)
-	env, err := q.Environment(w.EnvironmentID)
+	env, err := q.Environment(environment)
 	if err != nil {
 		return s, nil, err
 	}
-	user, err := q.User(w.UserID)
+	user, err := q.User(c.UserID)
 	if err != nil {
 		return s, nil, err
 	}
-	holder, err := q.DirectoryUser(w.ProjectID, w.MemberID)
+	holder, err := q.DirectoryUser(c.ProjectID, c.MemberID)
 	if err != nil {
 		return s, nil, err
 	}
@@ -37,18 +53,18 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (s runtime.Sp
 	if err != nil {
 		return s, nil, err
 	}
-	shm, _ := strconv.ParseInt(parameter(w, "shm_mib"), 10, 64)
-	s = runtime.Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email, UID: uid, GID: gid,
-		Command: env.Command, Image: env.Image, Env: r.config.Env(w), Token: w.Secret, Mounts: mounts,
-		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
-	for _, p := range w.Target {
+	shm, _ := strconv.ParseInt(parameter(target, "shm_mib"), 10, 64)
+	s = runtime.Spec{Project: c.ProjectID, Member: c.MemberID, User: user.Email, UID: uid, GID: gid,
+		Command: env.Command, Image: env.Image, Env: vars, Mounts: mounts,
+		CPU: c.Demand.CPUMilli, Memory: c.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
+	for _, p := range target {
 		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
 			s.Env[name] = p.Value
 		} else if p.Name == modelParameter {
 			s.Env["WEIR_MODEL"] = p.Value
 		}
 	}
-	s.GPUs, s.Node, err = gpusOf(q, w.HolderID)
+	s.GPUs, s.Node, err = gpusOf(q, c.ID)
 	return s, granted, err
 }
 
@@ -74,10 +90,10 @@ func gpusOf(q *store.Queries, holder int64) (list []runtime.GPU, node string, er
 }
 
 // parameter returns the value of a target launch parameter, or "".
-func parameter(w models.Workspace, name string) string {
-	i := slices.IndexFunc(w.Target, func(p models.Parameter) bool { return p.Name == name })
+func parameter(target []models.Parameter, name string) string {
+	i := slices.IndexFunc(target, func(p models.Parameter) bool { return p.Name == name })
 	if i < 0 {
 		return ""
 	}
-	return w.Target[i].Value
+	return target[i].Value
 }

@@ -72,7 +72,7 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v models.
 		if err != nil {
 			return err
 		}
-		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w, "path"), "/")
+		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w.Target, "path"), "/")
 		return q.PutVisit(models.Visit{Hash: policies.HashSecret(v.Secret), WorkspaceID: id, UserID: u.ID,
 			SessionGeneration: u.SessionGeneration, Session: t.Session, ExpiresAt: v.Expires})
 	})

@@ -42,6 +42,11 @@ func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
 }
 
+// runEnv returns the environment variables of a run.
+func (p *portal) runEnv(r models.Run) map[string]string {
+	return map[string]string{"WEIR_URL": p.origin, "WEIR_RUN": strconv.FormatInt(r.ID, 10), "WEIR_PROJECT": strconv.FormatInt(r.ProjectID, 10)}
+}
+
 // sharedDirectories returns the directories that the pods of a project can mount.
 func sharedDirectories(project int64) []kube.Directory {
 	all := []kube.Directory{{Name: "project", Path: rules.ProjectDir(project)}}

@@ -19,6 +19,7 @@ import (
 	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 	"weir/workspaces/runtime"
 )
@@ -33,6 +34,7 @@ type portal struct {
 	pool          *pool.Scheduler
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
+	runs          *local.Runs   // nil in a cluster
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
@@ -75,6 +77,9 @@ func (p *portal) close() error {
 	p.releaseLease() // all connections are closed
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())
+	}
+	if p.runs != nil {
+		errs = append(errs, p.runs.Close())
 	}
 	if p.agents.listener != nil {
 		_ = p.agents.listener.Close() // it may be closed already

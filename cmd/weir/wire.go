@@ -100,11 +100,18 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	projectService := projects.New(p.store, access, dirs, capacity)
 	projectService.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
-	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Logger: log})
+	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
+		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, RunEnv: p.runEnv, Logger: log}
+	if p.runs != nil {
+		reconciled.Runs = p.runs
+	}
+	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
-	service.Models, service.Defaults = p.files, cfg.Launch
+	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, reconciled.Runs
+	if p.runs != nil {
+		p.runs.Changes().OnChange(func(int64) { p.reconciler.StepRuns() })
+	}
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
@@ -152,13 +159,19 @@ func (p *portal) addresses(addr net.Addr) string {
 	return p.cfg.AppsDomain + port
 }
 
-// openRuntime opens the runtime of the mode.
+// openRuntime opens the runtime of the mode. Only the local one has runs, in a directory of
+// their own: what a directory contains belongs to one reconciler of either kind.
 func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 	if p.cfg.Runtime == "local" {
-		r, err := local.New(local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
-			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles})
+		c := local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
+			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles}
+		r, err := local.New(c)
 		if err != nil {
 			return nil, err
+		}
+		c.Dir = filepath.Join(p.cfg.DataDir, "runs")
+		if p.runs, err = local.NewRuns(c); err != nil {
+			return nil, errors.Join(err, r.Close())
 		}
 		return r, nil
 	}

@@ -18,11 +18,12 @@ func (q *Queries) CreateDecisionRecord(d *models.DecisionRecord) error {
 	return q.db.Create(d).Error
 }
 
-// DecisionRecordView is a decision with its workspace, if there is one, and the names of
-// its project and user.
+// DecisionRecordView is a decision with its holder, if there is one, and the names of its
+// project and user.
 type DecisionRecordView struct {
 	models.DecisionRecord
-	WorkspaceID *int64
+	Kind        models.HolderKind
+	ObjectID    *int64 // among those of its kind
 	ProjectName string
 	UserName    string
 }
@@ -30,10 +31,10 @@ type DecisionRecordView struct {
 // DecisionsIn lists the newest decisions about requests of projects in scope.
 func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionRecordView, err error) {
 	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
-		Select("decisions.*, workspaces.id AS workspace_id, projects.name AS project_name, users.name AS user_name").
+		Select("decisions.*, holders.kind AS kind, " + holderID + " AS object_id, projects.name AS project_name, users.name AS user_name").
 		Joins("JOIN projects ON projects.id = decisions.project_id").
 		Joins("JOIN users ON users.id = decisions.user_id").
-		Joins("LEFT JOIN workspaces ON workspaces.holder_id = decisions.holder_id").
+		Joins("LEFT JOIN holders ON holders.id = decisions.holder_id " + joinKinds).
 		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
 }
 

@@ -70,7 +70,7 @@ func (q *Queries) DepartmentSums(ids []int64) (map[int64]models.DepartmentSums, 
 	if err != nil {
 		return nil, err
 	}
-	inUse, err := inUseBy(q.db.Joins("JOIN users ON users.id = workspaces.user_id").Where("users.department_id IN ?", ids), "users.department_id")
+	inUse, err := inUseBy(q.db.Joins("JOIN users ON users.id = holders.user_id").Where("users.department_id IN ?", ids), "users.department_id")
 	sums := make(map[int64]models.DepartmentSums, len(ids))
 	for _, id := range ids {
 		sums[id] = models.DepartmentSums{People: people[id], Projects: projects[id], InUse: inUse[id]}

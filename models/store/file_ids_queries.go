@@ -69,7 +69,7 @@ func (q *Queries) DeleteFileTakeover(projectID int64) error {
 	return q.db.Where("project_id = ?", projectID).Delete(&FileTakeover{}).Error
 }
 
-// ProjectsInUse lists the projects with workspaces that use resources, by id.
+// ProjectsInUse lists the projects with holders that use resources, by id.
 func (q *Queries) ProjectsInUse() (ids []int64, err error) {
-	return ids, q.db.Model(&models.Workspace{}).Where("state IN ?", models.InUseStates).Distinct().Order("project_id").Pluck("project_id", &ids).Error
+	return ids, q.db.Model(&models.Claim{}).Where("phase IN ?", models.InUsePhases).Distinct().Order("project_id").Pluck("project_id", &ids).Error
 }

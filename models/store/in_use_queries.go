@@ -12,15 +12,15 @@ const usageColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_core
 	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
 	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
 
-// inUseBy sums the resources of those of some workspaces that use them, by the
-// value of a column. A value without such workspaces is absent.
-func inUseBy(workspaces *gorm.DB, column string) (map[int64]models.Resources, error) {
+// inUseBy sums the resources of those of some holders that use them, by the value of a
+// column. A value without such holders is absent.
+func inUseBy(holders *gorm.DB, column string) (map[int64]models.Resources, error) {
 	var rows []struct {
 		ID int64
 		models.Resources
 	}
-	err := workspaces.Table("workspaces").Select(column+" AS id, "+usageColumns).
-		Where("workspaces.state IN ?", models.InUseStates).Group(column).Scan(&rows).Error
+	err := holders.Table("holders").Select(column+" AS id, "+usageColumns).
+		Where("holders.phase IN ?", models.InUsePhases).Group(column).Scan(&rows).Error
 	inUse := make(map[int64]models.Resources, len(rows))
 	for _, r := range rows {
 		inUse[r.ID] = r.Resources
@@ -66,6 +66,6 @@ func (q *Queries) InUseByMember(projectID, memberID int64) (models.Resources, er
 // InUseByRoles returns the resources in use in a project, by the present role of
 // the member; absent is nothing.
 func (q *Queries) InUseByRoles(projectID int64) (map[int64]models.Resources, error) {
-	return inUseBy(q.db.Joins("JOIN members ON members.id = workspaces.member_id AND members.removed_at IS NULL").
-		Where("workspaces.project_id = ?", projectID), "members.role_id")
+	return inUseBy(q.db.Joins("JOIN members ON members.id = holders.member_id AND members.removed_at IS NULL").
+		Where("holders.project_id = ?", projectID), "members.role_id")
 }

@@ -19,13 +19,14 @@ type PastDemand struct {
 }
 
 // PastDemands lists the newest demands for GPUs, at most limit, oldest first:
-// workspaces and refused launches. A launch that is refused repeatedly within a
+// workspaces, runs and refused launches. A launch that is refused repeatedly within a
 // day counts once.
 func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
 	var launched, refused []PastDemand
-	err := q.db.Table("workspaces").
-		Select(`project_id, user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at, generation AS starts`).
-		Where("gpus > 0").Order("id DESC").Limit(limit).Scan(&launched).Error
+	err := q.db.Table("holders").Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
+		Select(`holders.project_id, holders.user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at,
+			COALESCE(workspaces.generation, CASE WHEN started_at IS NULL THEN 0 ELSE 1 END) AS starts`).
+		Where("gpus > 0").Order("holders.id DESC").Limit(limit).Scan(&launched).Error
 	if err != nil {
 		return nil, err
 	}

@@ -267,19 +267,21 @@ func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, e
 
 func (q *Queries) sharesWithNames() *gorm.DB {
 	return q.db.Table("shares").
-		Select("shares.*, projects.name AS project_name, users.name AS user_name, workspaces.id AS workspace_id, workspaces.name AS workspace_name").
+		Select("shares.*, projects.name AS project_name, users.name AS user_name, holders.kind, " + holderID + " AS object_id, holders.name AS name").
 		Joins("JOIN projects ON projects.id = shares.project_id").
 		Joins("JOIN users ON users.id = shares.user_id").
-		Joins("LEFT JOIN workspaces ON workspaces.holder_id = shares.holder_id")
+		Joins("JOIN holders ON holders.id = shares.holder_id " + joinKinds)
 }
 
-// ShareView is a share with the names of its project, user and workspace, if one holds it.
+// ShareView is a share with the names of its project and user, and its holder: the kind,
+// the id among those of its kind and the name.
 type ShareView struct {
 	models.Share
-	ProjectName   string
-	UserName      string
-	WorkspaceID   int64
-	WorkspaceName string
+	ProjectName string
+	UserName    string
+	Kind        models.HolderKind
+	ObjectID    int64
+	Name        string
 }
 
 // OpenSharesOf counts the open shares of devices.
@@ -330,9 +332,9 @@ func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why models.Text) err
 	return err
 }
 
-// OverdueWorkspaces lists the workspaces with an open share whose announced end has come.
-func (q *Queries) OverdueWorkspaces(now time.Time) (list []models.Workspace, err error) {
-	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
-		Where("holder_id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
+// OverdueHolders lists the holders in use with an open share whose announced end has come.
+func (q *Queries) OverdueHolders(now time.Time) (list []models.Claim, err error) {
+	return list, q.db.Where("phase = ?", models.HolderInUse).
+		Where("id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
 		Order("id").Find(&list).Error
 }

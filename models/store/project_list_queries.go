@@ -28,7 +28,7 @@ var projectOrder = map[string]string{
 	"ends_at":   "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
 	"quota":     "projects.quota_gpu_cores",
 	"allocated": "COALESCE(h.allocated_gpu_cores, 0)",
-	"in_use":    "COALESCE(w.cores, 0)",
+	"in_use":    "COALESCE(h.cores, 0)",
 	"remaining": "projects.quota_gpu_cores - COALESCE(h.allocated_gpu_cores, 0)",
 	"members":   "COALESCE(h.members, 0)",
 }
@@ -72,9 +72,9 @@ func (q *Queries) sortable(sort string) *gorm.DB {
 	case "allocated", "remaining", "members":
 		db = db.Joins("LEFT JOIN project_history h ON h.project_id = projects.id AND h.until_at IS NULL")
 	case "in_use":
-		// The states are literals, so that the partial index is used.
-		db = db.Joins(`LEFT JOIN (SELECT project_id, SUM(gpus * cores) AS cores FROM workspaces
-			WHERE state IN ('starting', 'running', 'stopping') GROUP BY project_id) w ON w.project_id = projects.id`)
+		// The phases are literals, so that the partial index is used.
+		db = db.Joins(`LEFT JOIN (SELECT project_id, SUM(gpus * cores) AS cores FROM holders
+			WHERE phase IN ('in_use', 'ending') GROUP BY project_id) h ON h.project_id = projects.id`)
 	}
 	return db
 }

@@ -10,9 +10,7 @@ import (
 // member's limit, which is nothing for a former member.
 type QueuedView struct {
 	models.Claim
-	Reason          models.Text // for which it waits
-	WorkspaceID     int64
-	WorkspaceName   string
+	ObjectID        int64 // among those of its kind
 	ProjectName     string
 	UserName        string
 	ProjectPriority int64
@@ -20,22 +18,19 @@ type QueuedView struct {
 	Limit           models.Resources `gorm:"embedded;embeddedPrefix:limit_"`
 }
 
-// Queued lists all claims of queued workspaces, oldest first.
+// Queued lists all claims of queued holders, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
-	return list, q.db.Table("workspaces").
-		Select(`holders.*, workspaces.gpus, workspaces.cores, workspaces.gpu_memory_mib, workspaces.gpu_model, workspaces.cpu_milli, workspaces.memory_mib,
-			workspaces.storage_mib, workspaces.requested_at, workspaces.reason, workspaces.id AS workspace_id, workspaces.name AS workspace_name,
-			projects.name AS project_name, users.name AS user_name,
-			projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
+	return list, q.db.Table("holders").
+		Select(`holders.*, `+holderID+` AS object_id, projects.name AS project_name, users.name AS user_name, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
 			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
 			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
 			`+limitColumns).
-		Joins("JOIN holders ON holders.id = workspaces.holder_id").
+		Joins(joinKinds).
 		Joins("JOIN projects ON projects.id = holders.project_id").
 		Joins("JOIN users ON users.id = holders.user_id").
 		Joins("LEFT JOIN members ON members.id = holders.member_id AND members.removed_at IS NULL").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where("workspaces.state = ?", models.StateQueued).Order("workspaces.id").Find(&list).Error
+		Where("holders.phase = ?", models.HolderQueued).Order("holders.id").Find(&list).Error
 }
 
 // Spans are the durations of past shares, by project.

@@ -192,11 +192,11 @@ func (q *Queries) UseReservation(id int64, at time.Time) error {
 	return q.db.Model(&models.Reservation{}).Where("id = ? AND used_at IS NULL", id).Update("used_at", at).Error
 }
 
-// WorkspacesPastReservation lists the active workspaces with an open share in a grant of a
+// HoldersPastReservation lists the holders in use with an open share in a grant of a
 // reservation that has ended.
-func (q *Queries) WorkspacesPastReservation(now time.Time) (list []models.Workspace, err error) {
-	return list, q.db.Where("state IN ?", []models.WorkspaceState{models.StateStarting, models.StateRunning}).
-		Where(`holder_id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
+func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, err error) {
+	return list, q.db.Where("phase = ?", models.HolderInUse).
+		Where(`id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 

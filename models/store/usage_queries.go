@@ -90,8 +90,8 @@ type UsageTable struct{ table, first, second, from, until string }
 
 // Tables that record usage.
 var (
-	ShareUsage     = UsageTable{"shares", "cores", "memory_mib", "from_at", "until_at"}            // GPU cores, GPU memory MiB
-	WorkspaceUsage = UsageTable{"workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at"} // CPU milli, memory MiB
+	ShareUsage  = UsageTable{"shares", "cores", "memory_mib", "from_at", "until_at"}         // GPU cores, GPU memory MiB
+	HolderUsage = UsageTable{"holders", "cpu_milli", "memory_mib", "started_at", "ended_at"} // CPU milli, memory MiB
 )
 
 // addTo sets the usage that the table records from its sums in units times seconds.
@@ -155,7 +155,7 @@ func (q *Queries) secondsUntil(column string) string {
 
 // UsedBy is a project's usage from since until now, and the part of one user.
 func (q *Queries) UsedBy(project, user int64, since, now time.Time) (all, own models.Usage, err error) {
-	for _, in := range []UsageTable{ShareUsage, WorkspaceUsage} {
+	for _, in := range []UsageTable{ShareUsage, HolderUsage} {
 		var rows []usedRow
 		mine := "CASE WHEN rows_in_use.user_id = " + strconv.FormatInt(user, 10) + " THEN 1 ELSE 0 END"
 		if err := q.usageRows(in, mine, project, since, now).Scan(&rows).Error; err != nil {
@@ -193,7 +193,7 @@ func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time
 // used adds up usage in a time span, grouped by a column.
 func (q *Queries) used(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]models.Usage, error) {
 	used := map[int64]models.Usage{}
-	for _, in := range []UsageTable{ShareUsage, WorkspaceUsage} {
+	for _, in := range []UsageTable{ShareUsage, HolderUsage} {
 		var rows []usedRow
 		if err := restrict(q.usageRows(in, by, project, since, now)).Scan(&rows).Error; err != nil {
 			return nil, err

@@ -12,15 +12,15 @@ import (
 // CreateWorkspace inserts w with its holder and the first event of its history. An active
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) error {
-	h := w.Holder()
-	h.ID = 0
-	if err := q.db.Create(&h).Error; err != nil {
-		return err
-	}
-	w.HolderID = h.ID
-	err := taken(q.db.Create(w).Error, "name",
+	c := w.Claim()
+	c.ID = 0
+	err := taken(q.db.Create(&c).Error, "name",
 		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name))
 	if err != nil {
+		return err
+	}
+	w.HolderID = c.ID
+	if err := q.db.Omit(claimColumns...).Create(w).Error; err != nil {
 		return err
 	}
 	return q.AddEvent(w, message)
@@ -37,7 +37,7 @@ func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, me
 	expected := w.Version
 	w.Version++
 	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
-		Select("*").Omit("id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at").Updates(w)
+		Select("*").Omit(append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"}, claimColumns...)...).Updates(w)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -47,11 +47,14 @@ func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, me
 		lost.Err = ErrChanged
 		return lost
 	}
+	if err := q.saveClaim(w.Claim()); err != nil {
+		return err
+	}
 	if from == models.StateRunning {
 		q.Revoke("workspace", w.ID)
 	}
 	if message.Empty() {
-		q.touchWorkspace(w)
+		q.touchHolder(w.HolderView())
 		return nil
 	}
 	return q.AddEvent(w, message)
@@ -59,30 +62,21 @@ func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, me
 
 // AddEvent appends a line to the history of w.
 func (q *Queries) AddEvent(w *models.Workspace, message models.Text) error {
-	q.touchWorkspace(w)
-	e := models.WorkspaceEvent{WorkspaceID: w.ID, ProjectID: w.ProjectID, At: q.Now(), State: w.State, Message: message}
-	q.events = append(q.events, e)
-	return q.db.Create(&e).Error
+	return q.addEvent(w.HolderView(), message)
 }
 
-func (q *Queries) touchWorkspace(w *models.Workspace) {
-	q.Touch("workspace", w.ID)
-	q.Touch("user", w.UserID)
-	q.Touch("project", w.ProjectID)
-	if w.Demand.GPUs > 0 {
-		q.Touch("pool")
-	}
-}
+// workspaces selects workspaces with their claims.
+func (q *Queries) workspaces() *gorm.DB { return withClaims(q.db, "workspaces") }
 
 // Workspace finds a workspace of a project in scope.
 func (q *Queries) Workspace(scope Scope, id int64) (w models.Workspace, err error) {
-	return w, found(scope.projects(q.db, "project_id").Take(&w, id).Error, "workspace")
+	return w, found(scope.projects(q.workspaces(), "project_id").Take(&w, id).Error, "workspace")
 }
 
 // LockWorkspace finds a workspace and locks it against changes until the transaction
 // ends.
 func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err error) {
-	return w, found(scope.projects(q.locking("NO KEY UPDATE"), "project_id").Take(&w, id).Error, "workspace")
+	return w, found(scope.projects(withClaims(q.locking("NO KEY UPDATE"), "workspaces"), "project_id").Take(&w, id).Error, "workspace")
 }
 
 // WorkspaceFilter selects workspaces; a zero field matches all.
@@ -110,7 +104,7 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"
 
 func (q *Queries) workspaceViews(scope Scope) *gorm.DB {
-	return scope.projects(q.db.Table("workspaces"), "workspaces.project_id").Select(workspaceColumns).
+	return scope.projects(q.workspaces(), "workspaces.project_id").Select(workspaceColumns).
 		Joins("JOIN projects ON projects.id = workspaces.project_id").
 		Joins("JOIN users ON users.id = workspaces.user_id").
 		Joins("JOIN environments ON environments.id = workspaces.environment_id")
@@ -123,7 +117,12 @@ func (q *Queries) WorkspaceView(scope Scope, id int64) (v models.WorkspaceView, 
 
 // WorkspacesIn lists all workspaces in any of the states, oldest first.
 func (q *Queries) WorkspacesIn(states ...models.WorkspaceState) (list []models.Workspace, err error) {
-	return list, q.db.Where("state IN ?", states).Order("id").Find(&list).Error
+	return list, q.workspaces().Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// WorkspaceOf finds the workspace of a holder.
+func (q *Queries) WorkspaceOf(holder int64) (w models.Workspace, err error) {
+	return w, found(q.workspaces().Where("holder_id = ?", holder).Take(&w).Error, "workspace")
 }
 
 // CountWorkspaces counts all workspaces by state.
@@ -147,7 +146,7 @@ func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 // the reminder changes.
 func (q *Queries) SaveIdleness(w models.Workspace, reminder bool) error {
 	if reminder {
-		q.touchWorkspace(&w)
+		q.touchHolder(w.HolderView())
 	}
 	return q.db.Model(&models.Workspace{}).Where("id = ?", w.ID).
 		UpdateColumns(map[string]any{"worked_at": w.WorkedAt, "work_signal": w.WorkSignal, "reminded_at": w.RemindedAt}).Error
@@ -170,54 +169,6 @@ func (q *Queries) GPUUtilisation(after time.Time) (map[int64]int64, error) {
 		used[r.WorkspaceID] = r.Utilisation
 	}
 	return used, err
-}
-
-// Eviction is an active workspace whose owner has no right to it any more, with the
-// possible reasons.
-type Eviction struct {
-	models.Workspace
-	Disabled    bool       `gorm:"column:user_disabled"` // the account
-	RemovedAt   *time.Time `gorm:"column:member_removed_at"`
-	Until       *time.Time `gorm:"column:member_until"`
-	StartsAt    time.Time  `gorm:"column:project_starts_at"`
-	EndsAt      *time.Time `gorm:"column:project_ends_at"`
-	RoleForbids bool       // the role does not permit workspaces
-}
-
-// roleForbids is the condition that a role does not permit workspaces. Its
-// permissions are a JSON list of names.
-const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
-
-// Evictions lists the active workspaces whose membership, role, account or project
-// gives no right to them any more, in the order in which to stop them:
-// queued, starting, running; of each the newest first.
-func (q *Queries) Evictions() (list []Eviction, err error) {
-	return list, q.evictions().Order("CASE workspaces.state WHEN 'running' THEN 2 WHEN 'starting' THEN 1 ELSE 0 END, workspaces.id DESC").Find(&list).Error
-}
-
-// Eviction finds one of the Evictions; it is NotFound for a workspace that may
-// continue.
-func (q *Queries) Eviction(workspaceID int64) (e Eviction, err error) {
-	return e, found(q.evictions().Where("workspaces.id = ?", workspaceID).Take(&e).Error, "workspace")
-}
-
-func (q *Queries) evictions() *gorm.DB {
-	return q.withoutRight("workspaces").
-		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
-			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_forbids`).
-		Where("workspaces.state IN ?", []models.WorkspaceState{models.StateRequested, models.StateQueued, models.StateStarting, models.StateRunning})
-}
-
-// withoutRight selects the workspaces or reservations of disabled accounts, of former
-// members, of roles that permit no workspaces and of projects outside their period of use.
-func (q *Queries) withoutRight(table string) *gorm.DB {
-	now := q.Now()
-	return q.db.Table(table).
-		Joins("JOIN members ON members.id = "+table+".member_id").
-		Joins("JOIN projects ON projects.id = "+table+".project_id").
-		Joins("JOIN users ON users.id = "+table+".user_id").
-		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
 }
 
 // CountActiveWorkspaces counts a user's active workspaces.

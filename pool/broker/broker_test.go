@@ -86,8 +86,8 @@ func TestReservationsAreKept(t *testing.T) {
 		if got := o.look(t, r.ID); got.State != models.ReservationDone || got.EndedAt == nil {
 			t.Errorf("it is %s", got.State)
 		}
-		past, err := o.Store.Read(o.Ctx).WorkspacesPastReservation(o.Store.Now())
-		if err != nil || len(past) != 1 || past[0].ID != first.ID {
+		past, err := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now())
+		if err != nil || len(past) != 1 || past[0].ID != first.HolderID {
 			t.Errorf("past its end: %v, %v", past, err)
 		}
 		o.WantClaim(t, o.member, demand(30), models.OutcomeGranted) // beside what is still in use
@@ -308,12 +308,12 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 			case "time":
 				o.pass(t, time.Duration(rapid.IntRange(1, 300).Draw(rt, "pass"))*time.Minute)
 			}
-			past, err := o.Store.Read(o.Ctx).WorkspacesPastReservation(o.Store.Now())
+			past, err := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now())
 			if err != nil {
 				rt.Fatal(err)
 			}
-			for _, w := range past { // the reconciler stops them
-				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
+			for _, h := range past { // the reconciler stops them
+				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, h.ID) })
 			}
 			o.checkFuture(rt)
 		}

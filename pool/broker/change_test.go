@@ -92,11 +92,11 @@ func TestExtendReservation(t *testing.T) {
 		}
 		pooltest.NoError(t, o.change(r.ID, nil, at(85)))
 		o.pass(t, 4*time.Minute)
-		if past, err := o.Store.Read(o.Ctx).WorkspacesPastReservation(o.Store.Now()); err != nil || len(past) != 0 {
+		if past, err := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now()); err != nil || len(past) != 0 {
 			t.Errorf("before its new end: %v, %v", past, err)
 		}
 		o.pass(t, time.Minute)
-		if past, err := o.Store.Read(o.Ctx).WorkspacesPastReservation(o.Store.Now()); err != nil || len(past) != 1 || past[0].ID != w.ID {
+		if past, err := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now()); err != nil || len(past) != 1 || past[0].ID != w.HolderID {
 			t.Errorf("at its new end: %v, %v", past, err)
 		}
 		if got := o.look(t, r.ID); got.State != models.ReservationDone {

@@ -66,7 +66,7 @@ func usageOver(q *store.Queries, scope store.Scope, project int64, from time.Tim
 	for i := range steps {
 		steps[i].From = from.Add(time.Duration(i) * step)
 	}
-	for _, in := range []store.UsageTable{store.ShareUsage, store.WorkspaceUsage} {
+	for _, in := range []store.UsageTable{store.ShareUsage, store.HolderUsage} {
 		begins, ends, err := q.UsageEdges(in, project, from, step, n)
 		if err != nil {
 			return nil, err

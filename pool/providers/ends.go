@@ -64,5 +64,9 @@ func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) e
 	if err != nil {
 		return err
 	}
-	return q.Notify([]int64{h.UserID}, h.ShareEnding(*at, why))
+	n, ok := h.ShareEnding(*at, why)
+	if !ok {
+		return nil
+	}
+	return q.Notify([]int64{h.UserID}, n)
 }

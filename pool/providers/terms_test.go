@@ -39,7 +39,7 @@ func TestDrainAndRecall(t *testing.T) {
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
 		overdue := func() int {
-			list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now())
+			list, err := o.Store.Read(o.Ctx).OverdueHolders(o.Store.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func TestTermsBoundWhatIsPlaced(t *testing.T) {
 		o.Clock.Advance(15 * time.Minute)
 		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(2))})
 		o.Sweep(t)
-		if list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now()); err != nil || len(list) != 1 || list[0].ID != inUse.ID {
+		if list, err := o.Store.Read(o.Ctx).OverdueHolders(o.Store.Now()); err != nil || len(list) != 1 || list[0].ID != inUse.HolderID {
 			t.Errorf("overdue: %+v, %v", list, err)
 		}
 		o.WantClaim(t, vision, pooltest.Half, models.OutcomeDelayed)
@@ -193,7 +193,7 @@ func TestRecallIsTakenBackInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.Clock.Advance(31 * time.Minute)
-		list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now())
+		list, err := o.Store.Read(o.Ctx).OverdueHolders(o.Store.Now())
 		if err != nil || len(list) != 0 || o.CountEvents(t, inUse, "no longer ends early") != 1 {
 			t.Errorf("overdue: %+v, %v", list, err)
 		}

@@ -14,7 +14,6 @@ var poolSays = map[string]string{
 	"WorkspaceRead":       "the right to see who has them",
 	"WorkspaceStop":       "the right to end what has them",
 	"UsersWithWorkspaces": "whom the end of a project's period concerns",
-	"WorkspaceUsage":      "a report by workspace",
 	"ActiveWorkspaces":    "what the end of a project stops",
 }
 

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/workspaces/runtime"
 )
 
@@ -19,6 +21,7 @@ import (
 const (
 	serverDir   = "WEIR_TEST_SERVER_DIR"
 	serverStops = "WEIR_TEST_SERVER_STOPS"
+	serverRuns  = "WEIR_TEST_SERVER_RUNS" // a run instead, of the script in this directory, which it sees as /gate
 )
 
 func TestMain(m *testing.M) {
@@ -29,6 +32,9 @@ func TestMain(m *testing.M) {
 }
 
 func server(dir string) {
+	if gate := os.Getenv(serverRuns); gate != "" {
+		serverOfRuns(dir, gate)
+	}
 	r, err := New(config(dir))
 	if err != nil {
 		fmt.Println(err)
@@ -41,6 +47,21 @@ func server(dir string) {
 		}
 	}
 	if _, err := r.Start(r.ctx, scriptSpec(1, "touch /run/weir/ran; exec sleep 600")); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("started")
+	select {}
+}
+
+func serverOfRuns(dir, gate string) {
+	r, err := NewRuns(config(dir))
+	if err == nil {
+		spec := scriptSpec(7, "")
+		spec.Mounts = []models.Mount{{Source: gate, Target: "/gate"}}
+		_, err = r.Start(context.Background(), 1, spec, []string{"sh", "/gate/script"})
+	}
+	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}

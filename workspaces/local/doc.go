@@ -4,6 +4,9 @@
 // it outlives a killed server, and a later [Runtime] over the same directory
 // finds, polls and stops it.
 //
+// [Runs] runs commands in the same sandbox until they end, and keeps their exit
+// codes and logs.
+//
 // The network namespace is shared with the host, because notebooks install
 // packages. Jupyter itself listens on a Unix socket that only the host sees,
 // and its kernels speak over private sockets; a server that a user opens on a

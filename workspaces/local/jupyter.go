@@ -51,8 +51,10 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		s.share(m)
 	}
 	s.bind(in.shared(), innerRun, false)
-	for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
-		s.data(runtime.JupyterDir+"/"+name, config)
+	if !r.commands {
+		for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
+			s.data(runtime.JupyterDir+"/"+name, config)
+		}
 	}
 	env := environment(program, spec)
 	for _, name := range slices.Sorted(maps.Keys(env)) {

@@ -54,6 +54,8 @@ type Runtime struct {
 	watched  map[key]bool
 	stopping map[key]time.Time // time of the first Stop
 
+	commands bool // its instances are those of [Runs]: no notebooks, and kept until they are removed
+
 	beforeOpen func() // failpoint before the gate is opened
 }
 

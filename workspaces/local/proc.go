@@ -96,16 +96,19 @@ func (in *instance) killInner(rep bwrapStatus) {
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 }
 
-// terminate sends SIGTERM to the children of bubblewrap's pid 1, which forwards no
-// signals. It reports whether there was any.
-func (in *instance) terminate() bool {
+// terminate sends SIGTERM; see signal.
+func (in *instance) terminate() bool { return in.signal(unix.SIGTERM) }
+
+// signal sends a signal to the children of bubblewrap's pid 1, which forwards none. It
+// reports whether there was any.
+func (in *instance) signal(sig unix.Signal) bool {
 	rep := in.sandboxStatus()
 	if rep.ExitCode != nil || !in.innerAlive(rep) {
 		return false
 	}
 	children := childrenOf(rep.Child)
 	for _, pid := range children {
-		signalIf(pid, unix.SIGTERM, func() bool { return slices.Contains(childrenOf(rep.Child), pid) })
+		signalIf(pid, sig, func() bool { return slices.Contains(childrenOf(rep.Child), pid) })
 	}
 	return len(children) > 0
 }

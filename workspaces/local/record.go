@@ -29,7 +29,7 @@ type record struct {
 	Limits     []models.Limit `json:"limits"`
 }
 
-// instance is one start of a workspace and its directory:
+// instance is one start of a workspace, or one of [Runs], and its directory:
 //
 //	state       the record
 //	token       the notebook's secret

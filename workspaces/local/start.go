@@ -20,9 +20,14 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, 
 		return nil, err
 	}
 	spec.Command = command
+	return r.start(ctx, key{spec.Workspace, spec.Generation}, spec, command)
+}
+
+// start runs a command in the sandbox of a checked spec as the instance k, unless that
+// runs already.
+func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command []string) (runtime.State, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	k := key{spec.Workspace, spec.Generation}
 	if in, err := r.load(k); err == nil && !in.exited() {
 		return in.state(), nil
 	}
@@ -32,7 +37,7 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, 
 	delete(r.stopping, k)
 	in := &instance{dir: r.path(k)}
 	in.Workspace, in.Generation = k.workspace, k.generation
-	if err := r.launch(ctx, in, spec); err != nil {
+	if err := r.launch(ctx, in, spec, command); err != nil {
 		return nil, errors.Join(err, r.remove(in))
 	}
 	return in.state(), nil
@@ -61,7 +66,7 @@ func (r *Runtime) sweep(k key) error {
 
 // launch creates the files of the workspace, starts its process behind a gate, and
 // opens the gate when the process is recorded.
-func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec) error {
+func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, command []string) error {
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
@@ -70,7 +75,7 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec) e
 		return err
 	}
 	defer box.close()
-	gated, err := r.startGated(in, box, spec.Command)
+	gated, err := r.startGated(in, box, command)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,9 @@ func (r *Runtime) watch(in *instance, child *exec.Cmd) {
 	r.watched[in.key()] = true
 	r.wg.Go(func() {
 		ctx, cancel := context.WithCancel(r.ctx)
-		r.wg.Go(func() { r.announceReady(ctx, in) })
+		if !r.commands {
+			r.wg.Go(func() { r.announceReady(ctx, in) })
+		}
 		r.follow(in, child)
 		cancel()
 		r.finish(in)
@@ -88,7 +90,7 @@ func (r *Runtime) finished(in *instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.watched, in.key())
-	if _, stopped := r.stopping[in.key()]; !stopped || r.ctx.Err() != nil {
+	if _, stopped := r.stopping[in.key()]; !stopped || r.commands || r.ctx.Err() != nil {
 		return true
 	}
 	if !in.exited() || r.remove(in) != nil {

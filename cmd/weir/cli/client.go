@@ -46,27 +46,46 @@ type response struct {
 // empty, as If-Match, so that the call fails when the resource was changed
 // meanwhile.
 func (c *client) call(ctx context.Context, method, path string, body any, etag string) (response, error) {
-	req, err := c.request(ctx, method, path, body, etag)
+	raw, res, err := c.do(ctx, method, path, body, etag)
+	if err == nil && len(raw) > 0 && !json.Valid(raw) {
+		err = c.notAPI(res)
+	}
 	if err != nil {
 		return response{}, err
 	}
+	return response{raw, res.Header.Get("ETag")}, nil
+}
+
+// bytes is a GET of what is not JSON.
+func (c *client) bytes(ctx context.Context, path string) ([]byte, http.Header, error) {
+	raw, res, err := c.do(ctx, http.MethodGet, path, nil, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	return raw, res.Header, nil
+}
+
+// do makes one request and reads the response.
+func (c *client) do(ctx context.Context, method, path string, body any, etag string) ([]byte, *http.Response, error) {
+	req, err := c.request(ctx, method, path, body, etag)
+	if err != nil {
+		return nil, nil, err
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return response{}, c.failed(ctx, err)
+		return nil, nil, c.failed(ctx, err)
 	}
 	defer res.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
 	switch {
 	case err != nil:
-		return response{}, c.failed(ctx, err)
+		return nil, nil, c.failed(ctx, err)
 	case len(raw) > maxResponse:
-		return response{}, c.unusable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
+		return nil, nil, c.unusable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
 	case res.StatusCode >= 300:
-		return response{}, c.refused(res, raw)
-	case len(raw) > 0 && !json.Valid(raw):
-		return response{}, c.notAPI(res)
+		return nil, nil, c.refused(res, raw)
 	}
-	return response{raw, res.Header.Get("ETag")}, nil
+	return raw, res, nil
 }
 
 func (c *client) request(ctx context.Context, method, path string, body any, etag string) (*http.Request, error) {

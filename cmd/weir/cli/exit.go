@@ -32,6 +32,15 @@ func (e *exitError) Unwrap() error { return e.error }
 // WithExitCode gives an error of a command an exit code.
 func WithExitCode(err error, code int) error { return &exitError{err, code} }
 
+// programExit is the result of a program that a command has run, with its exit code and
+// without a message.
+func programExit(code int) error {
+	if code == ExitOK {
+		return nil
+	}
+	return WithExitCode(errors.New(""), code)
+}
+
 // exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	usage, coded := (*config.UsageError)(nil), (*exitError)(nil)

@@ -27,7 +27,7 @@ func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
 	started := false
 	prepare(root, &started)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil {
+	if err != nil && err.Error() != "" {
 		fmt.Fprintf(errOut, "weir: %v\n", err)
 	}
 	if err != nil && !started {

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"weir/handlers"
+	"weir/models"
+)
+
+const (
+	runPollPeriod = 500 * time.Millisecond // between looks at a run that waits
+	logWait       = 20 * time.Second       // for more output, of one request
+	patience      = 5 * time.Minute        // with a server that cannot be reached
+)
+
+// attach shows how a run waits and what it prints, sends it the signals of this process,
+// and returns its exit code. A server that is restarted meanwhile is waited for.
+func (s *session) attach(r handlers.Run) error {
+	ctx, stop := context.WithCancel(context.WithoutCancel(s)) // the first signal is the run's
+	defer stop()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	go s.forward(ctx, r.ID, signals)
+
+	if err := s.awaitStart(ctx, r); err != nil {
+		return err
+	}
+	if err := s.copyLog(ctx, r.ID, true); err != nil {
+		return err
+	}
+	var ended handlers.Run
+	err := s.patiently(ctx, func() (err error) {
+		ended, _, err = fetch[handlers.Run](ctx, s.client, runPath(r.ID))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if ended.Reason != "" {
+		fmt.Fprintf(s.errOut, "weir: run %d: %s\n", r.ID, clean(ended.Reason))
+	}
+	if ended.ExitCode == nil {
+		return WithExitCode(fmt.Errorf("run %d has ended without an exit code", r.ID), ExitError)
+	}
+	return programExit(int(*ended.ExitCode))
+}
+
+// awaitStart waits until a run has started or ended, and tells why it waits.
+func (s *session) awaitStart(ctx context.Context, r handlers.Run) error {
+	told := ""
+	for r.State == models.RunQueued || r.State == models.RunStarting {
+		if text := waitText(r); text != told && text != "" {
+			fmt.Fprintln(s.errOut, "weir: "+clean(text))
+			told = text
+		}
+		time.Sleep(runPollPeriod)
+		err := s.patiently(ctx, func() (err error) {
+			r, _, err = fetch[handlers.Run](ctx, s.client, runPath(r.ID))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitText is the place of a queued run, its estimated start and the reason.
+func waitText(r handlers.Run) string {
+	if r.State != models.RunQueued {
+		return ""
+	}
+	text := fmt.Sprintf("run %d waits", r.ID)
+	if r.Position > 0 {
+		text += fmt.Sprintf(" at position %d", r.Position)
+	}
+	if r.Estimate != nil {
+		text += ", estimated start " + estimate(*r.Estimate)
+	}
+	if r.Reason != "" {
+		text += ": " + r.Reason
+	}
+	return text
+}
+
+// forward sends signals to a run. One that does not run is stopped instead.
+func (s *session) forward(ctx context.Context, id int64, signals <-chan os.Signal) {
+	names := map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP"}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case sig := <-signals:
+			err := s.patiently(ctx, func() error {
+				_, err := s.call(ctx, http.MethodPost, runPath(id)+"/signal", handlers.RunSignal{Signal: names[sig]}, "")
+				if exitCode(err) == ExitConflict {
+					_, err = s.call(ctx, http.MethodPost, runPath(id)+"/stop", nil, "")
+				}
+				if exitCode(err) == ExitConflict { // it has ended, or ends
+					err = nil
+				}
+				return err
+			})
+			if err != nil && ctx.Err() == nil {
+				fmt.Fprintf(s.errOut, "weir: %v\n", err)
+			}
+		}
+	}
+}
+
+// patiently repeats a call while the server cannot be reached.
+func (s *session) patiently(ctx context.Context, call func() error) error {
+	began := time.Now()
+	for {
+		err := call()
+		if exitCode(err) != ExitUnreachable || time.Since(began) > patience || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(runPollPeriod)
+	}
+}
+
+// copyLog writes the output of a run; if it is followed, until the run has ended.
+func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
+	wait := 0
+	if follow {
+		wait = int(min(logWait, s.http.Timeout/2) / time.Second)
+	}
+	for offset, ended := int64(0), false; !ended; {
+		var data []byte
+		var header http.Header
+		err := s.patiently(ctx, func() (err error) {
+			data, header, err = s.bytes(ctx, fmt.Sprintf("%s/log?offset=%d&wait_seconds=%d", runPath(id), offset, wait))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		first, err1 := strconv.ParseInt(header.Get("Log-Offset"), 10, 64)
+		next, err2 := strconv.ParseInt(header.Get("Log-Next"), 10, 64)
+		end, err3 := strconv.ParseBool(header.Get("Log-Ended"))
+		if err := errors.Join(err1, err2, err3); err != nil {
+			return s.unusable(err)
+		}
+		if first > offset {
+			fmt.Fprintf(s.errOut, "weir: %d bytes of the output are not kept any more\n", first-offset)
+		}
+		if _, err := s.out.Write(data); err != nil {
+			return err
+		}
+		offset, ended = next, end || !follow && len(data) == 0
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+	"weir/models"
+	"weir/workspaces"
+)
+
+// runFlags are the flags of weir run.
+type runFlags struct {
+	workspace, project, environment     int64
+	gpus, cores, gpuMemory, cpu, memory int64
+	gpuModel, whenInsufficient          string
+	env                                 []string
+	limit                               time.Duration
+	detach                              bool
+}
+
+func newRunCommand() *cobra.Command {
+	var f runFlags
+	var flags *pflag.FlagSet
+	cmd := remoteCommand("run [flags] -- COMMAND [ARGUMENT...]", "Run a command that uses a GPU share while it lasts", cobra.MinimumNArgs(1),
+		func(s *session, args []string) error { return f.run(flags, s, args) })
+	flags = cmd.Flags()
+	flags.SetInterspersed(false) // what follows the command is its own
+	flags.Int64Var(&f.workspace, "workspace", 0, "`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
+	flags.Int64Var(&f.project, "project", 0, "project `ID`; default: that of the workspace")
+	flags.Int64Var(&f.environment, "environment", 0, "environment `ID`; default: that of the workspace, or the best match")
+	flags.Int64Var(&f.gpus, "gpus", 0, "`NUMBER` of GPUs")
+	flags.Int64Var(&f.cores, "cores", 0, "GPU `CORES` per GPU; a whole GPU is 100 cores")
+	flags.Int64Var(&f.gpuMemory, "gpu-memory", 0, "GPU memory per GPU in `MIB`")
+	flags.StringVar(&f.gpuModel, "gpu-model", "", "GPU `MODEL`")
+	flags.Int64Var(&f.cpu, "cpu", 0, "CPU in thousandths, `MILLI`")
+	flags.Int64Var(&f.memory, "memory", 0, "memory in `MIB`")
+	flags.StringArrayVar(&f.env, "env", nil, "environment variable, `NAME=VALUE`; can be repeated")
+	flags.DurationVar(&f.limit, "time", 0, "`DURATION` after which the run is ended, such as 30m; default: no limit")
+	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait, "`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
+	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
+	return cmd
+}
+
+// input is the run that the flags describe.
+func (f *runFlags) input(flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
+	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command,
+		TimeLimitSeconds: int64(f.limit / time.Second), WhenInsufficient: f.whenInsufficient}
+	if f.workspace == 0 && f.project == 0 {
+		in.WorkspaceID, _ = strconv.ParseInt(os.Getenv("WEIR_WORKSPACE"), 10, 64)
+	}
+	if in.WorkspaceID == 0 && in.ProjectID == 0 {
+		return in, config.Usagef("no project: set --project, or --workspace or WEIR_WORKSPACE")
+	}
+	if f.limit != 0 && in.TimeLimitSeconds < 1 {
+		return in, config.Usagef("--time: %s must be at least 1s", f.limit)
+	}
+	for name, amount := range map[string]struct {
+		value *int64
+		field **int64
+	}{"gpus": {&f.gpus, &in.Request.GPUs}, "cores": {&f.cores, &in.Request.Cores}, "gpu-memory": {&f.gpuMemory, &in.Request.GPUMemoryMiB},
+		"cpu": {&f.cpu, &in.Request.CPUMilli}, "memory": {&f.memory, &in.Request.MemoryMiB}} {
+		if flags.Changed(name) {
+			*amount.field = amount.value
+		}
+	}
+	if f.gpuModel != "" {
+		in.Request.GPUModel = &f.gpuModel
+	}
+	var p models.Problems
+	in.Request.Env = models.ParseEnv("--env", strings.Join(f.env, "\n"), &p)
+	if err := p.Err(); err != nil {
+		return in, config.Usagef("--env: each must be NAME=VALUE")
+	}
+	return in, nil
+}
+
+func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error {
+	in, err := f.input(flags, command)
+	if err != nil {
+		return err
+	}
+	res, err := s.call(s, http.MethodPost, "/runs", in, "")
+	if err != nil {
+		return err
+	}
+	var r handlers.Run
+	if err := decode(s.client, res.body, &r); err != nil {
+		return err
+	}
+	if f.detach {
+		return s.show(res.body, func(t *table) { t.line("%d", r.ID) })
+	}
+	return s.attach(r)
+}
+
+func newRunsCommand() *cobra.Command {
+	var state string
+	var project int64
+	cmd := remoteCommand("runs", "List your runs and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
+		query := url.Values{"state": {state}}
+		if project != 0 {
+			query.Set("project_id", fmt.Sprint(project))
+		}
+		list, raw, err := fetchAll[handlers.Run](s, s.client, "/runs", query)
+		if err != nil {
+			return err
+		}
+		return s.show(raw, func(t *table) { runsTable(t, list) })
+	})
+	cmd.Flags().StringVar(&state, "state", "live", "`STATE` of the runs: live, ended or all")
+	cmd.Flags().Int64Var(&project, "project", 0, "only runs of the project with this `ID`")
+	cmd.AddCommand(newRunLogCommand(), newRunStopCommand(), newRunDeleteCommand())
+	return cmd
+}
+
+func runsTable(t *table, list []handlers.Run) {
+	t.section("ID", "PROGRAM", "STATE", "EXIT CODE", "PROJECT", "USER", "REQUEST", "REQUESTED", "STARTED", "ENDED", "REASON")
+	for _, r := range list {
+		t.row(r.ID, r.Name, r.State, exitWords(r), r.Project, r.User, demandText(r.Demand), moment(r.RequestedAt), momentOr(r.StartedAt, ""), momentOr(r.EndedAt, ""), r.Reason)
+	}
+}
+
+func exitWords(r handlers.Run) string {
+	if r.ExitCode == nil {
+		return ""
+	}
+	return fmt.Sprint(*r.ExitCode)
+}
+
+func newRunLogCommand() *cobra.Command {
+	var follow bool
+	cmd := remoteCommand("log RUN", "Print what a run has printed", cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := runID(args[0])
+		if err != nil {
+			return err
+		}
+		return s.copyLog(s, id, follow)
+	})
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue until the run has ended")
+	return cmd
+}
+
+func newRunStopCommand() *cobra.Command {
+	return remoteCommand("stop RUN", "Stop a run: SIGTERM, and SIGKILL after a grace period", cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := runID(args[0])
+		if err != nil {
+			return err
+		}
+		return send(s, http.MethodPost, runPath(id)+"/stop", nil, "", func(t *table, r handlers.Run) { runsTable(t, []handlers.Run{r}) })
+	})
+}
+
+func newRunDeleteCommand() *cobra.Command {
+	return confirmable(remoteCommand("delete RUN", "Delete a run that has ended, with its output", cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := runID(args[0])
+		if err != nil {
+			return err
+		}
+		if err := s.confirm("Run %d and its output will be deleted.", id); err != nil {
+			return err
+		}
+		_, err = s.call(s, http.MethodDelete, runPath(id), nil, "")
+		return err
+	}))
+}
+
+func runID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 {
+		return 0, config.Usagef("%q is not the ID of a run", text)
+	}
+	return id, nil
+}
+
+func runPath(id int64) string { return fmt.Sprintf("/runs/%d", id) }

@@ -1,0 +1,83 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a *App) runsRoutes(p *echo.Group) {
+	p.GET("/runs", a.page(a.runsPage))
+	p.GET("/runs/:id", a.page(a.runPage))
+	p.POST("/runs/:id/stop", a.submit(nil, a.stopRunPage))
+	p.GET("/runs/:id/delete", a.page(a.confirmDeleteRunPage))
+	p.POST("/runs/:id/delete", a.submit(a.confirmDeleteRunPage, a.deleteRunPage))
+}
+
+func runRow(r workspaces.RunSummary) web.RunRow {
+	return web.RunRow{RunView: r.RunView, CanStop: r.CanStop, CanRead: r.CanRead, CanDelete: r.CanDelete}
+}
+
+func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
+	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c, pageSize))
+	v.Rows = convert(list, runRow)
+	if n := len(list); n > 0 {
+		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
+	}
+	return web.RunsPage(v), err
+}
+
+// shownOutput is how much of a run's output its page shows, in bytes.
+const shownOutput = 64 << 10
+
+func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	actor := actorOf(ctx)
+	r, err := a.Workspaces.ViewRun(ctx, actor, number(c, "id"))
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.Pool.ViewOf(ctx, actor, r.HolderID)
+	if err != nil {
+		return nil, err
+	}
+	v := web.RunDetail{RunRow: runRow(r), Devices: devicesOf(view, r.HolderID, actor.User.ID)}
+	v.Position, v.Simulated = view.Position(r.HolderID), anySimulated(v.Devices)
+	if r.State == models.RunQueued {
+		if v.Starts, err = a.startText(ctx, r.HolderID); err != nil {
+			return nil, err
+		}
+	}
+	if r.CanRead {
+		l, err := a.Workspaces.RunOutputEnd(ctx, actor, r.ID, shownOutput)
+		if err != nil {
+			return nil, err
+		}
+		v.Output, v.Cut = strings.ToValidUTF8(string(l.Data), "\uFFFD"), l.Offset > 0
+	}
+	return web.RunPage(v), nil
+}
+
+func (a *App) stopRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	r, err := a.Workspaces.StopRun(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{path("runs", r.ID), models.Say("Run %s is stopping.", r.Name)}, err
+}
+
+func (a *App) confirmDeleteRunPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	r, err := a.Workspaces.ViewRun(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmDeleteRun(runRow(r))), err
+}
+
+func (a *App) deleteRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	return redirect{"/runs?state=ended", models.Say("Run deleted.")}, a.Workspaces.DeleteRun(ctx, actorOf(ctx), number(c, "id"))
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// CreateRun inserts r with its holder.
+func (q *Queries) CreateRun(r *models.Run) error {
+	c := r.Claim()
+	c.ID = 0
+	if err := q.db.Create(&c).Error; err != nil {
+		return err
+	}
+	r.HolderID = c.ID
+	if err := q.db.Omit(claimColumns...).Create(r).Error; err != nil {
+		return err
+	}
+	q.touchHolder(r.HolderView())
+	return nil
+}
+
+// TransitionRun writes r, whose State may have changed, if the row is still in the state
+// from and of r.Version; otherwise it is a Conflict and nothing is written.
+func (q *Queries) TransitionRun(r *models.Run, from models.RunState) error {
+	expected := r.Version
+	r.Version++
+	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).
+		Select("*").Omit(append([]string{"id", "holder_id"}, claimColumns...)...).Updates(r)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		r.Version = expected
+		return models.Stale("run")
+	}
+	q.touchHolder(r.HolderView())
+	return q.saveClaim(r.Claim())
+}
+
+// DeleteRun deletes a run that has ended. Its holder stays, with the use that was counted.
+func (q *Queries) DeleteRun(r models.Run) error {
+	q.touchHolder(r.HolderView())
+	return q.db.Where("state = ?", models.RunEnded).Delete(&models.Run{ID: r.ID}).Error
+}
+
+// Run finds a run of a project in scope.
+func (q *Queries) Run(scope Scope, id int64) (r models.RunView, err error) {
+	return r, found(q.runViews(scope).Where("runs.id = ?", id).Take(&r).Error, "run")
+}
+
+// LockRun finds a run and locks it against changes until the transaction ends.
+func (q *Queries) LockRun(id int64) (r models.Run, err error) {
+	return r, found(withClaims(q.locking("NO KEY UPDATE"), "runs").Take(&r, id).Error, "run")
+}
+
+// RunOf finds the run of a holder.
+func (q *Queries) RunOf(holder int64) (r models.Run, err error) {
+	return r, found(withClaims(q.db, "runs").Where("holder_id = ?", holder).Take(&r).Error, "run")
+}
+
+// RunsIn lists all runs in any of the states, oldest first.
+func (q *Queries) RunsIn(states ...models.RunState) (list []models.Run, err error) {
+	return list, withClaims(q.db, "runs").Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// CountLiveRuns counts the runs of a member that have not ended.
+func (q *Queries) CountLiveRuns(member int64) (n int64, err error) {
+	return n, q.db.Model(&models.Run{}).Where("member_id = ? AND state IN ?", member, models.LiveRuns).Count(&n).Error
+}
+
+// SurplusRuns lists the ended runs of a member but for the newest.
+func (q *Queries) SurplusRuns(member int64, newest int) (list []models.Run, err error) {
+	return list, withClaims(q.db, "runs").Where("member_id = ? AND state = ?", member, models.RunEnded).
+		Order("id DESC").Limit(1000).Offset(newest).Find(&list).Error
+}
+
+// RunFilter selects runs; a zero field matches all.
+type RunFilter struct {
+	ProjectID      int64
+	UserID         int64
+	States         []models.RunState
+	Own            int64   // runs of this user are listed in any case,
+	HiddenProjects []int64 // those of others not in these projects
+}
+
+// Runs lists runs of projects in scope, newest first.
+func (q *Queries) Runs(scope Scope, f RunFilter, page Page) (list []models.RunView, err error) {
+	db := page.newest(q.runViews(scope), "runs.id").Where(&models.Run{ProjectID: f.ProjectID, UserID: f.UserID})
+	if len(f.States) > 0 {
+		db = db.Where("runs.state IN ?", f.States)
+	}
+	if len(f.HiddenProjects) > 0 {
+		db = db.Where("(runs.user_id = ? OR runs.project_id NOT IN ?)", f.Own, f.HiddenProjects)
+	}
+	return list, db.Find(&list).Error
+}
+
+func (q *Queries) runViews(scope Scope) *gorm.DB {
+	return scope.projects(withClaims(q.db, "runs"), "runs.project_id").
+		Select("runs.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
+		Joins("JOIN projects ON projects.id = runs.project_id").
+		Joins("JOIN users ON users.id = runs.user_id").
+		Joins("JOIN environments ON environments.id = runs.environment_id")
+}

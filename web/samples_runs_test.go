@@ -1,0 +1,39 @@
+package web
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+func sampleRun(state models.RunState) RunDetail {
+	r := RunDetail{RunRow: RunRow{CanRead: true, CanStop: state != models.RunEnded && state != models.RunStopping, CanDelete: state == models.RunEnded,
+		RunView: models.RunView{ProjectName: "vision", UserName: "Li Wei", EnvironmentName: "PyTorch 2.9 · Python 3.12", Run: models.Run{ID: 4, ProjectID: 1, Name: "python",
+			Command: []string{"python", "train.py", "--note", "two words"}, State: state, Demand: models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10},
+			TimeLimitSeconds: 1800, RequestedAt: ago(90 * time.Minute)}}}}
+	if state == models.RunQueued {
+		r.Position, r.Starts, r.Reason = 2, models.Say("in about %d minutes", int64(14)), models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
+		return r
+	}
+	r.StartedAt = ptr(ago(20 * time.Minute))
+	if state != models.RunEnded {
+		r.Devices, r.Simulated, r.Output = []Device{myDevice()}, true, "epoch 1 of 10\n"
+		return r
+	}
+	r.EndedAt, r.ExitCode, r.Output, r.Cut, r.Reason = ptr(ago(5*time.Minute)), ptr(int64(143)), "epoch 9 of 10\n", true, models.Say("The time limit of %s was reached.", "30m0s")
+	return r
+}
+
+func runSamples() []sample {
+	var rows []RunRow
+	list := []sample{{"runs-none", "/runs", &li, RunsPage(RunsView{State: "live"})}, {"run-delete", "/runs/4/delete", &li, ConfirmPage(ConfirmDeleteRun(sampleRun(models.RunEnded).RunRow))}}
+	for _, state := range append([]models.RunState{models.RunEnded}, models.LiveRuns...) {
+		r := sampleRun(state)
+		rows = append(rows, r.RunRow)
+		list = append(list, sample{"run-" + string(state), "/runs/4", &li, RunPage(r)})
+	}
+	foreign := sampleRun(models.RunRunning)
+	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
+	return append(list, sample{"run-foreign", "/runs/4", &li, RunPage(foreign)},
+		sample{"runs", "/runs", &li, RunsPage(RunsView{Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
+}

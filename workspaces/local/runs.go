@@ -1,0 +1,206 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"weir/models"
+	"weir/workspaces/runtime"
+)
+
+// Runs runs commands until they end, in the same sandbox as workspaces. What it starts is
+// detached: it outlives a killed server, and bubblewrap writes the exit code, so that
+// later Runs over the same directory know it even if the command ended in between.
+type Runs struct {
+	runtime    *Runtime
+	terminated map[key]bool // SIGTERM was sent; guarded by runtime.mu
+}
+
+// NewRuns returns Runs on c.Dir, which must not be that of a Runtime.
+func NewRuns(c Config) (*Runs, error) {
+	r, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	r.commands = true
+	return &Runs{runtime: r, terminated: map[key]bool{}}, nil
+}
+
+// execute becomes the command, found by the PATH of the sandbox, with the exit codes of a
+// shell if it cannot. As it replaces the shell, signals reach the command itself.
+const execute = `exec "$@"`
+
+// Start runs a command in the environment, the directories and with the GPUs of spec,
+// whose own Command names the notebook beside whose program the command is searched for.
+// A run that was started already is not started again, also if it has ended.
+func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command []string) (runtime.State, error) {
+	if run <= 0 || len(command) == 0 {
+		return nil, errors.New("a run needs a positive id and a command")
+	}
+	notebook, err := checkSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	spec.Command, spec.Token = notebook, ""
+	k := key{workspace: run, generation: 1}
+	if in, err := r.runtime.load(k); err == nil && in.sandboxStatus().Child != 0 {
+		return in.state(), nil
+	}
+	return r.runtime.start(ctx, k, spec, append([]string{"/bin/sh", "-c", execute, "sh"}, command...))
+}
+
+// Poll returns the status of a run, and keeps its log within bounds.
+func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return runtime.RunStatus{}, err
+	}
+	if err := in.boundLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
+	}
+	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
+	if !status.Ended {
+		r.runtime.mu.Lock()
+		defer r.runtime.mu.Unlock()
+		r.runtime.watch(in, nil)
+		return status, nil
+	}
+	if code := in.sandboxStatus().ExitCode; code != nil {
+		status.ExitCode = *code
+	}
+	return status, nil
+}
+
+// Signal sends a signal to the command of a run. It reports whether the command was there
+// to receive it: not before its sandbox stands, nor when it has ended.
+func (r *Runs) Signal(state runtime.State, sig unix.Signal) (bool, error) {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return false, err
+	}
+	return in.signal(sig), nil
+}
+
+// Stop sends SIGTERM to a run, and SIGKILL after the grace period. It does not wait: call
+// it again until Poll says that the run has ended. The exit code and the log remain.
+func (r *Runs) Stop(state runtime.State) error {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return err
+	}
+	r.runtime.mu.Lock()
+	defer r.runtime.mu.Unlock()
+	if in.exited() {
+		r.forgetStop(in.key())
+		return nil
+	}
+	r.runtime.watch(in, nil)
+	now := r.runtime.config.Clock()
+	if _, stopping := r.runtime.stopping[in.key()]; !stopping {
+		r.runtime.stopping[in.key()] = now
+	}
+	switch waited := now.Sub(r.runtime.stopping[in.key()]); {
+	case waited >= 2*stopGrace:
+		in.kill()
+	case waited >= stopGrace:
+		in.killInner(in.sandboxStatus()) // bubblewrap outside it writes the exit code
+	case !r.terminated[in.key()]:
+		r.terminated[in.key()] = in.terminate() // false until the sandbox stands
+	}
+	return nil
+}
+
+func (r *Runs) forgetStop(k key) {
+	delete(r.runtime.stopping, k)
+	delete(r.terminated, k)
+}
+
+// Remove deletes the exit code and the log of a run that has ended.
+func (r *Runs) Remove(state runtime.State) error {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return err
+	}
+	r.runtime.mu.Lock()
+	defer r.runtime.mu.Unlock()
+	if !in.exited() {
+		return models.Conflict("The run has not ended.")
+	}
+	r.forgetStop(in.key())
+	return r.runtime.remove(in)
+}
+
+// Log returns at most limit bytes of what a run has printed, from a byte offset on, and the
+// offset of the first of them: a later one than asked for if what was there is no longer
+// kept.
+func (r *Runs) Log(state runtime.State, offset int64, limit int) ([]byte, int64, error) {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return nil, 0, err
+	}
+	f, err := os.Open(in.logFile())
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	kept, err := f.Seek(0, unix.SEEK_DATA)
+	if errors.Is(err, unix.ENXIO) {
+		kept, err = info.Size(), nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("the log of run %d: %w", in.Workspace, err)
+	}
+	offset = min(max(offset, kept, 0), info.Size())
+	b := make([]byte, min(int64(limit), info.Size()-offset))
+	n, err := f.ReadAt(b, offset)
+	return b[:n], offset, err
+}
+
+// Changes notifies of the runs that have ended, by id.
+func (r *Runs) Changes() *runtime.Changes { return &r.runtime.Changes }
+
+// List returns the runs that have not ended; the Workspace of an instance is the run's id.
+func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) { return r.runtime.List(ctx) }
+
+// Refresh makes the mounts of a run those of a start with mounts; see [runtime.Refresher].
+func (r *Runs) Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error {
+	return r.runtime.Refresh(ctx, state, mounts)
+}
+
+// Close ends what Runs does in the background. Commands continue to run.
+func (r *Runs) Close() error { return r.runtime.Close() }
+
+const (
+	runLogLimit = 64 << 20 // size of what is kept from which a run's log is shortened
+	runLogKeep  = 32 << 20 // size after that
+)
+
+// boundLog frees the beginning of a long log. Its size does not change, so that offsets
+// remain valid and nothing that the command prints at the same time is lost.
+func (in *instance) boundLog() error {
+	f, err := os.OpenFile(in.logFile(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return err
+	}
+	const blockSize = 512 // of st.Blocks
+	if st.Blocks*blockSize <= runLogLimit {
+		return nil
+	}
+	const page = 4096 // whole pages are freed, others only zeroed
+	free := (st.Size - runLogKeep) / page * page
+	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, free)
+}

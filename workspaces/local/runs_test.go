@@ -1,0 +1,273 @@
+package local
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/models"
+	"weir/workspaces/runtime"
+)
+
+func openRuns(t *testing.T, c Config) *Runs {
+	t.Helper()
+	r, err := NewRuns(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
+}
+
+// startRun runs a script and sees to it that it ends with the test.
+func startRun(t *testing.T, r *Runs, script string) runtime.State {
+	t.Helper()
+	state, err := r.Start(t.Context(), 1, scriptSpec(7, ""), []string{"sh", "-c", script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, r.runtime, state) })
+	return state
+}
+
+func pollRun(t *testing.T, r *Runs, state runtime.State) runtime.RunStatus {
+	t.Helper()
+	s, err := r.Poll(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// endOf waits until a run has ended, and returns its exit code.
+func endOf(t *testing.T, r *Runs, state runtime.State) int {
+	t.Helper()
+	eventually(t, "the run has ended", func() bool { return pollRun(t, r, state).Ended })
+	return pollRun(t, r, state).ExitCode
+}
+
+func logOf(t *testing.T, r *Runs, state runtime.State) string {
+	t.Helper()
+	b, _, err := r.Log(state, 0, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// prints waits until a run has printed a text.
+func prints(t *testing.T, r *Runs, state runtime.State, text string) {
+	t.Helper()
+	eventually(t, "it prints "+text, func() bool { return strings.Contains(logOf(t, r, state), text) })
+}
+
+func TestExitCodesOfRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		command []string
+		code    int
+	}{
+		"success":         {[]string{"true"}, 0},
+		"its own":         {[]string{"sh", "-c", "exit 3"}, 3},
+		"a signal":        {[]string{"sh", "-c", "kill -SEGV $$"}, 139},
+		"no such command": {[]string{"no-such-command"}, 127},
+		"a dash":          {[]string{"sh", "-c", `[ "$1" = "-x y" ] && exit 9`, "sh", "-x y"}, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := openRuns(t, config(t.TempDir()))
+			state, err := r.Start(t.Context(), 1, scriptSpec(7, ""), c.command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { stop(t, r.runtime, state) })
+			if code := endOf(t, r, state); code != c.code {
+				t.Errorf("%d, not %d: %s", code, c.code, logOf(t, r, state))
+			}
+		})
+	}
+}
+
+// However often and early a run is stopped, its exit code is that of SIGTERM, and its log
+// remains until it is removed.
+func TestStoppedRun(t *testing.T) {
+	r := openRuns(t, config(t.TempDir()))
+	state := startRun(t, r, "echo begun; exec sleep 600")
+	eventually(t, "the run has ended", func() bool {
+		if err := r.Stop(state); err != nil {
+			t.Fatal(err)
+		}
+		return pollRun(t, r, state).Ended
+	})
+	if code := endOf(t, r, state); code != 143 {
+		t.Errorf("%d, not 143", code)
+	}
+	again, err := r.Start(t.Context(), 1, scriptSpec(7, ""), []string{"true"})
+	if code := endOf(t, r, again); err != nil || code != 143 {
+		t.Errorf("started again: %d, %v", code, err)
+	}
+	in, err := r.runtime.parseState(state)
+	if err != nil || !exists(in.logFile()) {
+		t.Errorf("its log is gone, %v", err)
+	}
+	eventually(t, "it is removed", func() bool { return r.Remove(state) == nil && !exists(in.dir) })
+}
+
+func TestStoppedRunCleansUp(t *testing.T) {
+	r := openRuns(t, config(t.TempDir()))
+	state := startRun(t, r, "trap 'echo saved; exit 5' TERM; echo begun; while :; do sleep 0.1; done")
+	prints(t, r, state, "begun")
+	if err := r.Remove(state); models.KindOf(err) != models.KindConflict {
+		t.Errorf("removed while it runs: %v", err)
+	}
+	if err := r.Stop(state); err != nil {
+		t.Fatal(err)
+	}
+	if code := endOf(t, r, state); code != 5 || !strings.Contains(logOf(t, r, state), "saved") {
+		t.Errorf("%d: %s", code, logOf(t, r, state))
+	}
+}
+
+func TestRunThatIgnoresTheStop(t *testing.T) {
+	c, time := config(t.TempDir()), &clock{now: time.Unix(1_700_000_000, 0)}
+	c.Clock = time.Now
+	r := openRuns(t, c)
+	state := startRun(t, r, "trap '' TERM; echo begun; while :; do sleep 0.1; done")
+	prints(t, r, state, "begun")
+	for range 2 {
+		if err := r.Stop(state); err != nil || pollRun(t, r, state).Ended {
+			t.Fatalf("killed within the grace period, or %v", err)
+		}
+	}
+	time.pass(stopGrace)
+	if err := r.Stop(state); err != nil {
+		t.Fatal(err)
+	}
+	if code := endOf(t, r, state); code != 137 {
+		t.Errorf("%d, not 137", code)
+	}
+}
+
+func TestInterruptedRun(t *testing.T) {
+	r := openRuns(t, config(t.TempDir()))
+	state := startRun(t, r, `exec python3 -c 'import time; print("begun", flush=True); time.sleep(600)'`)
+	prints(t, r, state, "begun")
+	eventually(t, "the run has ended", func() bool {
+		if _, err := r.Signal(state, unix.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		return pollRun(t, r, state).Ended
+	})
+	if code := endOf(t, r, state); code != 130 {
+		t.Errorf("%d, not 130: %s", code, logOf(t, r, state))
+	}
+}
+
+// A run has the host name, the variables and the directories of its workspace and the GPUs
+// of its own share, and no secret of the notebook.
+func TestEnvironmentOfARun(t *testing.T) {
+	dir := share(t)
+	r := openRuns(t, config(t.TempDir()))
+	spec := scriptSpec(7, "")
+	spec.Env = map[string]string{"EXTRA": "given"}
+	spec.Mounts = []models.Mount{{Source: dir, Target: "/notebook/data"}}
+	spec.GPUs = []runtime.GPU{{UUID: "GPU-a", Cores: 50, MemoryMiB: 4096, Simulated: true, Enforcement: "advisory"}}
+	state, err := r.Start(t.Context(), 1, spec, []string{"sh", "-c",
+		`echo "$(hostname) $EXTRA $PWD $(id -un) token=$JUPYTER_TOKEN"; env | grep GPU-a; touch /notebook/data/made; ls /usr/x /etc/shadow`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, r.runtime, state) })
+	code, out := endOf(t, r, state), logOf(t, r, state)
+	if code != 2 || !strings.Contains(out, "ws-7 given /home/jovyan jovyan token=\n") || !strings.Contains(out, "=GPU-a\n") || !exists(filepath.Join(dir, "made")) {
+		t.Errorf("%d: %s", code, out)
+	}
+}
+
+// leftRun returns Runs over the directory of a killed server, and the run of a script that
+// it has left. The script sees gate as /gate.
+func leftRun(t *testing.T, c Config, gate, script string) (*Runs, runtime.State) {
+	t.Helper()
+	writeFileIn(t, gate, "script", script)
+	killedServer(t, c.Dir, "started", serverRuns+"="+gate)
+	r := openRuns(t, c)
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Workspace != 1 {
+		t.Fatalf("listed: %v, %v", all, err)
+	}
+	t.Cleanup(func() { stop(t, r.runtime, all[0].State) })
+	return r, all[0].State
+}
+
+func writeFileIn(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run outlives a killed server, and its exit code is known to the next one, whether it
+// ends before or after that adopts it.
+func TestRunOutlivesItsServer(t *testing.T) {
+	for _, adopted := range []bool{false, true} {
+		gate := share(t)
+		r, state := leftRun(t, config(t.TempDir()), gate, "until [ -e /gate/go ]; do sleep 0.1; done; echo released; exit 3")
+		if adopted && pollRun(t, r, state).Ended {
+			t.Error("it ended with its server")
+		}
+		writeFileIn(t, gate, "go", "")
+		if in, err := r.runtime.parseState(state); err != nil {
+			t.Error(err)
+		} else if !adopted {
+			eventually(t, "it has ended", in.exited)
+		}
+		if code := endOf(t, r, state); code != 3 || logOf(t, r, state) != "released\n" {
+			t.Errorf("adopted %t: %d: %s", adopted, code, logOf(t, r, state))
+		}
+	}
+}
+
+// A stop of an adopted run has the same exit codes.
+func TestAdoptedRunIsStopped(t *testing.T) {
+	for script, want := range map[string]int{
+		"echo begun; exec sleep 600":                            143,
+		"trap '' TERM; echo begun; while :; do sleep 0.1; done": 137,
+	} {
+		c, time := config(t.TempDir()), &clock{now: time.Unix(1_700_000_000, 0)}
+		c.Clock = time.Now
+		r, state := leftRun(t, c, share(t), script)
+		prints(t, r, state, "begun")
+		if err := r.Stop(state); err != nil {
+			t.Fatal(err)
+		}
+		if want == 137 {
+			time.pass(stopGrace)
+		}
+		eventually(t, "the run has ended", func() bool { return r.Stop(state) == nil && pollRun(t, r, state).Ended })
+		if code := endOf(t, r, state); code != want {
+			t.Errorf("%d, not %d", code, want)
+		}
+	}
+}
+
+// The log of a run is read by offsets, which remain valid when its beginning is freed.
+func TestLogOfARun(t *testing.T) {
+	r := openRuns(t, config(t.TempDir()))
+	state := startRun(t, r, "head -c 80000000 /dev/zero | tr '\\0' x; printf end")
+	endOf(t, r, state)
+	const size = 80_000_003
+	b, from, err := r.Log(state, size-4, 100)
+	if err != nil || from != size-4 || string(b) != "xend" {
+		t.Errorf("from %d: %q, %v", from, b, err)
+	}
+	b, from, err = r.Log(state, 5, 100)
+	if err != nil || from < size-runLogLimit || !bytes.Equal(b, bytes.Repeat([]byte("x"), 100)) {
+		t.Errorf("from %d: %q, %v", from, b, err)
+	}
+	if b, from, err = r.Log(state, size+9, 100); err != nil || from != size || len(b) != 0 {
+		t.Errorf("behind its end: from %d: %q, %v", from, b, err)
+	}
+}

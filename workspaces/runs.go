@@ -1,0 +1,293 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+
+	"weir/workspaces/runtime"
+)
+
+// Runs runs commands until they end. What it starts outlives a killed server.
+type Runs interface {
+	// Start starts a command in the environment, the directories and with the GPUs of
+	// spec. A run that was started already is not started again, also if it has ended.
+	Start(ctx context.Context, run int64, spec runtime.Spec, command []string) (runtime.State, error)
+	Poll(state runtime.State) (runtime.RunStatus, error)
+	// Signal sends a signal to the command and reports whether it was there to receive it.
+	Signal(state runtime.State, sig syscall.Signal) (bool, error)
+	// Stop ends a run, gently at first. Call it again until Poll says that it has ended.
+	Stop(state runtime.State) error
+	// Remove deletes what a run that has ended has left.
+	Remove(state runtime.State) error
+	// Log returns at most limit bytes of the output from an offset on, and the offset of
+	// the first of them.
+	Log(state runtime.State, offset int64, limit int) ([]byte, int64, error)
+	List(ctx context.Context) ([]runtime.Instance, error)
+	Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error
+}
+
+// RunInput describes a run.
+type RunInput struct {
+	ProjectID        int64                   `json:"project_id,omitempty" minimum:"0" doc:"project ID; absent: that of the workspace"`
+	WorkspaceID      int64                   `json:"workspace_id,omitempty" minimum:"0" doc:"one of your workspaces, whose project, environment and variables the run has"`
+	EnvironmentID    int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent: that of the workspace, or the best match"`
+	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
+	Request          models.LaunchParameters `json:"request,omitempty"`
+	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds from its start after which the run is ended; 0: no limit"`
+	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: wait in the queue (default), accept fewer cores, or refuse"`
+}
+
+const (
+	maxTimeLimit    = 30 * 24 * 3600 // seconds
+	maxCommandBytes = 100_000
+	maxRuns         = 100 // of a member in a project that have not ended
+	keptRuns        = 200 // of a member in a project that have ended; older ones are deleted
+)
+
+// check checks what planning does not.
+func (in *RunInput) check() error {
+	var p models.Problems
+	size := 0
+	for _, word := range in.Command {
+		size += len(word) + 1
+		if strings.Contains(word, "\x00") {
+			p.Add("command", "must not contain NUL")
+		}
+	}
+	switch {
+	case len(in.Command) == 0 || in.Command[0] == "":
+		p.Add("command", "must name a program")
+	case size > maxCommandBytes:
+		p.Add("command", "must be at most %d characters", maxCommandBytes)
+	}
+	if in.TimeLimitSeconds < 0 || in.TimeLimitSeconds > maxTimeLimit {
+		p.Add("time_limit_seconds", "must be from 0 to %d", maxTimeLimit)
+	}
+	return p.Err()
+}
+
+func checkRunCount(n int64) error {
+	if n < maxRuns {
+		return nil
+	}
+	return models.NoCapacity("", "You have %d runs that run or wait in this project; the maximum is %d. Stop one first.", n, maxRuns)
+}
+
+// errNoRuns is the refusal where there are no runs.
+var errNoRuns = models.Conflict("This server runs workspaces in a cluster. Runs need a server with the local runtime.")
+
+// ofWorkspace completes the input from the actor's workspace that it names.
+func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
+	if in.WorkspaceID == 0 {
+		return nil
+	}
+	w, err := q.Workspace(actor.Scope(), in.WorkspaceID)
+	if err == nil && w.UserID != actor.User.ID || models.KindOf(err) == models.KindNotFound && err != nil {
+		return models.Invalid("workspace_id", "is not one of your workspaces")
+	}
+	if err != nil {
+		return err
+	}
+	if in.ProjectID != 0 && in.ProjectID != w.ProjectID {
+		return models.Invalid("workspace_id", "is in another project")
+	}
+	in.ProjectID, in.EnvironmentID = w.ProjectID, cmp.Or(in.EnvironmentID, w.EnvironmentID)
+	env := map[string]string{}
+	for _, p := range w.Target {
+		if name, ok := strings.CutPrefix(p.Name, "env."); ok && p.Origin == OriginMember {
+			env[name] = p.Value
+		}
+	}
+	for name, value := range in.Request.Env {
+		env[name] = value
+	}
+	if in.Request.Env = env; len(env) == 0 {
+		in.Request.Env = nil
+	}
+	return nil
+}
+
+// StartRun starts a run, or queues it. If the demand cannot be satisfied now and
+// in.WhenInsufficient is refuse, the error is a *Insufficient.
+func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInput) (r models.Run, err error) {
+	if err := actor.CheckUser(); err != nil {
+		return r, err
+	}
+	if err := in.ofWorkspace(s.store.Read(ctx), actor); err != nil {
+		return r, err
+	}
+	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return r, err
+	}
+	if err := in.check(); err != nil {
+		return r, err
+	}
+	if s.Runs == nil {
+		return r, errNoRuns
+	}
+	var p Plan
+	var refused *Insufficient
+	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
+		planned, member, err := s.planRun(q, actor, in)
+		if err != nil {
+			return err
+		}
+		p = planned
+		if p.Rejection != nil {
+			return p.Rejection
+		}
+		if refused = p.Insufficient(); refused != nil {
+			return refused
+		}
+		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
+			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters, TimeLimitSeconds: in.TimeLimitSeconds,
+			Limits: []models.Limit{}, Version: 1, RequestedAt: q.Now()}
+		return s.commitRun(q, actor, &r, p)
+	})
+	if refused != nil {
+		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
+	}
+	return r, err
+}
+
+// programName is what a run is called in lists.
+func programName(command []string) string {
+	name := []rune(strings.Map(func(c rune) rune {
+		if c < ' ' || c == 0x7f || c == 0xfffd {
+			return ' '
+		}
+		return c
+	}, filepath.Base(command[0])))
+	return string(name[:min(len(name), 100)])
+}
+
+// planRun plans a run as a launch is planned. The transaction has locked the project.
+func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (p Plan, member int64, err error) {
+	project, err := q.Project(actor.Scope(), in.ProjectID)
+	if err != nil {
+		return p, 0, err
+	}
+	if err := q.LockPool(); err != nil {
+		return p, 0, err
+	}
+	launch := LaunchInput{ProjectID: in.ProjectID, EnvironmentID: in.EnvironmentID, Request: in.Request, WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
+	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
+	if err != nil {
+		return p, 0, err
+	}
+	live, err := q.CountLiveRuns(from.member.ID)
+	from.liveRuns = &live
+	return plan(from), from.member.ID, err
+}
+
+// commitRun writes the planned run, and takes its shares or queues it.
+func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Run, p Plan) (err error) {
+	if p.State == models.StateQueued {
+		r.Reason = p.launchDecision.Explanation
+	}
+	if err := q.CreateRun(r); err != nil {
+		return err
+	}
+	if p.State == models.StateQueued {
+		err = s.pool.Record(q, r.Claim(), p.launchDecision)
+	} else if err = s.pool.Take(q, r.Claim().Holder, p.launchDecision); err == nil {
+		err = scheduleRun(q, s.pool, r, p.launchDecision)
+	}
+	if err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "start", Object: "run", ID: r.ID, Project: r.ProjectID,
+		After: map[string]any{"name": r.Name, "state": r.State, "demand": r.Demand}})
+}
+
+// scheduleRun records the decision that grants a run its shares.
+func scheduleRun(q *store.Queries, pool Pool, r *models.Run, d models.Decision) error {
+	r.State, r.Reason = models.RunStarting, models.Text{}
+	if err := q.TransitionRun(r, models.RunQueued); err != nil {
+		return err
+	}
+	if err := notifyNearlyUsed(q, r.Claim()); err != nil {
+		return err
+	}
+	return pool.Record(q, r.Claim(), d)
+}
+
+// StopRun stops a run. A queued one ends at once; another one is stopped by the
+// reconciler, and its shares are released when it is gone.
+func (s *Service) StopRun(ctx context.Context, actor policies.Actor, id int64) (r models.Run, err error) {
+	v, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return r, err
+	}
+	err = s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if _, err := q.LockProject(store.AllProjects, v.ProjectID); err != nil {
+			return err
+		}
+		if r, err = q.LockRun(id); err != nil {
+			return err
+		}
+		if r.State == models.RunEnded || r.State == models.RunStopping {
+			return models.Conflict("This run is already %s.", r.State.Words())
+		}
+		return stopRun(q, actor, &r, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
+	})
+	return r, err
+}
+
+// stopRun moves r to stopping, or ends it if it has no shares.
+func stopRun(q *store.Queries, actor policies.Actor, r *models.Run, why models.Text) error {
+	from := r.State
+	r.State, r.Reason = models.RunStopping, why
+	if from == models.RunQueued {
+		r.State, r.EndedAt = models.RunEnded, new(q.Now())
+	}
+	if err := q.TransitionRun(r, from); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "stop", Object: "run", ID: r.ID, Project: r.ProjectID,
+		Before: map[string]any{"state": from}, After: map[string]any{"state": r.State}})
+}
+
+// authorizeRun returns a run for which the actor has the permission. A run that the actor
+// may not see does not exist.
+func (s *Service) authorizeRun(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (models.RunView, error) {
+	r, err := s.store.Read(ctx).Run(actor.Scope(), id)
+	switch {
+	case !actor.SignedIn():
+		return r, s.access.Check(actor, policies.Platform, right)
+	case err != nil:
+		return r, err
+	default:
+		return r, s.access.CheckOwned(actor, r.UserID, r.ProjectID, right)
+	}
+}
+
+// DeleteRun deletes a run that has ended, with its log.
+func (s *Service) DeleteRun(ctx context.Context, actor policies.Actor, id int64) error {
+	v, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return err
+	}
+	if v.State != models.RunEnded {
+		return models.Conflict("This run has not ended. Stop it first.")
+	}
+	if s.Runs != nil && v.RuntimeState != nil {
+		if err := s.Runs.Remove(v.RuntimeState); err != nil {
+			return err
+		}
+	}
+	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if err := q.DeleteRun(v.Run); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "run", ID: v.ID, Project: v.ProjectID, Before: map[string]any{"name": v.Name}})
+	})
+}

@@ -1,0 +1,147 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"math"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+)
+
+// RunSummary is a run, with what the actor may do with it now.
+type RunSummary struct {
+	models.RunView
+	CanStop   bool
+	CanRead   bool // its command and its output
+	CanDelete bool
+}
+
+func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary {
+	own := actor.User.ID != 0 && actor.User.ID == r.UserID
+	may := s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)
+	v := RunSummary{RunView: r, CanStop: may && r.State != models.RunEnded && r.State != models.RunStopping, CanDelete: may && r.State == models.RunEnded,
+		CanRead: own && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)}
+	if !own { // arguments and variables often contain keys
+		v.Command = []string{r.Name}
+		v.Target = slices.DeleteFunc(slices.Clone(r.Target), func(p models.Parameter) bool { return strings.HasPrefix(p.Name, "env.") })
+	}
+	return v
+}
+
+// ViewRun shows a run of a project that the actor may see.
+func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (RunSummary, error) {
+	r, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceRead)
+	if err != nil {
+		return RunSummary{}, err
+	}
+	return s.runSummary(actor, r), nil
+}
+
+// ListRuns shows the actor's own runs, and those of others in projects whose workspaces
+// the actor may see, newest first.
+func (s *Service) ListRuns(ctx context.Context, actor policies.Actor, f store.RunFilter, page store.Page) ([]RunSummary, error) {
+	if !actor.SignedIn() {
+		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
+	}
+	f.Own, f.HiddenProjects = actor.User.ID, nil
+	for project := range actor.Grants {
+		if !s.access.May(actor, project, policies.WorkspaceRead) {
+			f.HiddenProjects = append(f.HiddenProjects, project)
+		}
+	}
+	list, err := s.store.Read(ctx).Runs(actor.Scope(), f, page)
+	views := make([]RunSummary, len(list))
+	for i, r := range list {
+		views[i] = s.runSummary(actor, r)
+	}
+	return views, err
+}
+
+// RunSignals are the signals that can be sent to runs.
+var RunSignals = []string{"INT", "TERM", "HUP", "QUIT", "USR1", "USR2"}
+
+// SignalRun sends a signal, one of [RunSignals], to the program of a run.
+func (s *Service) SignalRun(ctx context.Context, actor policies.Actor, id int64, signal string) error {
+	r, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(RunSignals, signal) {
+		return models.Invalid("signal", "must be one of %s", strings.Join(RunSignals, ", "))
+	}
+	delivered := false
+	if s.Runs != nil && r.RuntimeState != nil && r.State != models.RunEnded {
+		delivered, err = s.Runs.Signal(r.RuntimeState, syscall.Signal(unix.SignalNum("SIG"+signal)))
+	}
+	if err == nil && !delivered {
+		return models.Conflict("The program of this run does not run now. The run is %s.", r.State.Words())
+	}
+	return err
+}
+
+// RunLog is a piece of the output of a run.
+type RunLog struct {
+	Data   []byte
+	Offset int64 // of the first byte
+	Ended  bool  // the run has ended, and this is the rest
+}
+
+const (
+	logPiece  = 256 << 10
+	logPeriod = 100 * time.Millisecond // between looks for more output
+)
+
+// ReadRunLog returns output from an offset on. If there is none yet, it waits for some, but
+// not longer than wait and not after the run has ended.
+func (s *Service) ReadRunLog(ctx context.Context, actor policies.Actor, id, offset int64, wait time.Duration) (l RunLog, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	for {
+		if l, err = s.readRunLog(context.WithoutCancel(ctx), actor, id, offset); err != nil || len(l.Data) > 0 || l.Ended {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return l, nil
+		case <-time.After(logPeriod):
+		}
+	}
+}
+
+// RunOutputEnd returns the end of the output of a run, at most limit bytes.
+func (s *Service) RunOutputEnd(ctx context.Context, actor policies.Actor, id, limit int64) (RunLog, error) {
+	end, err := s.readRunLog(ctx, actor, id, math.MaxInt64)
+	if err != nil || end.Offset == math.MaxInt64 {
+		return RunLog{}, err
+	}
+	return s.readRunLog(ctx, actor, id, max(end.Offset-limit, 0))
+}
+
+func (s *Service) readRunLog(ctx context.Context, actor policies.Actor, id, offset int64) (l RunLog, err error) {
+	r, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceRead)
+	if err != nil {
+		return l, err
+	}
+	if !s.runSummary(actor, r).CanRead {
+		return l, models.Forbidden("Only the user who started a run can read its output.")
+	}
+	l = RunLog{Offset: offset, Ended: r.State == models.RunEnded}
+	if r.RuntimeState == nil || s.Runs == nil {
+		return l, nil
+	}
+	l.Data, l.Offset, err = s.Runs.Log(r.RuntimeState, offset, logPiece)
+	if errors.Is(err, fs.ErrNotExist) { // it was removed
+		return RunLog{Offset: offset, Ended: true}, nil
+	}
+	l.Ended = l.Ended && len(l.Data) < logPiece
+	return l, err
+}
