@@ -219,7 +219,7 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		mounts, err := r.config.Storage.EnsureMounts(ctx, holder)
+		mounts, _, err := r.config.Storage.EnsureMounts(ctx, holder)
 		if err != nil {
 			return err
 		}
