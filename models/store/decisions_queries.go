@@ -31,10 +31,10 @@ type DecisionRecordView struct {
 // DecisionsIn lists the newest decisions about requests of projects in scope.
 func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionRecordView, err error) {
 	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
-		Select("decisions.*, holders.kind AS kind, "+holderID+" AS object_id, projects.name AS project_name, users.name AS user_name").
+		Select("decisions.*, holders.kind AS kind, " + holderID + " AS object_id, projects.name AS project_name, users.name AS user_name").
 		Joins("JOIN projects ON projects.id = decisions.project_id").
 		Joins("JOIN users ON users.id = decisions.user_id").
-		Joins("LEFT JOIN holders ON holders.id = decisions.holder_id "+joinKinds).
+		Joins("LEFT JOIN holders ON holders.id = decisions.holder_id " + joinKinds).
 		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
 }
 

@@ -267,10 +267,10 @@ func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, e
 
 func (q *Queries) sharesWithNames() *gorm.DB {
 	return q.db.Table("shares").
-		Select("shares.*, projects.name AS project_name, users.name AS user_name, holders.kind, "+holderID+" AS object_id, holders.name AS name").
+		Select("shares.*, projects.name AS project_name, users.name AS user_name, holders.kind, " + holderID + " AS object_id, holders.name AS name").
 		Joins("JOIN projects ON projects.id = shares.project_id").
 		Joins("JOIN users ON users.id = shares.user_id").
-		Joins("JOIN holders ON holders.id = shares.holder_id "+joinKinds)
+		Joins("JOIN holders ON holders.id = shares.holder_id " + joinKinds)
 }
 
 // ShareView is a share with the names of its project and user, and its holder: the kind,
