@@ -46,6 +46,7 @@ var objectWords = map[string]models.Text{
 	"provider":      models.Say("provider"),
 	"request":       models.Say("request"),
 	"reservation":   models.Say("reservation"),
+	"run":           models.Say("run"),
 	"role":          models.Say("role"),
 	"token":         models.Say("token"),
 	"webhook":       models.Say("webhook"),
@@ -145,6 +146,8 @@ func objectPath(e models.AuditEntry) string {
 		}
 	case "workspace":
 		return workspacePath(e.ObjectID)
+	case "run":
+		return runPath(e.ObjectID)
 	case "reservation":
 		return reservationPath(e.ObjectID)
 	case "provider", "agent":

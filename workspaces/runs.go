@@ -204,7 +204,7 @@ func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Ru
 	if err != nil {
 		return err
 	}
-	return actor.Audit(q, policies.Change{Action: "start", Object: "run", ID: r.ID, Project: r.ProjectID,
+	return actor.Audit(q, policies.Change{Action: "launch", Object: "run", ID: r.ID, Project: r.ProjectID,
 		After: map[string]any{"name": r.Name, "state": r.State, "demand": r.Demand}})
 }
 
