@@ -14,13 +14,20 @@ import (
 )
 
 func (a rest) runsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/runs", 200, "list-runs", models.Say("List runs, newest first")}, a.listRuns)
-	register(a, s, route{http.MethodPost, "/runs", 201, "start-run", models.Say("Run a command that uses a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/runs/{id}", 200, "get-run", models.Say("Get a run")}, a.getRun)
-	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log", models.Say("Read the output of your run, from a byte offset on")}, a.readRunLog)
-	register(a, s, route{http.MethodPost, "/runs/{id}/signal", 204, "signal-run", models.Say("Send a signal to the program of a run")}, a.signalRun)
-	register(a, s, route{http.MethodPost, "/runs/{id}/stop", 202, "stop-run", models.Say("Stop a run; stopping is asynchronous, see its state")}, a.stopRun)
-	register(a, s, route{http.MethodDelete, "/runs/{id}", 204, "delete-run", models.Say("Delete a run that has ended, with its output")}, a.deleteRun)
+	register(a, s, route{http.MethodGet, "/runs", 200, "list-runs", models.Say("List runs, newest first")},
+		a.listRuns)
+	register(a, s, route{http.MethodPost, "/runs", 201, "start-run",
+		models.Say("Run a command that uses a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/runs/{id}", 200, "get-run", models.Say("Get a run")},
+		a.getRun)
+	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log",
+		models.Say("Read the output of your run, from a byte offset on")}, a.readRunLog)
+	register(a, s, route{http.MethodPost, "/runs/{id}/signal", 204, "signal-run", models.Say("Send a signal to the program of a run")},
+		a.signalRun)
+	register(a, s, route{http.MethodPost, "/runs/{id}/stop", 202, "stop-run",
+		models.Say("Stop a run; stopping is asynchronous, see its state")}, a.stopRun)
+	register(a, s, route{http.MethodDelete, "/runs/{id}", 204, "delete-run", models.Say("Delete a run that has ended, with its output")},
+		a.deleteRun)
 	s.api.OpenAPI().Paths["/runs/{id}/log"].Get.Responses["200"].Content = map[string]*huma.MediaType{octetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
 }
 
@@ -58,7 +65,8 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
 		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
-		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()), EndedAt: utc(r.EndedAt),
+		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
+		EndedAt: utc(r.EndedAt),
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated

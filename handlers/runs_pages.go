@@ -24,13 +24,15 @@ func (a *App) runsRoutes(p *echo.Group) {
 }
 
 func runRow(r workspaces.RunSummary) web.RunRow {
-	return web.RunRow{RunView: r.RunView, CanStop: r.CanStop, CanRead: r.CanRead, CanDelete: r.CanDelete}
+	return web.RunRow{RunView: r.RunView, CanStop: r.CanStop, CanRead: r.CanRead,
+		CanDelete: r.CanDelete}
 }
 
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
-	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c, pageSize))
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c,
+		pageSize))
 	v.Rows = convert(list, runRow)
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)

@@ -75,7 +75,8 @@ type Run struct {
 // Claim is the run's claim, which is stored with its holder.
 func (r Run) Claim() Claim {
 	return Claim{Holder: Holder{ID: r.HolderID, Kind: HolderRun, ProjectID: r.ProjectID, MemberID: r.MemberID, UserID: r.UserID},
-		Name: r.Name, Phase: r.State.Phase(), Demand: r.Demand, Reason: r.Reason, RequestedAt: r.RequestedAt, StartedAt: r.StartedAt, EndedAt: r.EndedAt}
+		Name: r.Name, Phase: r.State.Phase(), Demand: r.Demand, Reason: r.Reason, RequestedAt: r.RequestedAt, StartedAt: r.StartedAt,
+		EndedAt: r.EndedAt}
 }
 
 // HolderView is the run as a holder.

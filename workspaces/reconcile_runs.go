@@ -65,7 +65,8 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	if end := run.EndsAt(); end != nil && !r.config.Store.Now().Before(*end) {
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 			now := *run
-			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.", (time.Duration(run.TimeLimitSeconds)*time.Second).String()))
+			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.",
+				(time.Duration(run.TimeLimitSeconds)*time.Second).String()))
 		})
 	}
 	return nil

@@ -37,12 +37,12 @@ type Runs interface {
 // RunInput describes a run.
 type RunInput struct {
 	ProjectID        int64                   `json:"project_id,omitempty" minimum:"0" doc:"project ID; absent: that of the workspace"`
-	WorkspaceID      int64                   `json:"workspace_id,omitempty" minimum:"0" doc:"one of your workspaces, whose project, environment and variables the run has"`
-	EnvironmentID    int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent: that of the workspace, or the best match"`
+	WorkspaceID      int64                   `json:"workspace_id,omitempty" minimum:"0" doc:"your workspace whose environment the run has"`
+	EnvironmentID    int64                   `json:"environment_id,omitempty" minimum:"0" doc:"default: of the workspace, or the best match"`
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
-	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds from its start after which the run is ended; 0: no limit"`
-	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: wait in the queue (default), accept fewer cores, or refuse"`
+	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
+	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
 const (
@@ -148,8 +148,9 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters, TimeLimitSeconds: in.TimeLimitSeconds,
-			Limits: []models.Limit{}, Version: 1, RequestedAt: q.Now()}
+			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
+			TimeLimitSeconds: in.TimeLimitSeconds,
+			Limits:           []models.Limit{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {
@@ -178,7 +179,8 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (
 	if err := q.LockPool(); err != nil {
 		return p, 0, err
 	}
-	launch := LaunchInput{ProjectID: in.ProjectID, EnvironmentID: in.EnvironmentID, Request: in.Request, WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
+	launch := LaunchInput{ProjectID: in.ProjectID, EnvironmentID: in.EnvironmentID, Request: in.Request,
+		WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {
 		return p, 0, err
@@ -288,6 +290,7 @@ func (s *Service) DeleteRun(ctx context.Context, actor policies.Actor, id int64)
 		if err := q.DeleteRun(v.Run); err != nil {
 			return err
 		}
-		return actor.Audit(q, policies.Change{Action: "delete", Object: "run", ID: v.ID, Project: v.ProjectID, Before: map[string]any{"name": v.Name}})
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "run", ID: v.ID, Project: v.ProjectID,
+			Before: map[string]any{"name": v.Name}})
 	})
 }

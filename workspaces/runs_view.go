@@ -28,8 +28,9 @@ type RunSummary struct {
 func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary {
 	own := actor.User.ID != 0 && actor.User.ID == r.UserID
 	may := s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)
-	v := RunSummary{RunView: r, CanStop: may && r.State != models.RunEnded && r.State != models.RunStopping, CanDelete: may && r.State == models.RunEnded,
-		CanRead: own && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)}
+	v := RunSummary{RunView: r, CanStop: may && r.State != models.RunEnded && r.State != models.RunStopping,
+		CanDelete: may && r.State == models.RunEnded,
+		CanRead:   own && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)}
 	if !own { // arguments and variables often contain keys
 		v.Command = []string{r.Name}
 		v.Target = slices.DeleteFunc(slices.Clone(r.Target), func(p models.Parameter) bool { return strings.HasPrefix(p.Name, "env.") })

@@ -71,5 +71,6 @@ func (q *Queries) DeleteFileTakeover(projectID int64) error {
 
 // ProjectsInUse lists the projects with holders that use resources, by id.
 func (q *Queries) ProjectsInUse() (ids []int64, err error) {
-	return ids, q.db.Model(&models.Claim{}).Where("phase IN ?", models.InUsePhases).Distinct().Order("project_id").Pluck("project_id", &ids).Error
+	return ids, q.db.Model(&models.Claim{}).Where("phase IN ?", models.InUsePhases).Distinct().Order("project_id").Pluck("project_id",
+		&ids).Error
 }

@@ -113,7 +113,8 @@ func (q *Queries) addEvent(h models.HolderView, message models.Text) error {
 	if h.Kind != models.HolderWorkspace { // only workspaces keep a history
 		return nil
 	}
-	e := models.WorkspaceEvent{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.WorkspaceState(h.State), Message: message}
+	e := models.WorkspaceEvent{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.WorkspaceState(h.State),
+		Message: message}
 	q.events = append(q.events, e)
 	return q.db.Create(&e).Error
 }

@@ -127,7 +127,8 @@ func (q *Queries) Managers(projectID int64) ([]int64, error) {
 // UsersWithWorkspaces lists the accounts whose workspaces in a project have not
 // ended before a time.
 func (q *Queries) UsersWithWorkspaces(projectID int64, since time.Time) (ids []int64, err error) {
-	err = q.db.Model(&models.Claim{}).Where("kind = ? AND project_id = ? AND (ended_at IS NULL OR ended_at >= ?)", models.HolderWorkspace, projectID, since).
+	err = q.db.Model(&models.Claim{}).Where("kind = ? AND project_id = ? AND (ended_at IS NULL OR ended_at >= ?)", models.HolderWorkspace,
+		projectID, since).
 		Distinct().Order("user_id").Pluck("user_id", &ids).Error
 	return ids, err
 }

@@ -37,7 +37,8 @@ func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, me
 	expected := w.Version
 	w.Version++
 	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"}, claimColumns...)...).Updates(w)
+		Select("*").Omit(append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"},
+		claimColumns...)...).Updates(w)
 	if res.Error != nil {
 		return res.Error
 	}

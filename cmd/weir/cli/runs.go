@@ -35,7 +35,8 @@ func newRunCommand() *cobra.Command {
 		func(s *session, args []string) error { return f.run(flags, s, args) })
 	flags = cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is its own
-	flags.Int64Var(&f.workspace, "workspace", 0, "`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
+	flags.Int64Var(&f.workspace, "workspace", 0,
+		"`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
 	flags.Int64Var(&f.project, "project", 0, "project `ID`; default: that of the workspace")
 	flags.Int64Var(&f.environment, "environment", 0, "environment `ID`; default: that of the workspace, or the best match")
 	flags.Int64Var(&f.gpus, "gpus", 0, "`NUMBER` of GPUs")
@@ -46,7 +47,8 @@ func newRunCommand() *cobra.Command {
 	flags.Int64Var(&f.memory, "memory", 0, "memory in `MIB`")
 	flags.StringArrayVar(&f.env, "env", nil, "environment variable, `NAME=VALUE`; can be repeated")
 	flags.DurationVar(&f.limit, "time", 0, "`DURATION` after which the run is ended, such as 30m; default: no limit")
-	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait, "`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
+	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait,
+		"`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
 	return cmd
 }
@@ -126,7 +128,8 @@ func newRunsCommand() *cobra.Command {
 func runsTable(t *table, list []handlers.Run) {
 	t.section("ID", "PROGRAM", "STATE", "EXIT CODE", "PROJECT", "USER", "REQUEST", "REQUESTED", "STARTED", "ENDED", "REASON")
 	for _, r := range list {
-		t.row(r.ID, r.Name, r.State, exitWords(r), r.Project, r.User, demandText(r.Demand), moment(r.RequestedAt), momentOr(r.StartedAt, ""), momentOr(r.EndedAt, ""), r.Reason)
+		t.row(r.ID, r.Name, r.State, exitWords(r), r.Project, r.User, demandText(r.Demand), moment(r.RequestedAt), momentOr(r.StartedAt, ""),
+			momentOr(r.EndedAt, ""), r.Reason)
 	}
 }
 
@@ -139,7 +142,8 @@ func exitWords(r handlers.Run) string {
 
 func newRunLogCommand() *cobra.Command {
 	var follow bool
-	cmd := remoteCommand("log RUN", "Print what a run has printed", cobra.ExactArgs(1), func(s *session, args []string) error {
+	cmd := remoteCommand("log RUN", "Print what a run has printed", cobra.ExactArgs(1), func(s *session,
+		args []string) error {
 		id, err := runID(args[0])
 		if err != nil {
 			return err
@@ -151,7 +155,8 @@ func newRunLogCommand() *cobra.Command {
 }
 
 func newRunStopCommand() *cobra.Command {
-	return remoteCommand("stop RUN", "Stop a run: SIGTERM, and SIGKILL after a grace period", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return remoteCommand("stop RUN", "Stop a run: SIGTERM, and SIGKILL after a grace period", cobra.ExactArgs(1), func(s *session,
+		args []string) error {
 		id, err := runID(args[0])
 		if err != nil {
 			return err
@@ -161,7 +166,8 @@ func newRunStopCommand() *cobra.Command {
 }
 
 func newRunDeleteCommand() *cobra.Command {
-	return confirmable(remoteCommand("delete RUN", "Delete a run that has ended, with its output", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return confirmable(remoteCommand("delete RUN", "Delete a run that has ended, with its output", cobra.ExactArgs(1), func(s *session,
+		args []string) error {
 		id, err := runID(args[0])
 		if err != nil {
 			return err
