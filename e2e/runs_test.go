@@ -136,7 +136,8 @@ func TestRunWaits(t *testing.T) {
 	sh := s.shell(ada.token)
 	var ids []string
 	for range 2 {
-		out, _ := sh.run(0, "run", "--detach", "--project", fmt.Sprint(team.Project), "--gpus", "1", "--cores", fmt.Sprint(share.GPUCores), "--gpu-memory", fmt.Sprint(share.GPUMemoryMiB), "--", "sleep", "600")
+		out, _ := sh.run(0, "run", "--detach", "--project", fmt.Sprint(team.Project), "--gpus", "1", "--cores", fmt.Sprint(share.GPUCores), "--gpu-memory", fmt.Sprint(share.GPUMemoryMiB),
+			"--cpu", "500", "--memory", "256", "--", "sleep", "600")
 		ids = append(ids, strings.TrimSpace(out))
 	}
 	c := ada.runs(team.Project, nil, "echo", "my turn")
