@@ -358,7 +358,7 @@ func (s *simulation) keepsRules() {
 	}
 	for _, share := range shares {
 		inUse[share.DeviceID] += share.Cores
-		at[share.WorkspaceID] = share.DeviceID
+		at[share.ObjectID] = share.DeviceID
 		if inUse[share.DeviceID] > 100 {
 			s.t.Errorf("device %d lends %d cores", share.DeviceID, inUse[share.DeviceID])
 		}
