@@ -150,7 +150,7 @@ const (
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
+	"/api/v1/access": true, "/api/v1/runs/:id/log": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
 	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
 	filesPages + "": true, filesPages + "/entry": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
@@ -167,7 +167,7 @@ var whole = map[string]map[string]string{
 	"/metrics": {"workspaces": "counted by state, by an index", "decisions": "counted by outcome, by an index"},
 	// One narrow row for each project that has not ended.
 	"/capacity": {"projects": "the sum of all quotas, by an index"}, "/api/v1/capacity": {"projects": "the same"},
-	"/usage": {"shares": "the sum of all usage", "workspaces": "the same"}, "/api/v1/usage": {"shares": "the same", "workspaces": "the same"},
+	"/usage": {"shares": "the sum of all usage", "holders": "the same"}, "/api/v1/usage": {"shares": "the same", "holders": "the same"},
 	"/projects/start": {"projects": "the same"}, "/projects/new": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A part of a name may be anywhere.

@@ -70,7 +70,7 @@ type Share struct {
 	Anonymous   bool       `json:"anonymous"`
 	WorkspaceID int64      `json:"workspace_id,omitempty"`
 	Workspace   string     `json:"workspace,omitempty"`
-	RunID       int64      `json:"run_id,omitempty"`
+	RunID       int64      `json:"run_id,omitempty" doc:"run ID"`
 	Run         string     `json:"run,omitempty" doc:"program of the run"`
 	ProjectID   int64      `json:"project_id,omitempty"`
 	Project     string     `json:"project,omitempty"`

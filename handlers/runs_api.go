@@ -58,7 +58,7 @@ type Run struct {
 	EndedAt          *time.Time       `json:"ended_at,omitempty"`
 	MayStop          bool             `json:"may_stop"`
 	MayRead          bool             `json:"may_read" doc:"you can read the output"`
-	MayDelete        bool             `json:"may_delete"`
+	MayDelete        bool             `json:"may_delete" doc:"you can delete the run"`
 }
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
@@ -181,7 +181,7 @@ func (a rest) readRunLog(ctx context.Context, in *RunLogQuery) (*RunLog, error) 
 
 // RunSignal is a signal for a run.
 type RunSignal struct {
-	Signal string `json:"signal" enum:"INT,TERM,HUP,QUIT,USR1,USR2"`
+	Signal string `json:"signal" enum:"INT,TERM,HUP,QUIT,USR1,USR2" doc:"signal for the program"`
 }
 
 // RunSignalByID is a signal for one run.

@@ -45,7 +45,7 @@ func TestRuns(t *testing.T) {
 	if foreign := w.get(w.admin, "/runs/"+id(ended)); foreign.status != 200 || strings.Contains(foreign.raw, "--key=x") {
 		t.Errorf("an administrator sees %d %s", foreign.status, foreign.raw)
 	}
-	if a := w.get(w.admin, "/runs/"+id(ended)+"/log"); a.status != 403 {
+	if a := w.send(w.admin, "GET", "/runs/"+id(ended)+"/log", ""); a.status != 403 {
 		t.Errorf("an administrator reads the output: %d %s", a.status, a.raw)
 	}
 	if a := w.send(w.member, "DELETE", "/runs/"+id(live), ""); a.status != 409 {

@@ -63,9 +63,10 @@ func TestPagesShowOneState(t *testing.T) {
 func (w *world) rename(to string, workspace int64) {
 	w.Helper()
 	tx := must(must(w.store.SQL())(w).BeginTx(context.Background(), nil))(w)
-	for table, row := range map[string]int64{"projects": w.project, "roles": w.role, "workspaces": workspace} {
+	for table, row := range map[string]int64{"projects": w.project, "roles": w.role} {
 		must(tx.Exec("UPDATE "+table+" SET name = $1 WHERE id = $2", to, row))(w)
 	}
+	must(tx.Exec("UPDATE holders SET name = $1 WHERE id = (SELECT holder_id FROM workspaces WHERE id = $2)", to, workspace))(w)
 	must(tx.Exec("UPDATE users SET name = $1 WHERE email = 'ann@example.org'", to))(w)
 	if err := tx.Commit(); err != nil {
 		w.Fatal(err)

@@ -132,8 +132,11 @@ func (s *Service) readRunLog(ctx context.Context, actor policies.Actor, id, offs
 	if err != nil {
 		return l, err
 	}
-	if !s.runSummary(actor, r).CanRead {
+	if r.UserID != actor.User.ID {
 		return l, models.Forbidden("Only the user who started a run can read its output.")
+	}
+	if err := s.access.CheckOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen); err != nil {
+		return l, err
 	}
 	l = RunLog{Offset: offset, Ended: r.State == models.RunEnded}
 	if r.RuntimeState == nil || s.Runs == nil {

@@ -24,6 +24,7 @@ CREATE INDEX holders_phase ON holders (phase, id);
 CREATE UNIQUE INDEX holders_live_name ON holders (member_id, name) WHERE kind = 'workspace' AND phase <> 'ended';
 CREATE INDEX holders_in_use ON holders (project_id) WHERE phase IN ('in_use', 'ending');
 CREATE INDEX holders_project_ended ON holders (project_id, ended_at);
+CREATE INDEX holders_user_phase ON holders (user_id, phase);
 
 DROP INDEX workspaces_live_name;
 DROP INDEX workspaces_in_use;
@@ -65,6 +66,7 @@ DROP INDEX holders_phase;
 DROP INDEX holders_live_name;
 DROP INDEX holders_in_use;
 DROP INDEX holders_project_ended;
+DROP INDEX holders_user_phase;
 ALTER TABLE holders DROP COLUMN name;
 ALTER TABLE holders DROP COLUMN phase;
 ALTER TABLE holders DROP COLUMN gpus;

@@ -12,6 +12,10 @@ const usageColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_core
 	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
 	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
 
+// inUsePhase is models.InUsePhases, written out: a partial index is only used for values
+// that are known when a statement is prepared.
+const inUsePhase = "holders.phase IN ('in_use', 'ending')"
+
 // inUseBy sums the resources of those of some holders that use them, by the value of a
 // column. A value without such holders is absent.
 func inUseBy(holders *gorm.DB, column string) (map[int64]models.Resources, error) {
@@ -19,8 +23,8 @@ func inUseBy(holders *gorm.DB, column string) (map[int64]models.Resources, error
 		ID int64
 		models.Resources
 	}
-	err := holders.Table("holders").Select(column+" AS id, "+usageColumns).
-		Where("holders.phase IN ?", models.InUsePhases).Group(column).Scan(&rows).Error
+	err := holders.Table("holders").Select(column + " AS id, " + usageColumns).
+		Where(inUsePhase).Group(column).Scan(&rows).Error
 	inUse := make(map[int64]models.Resources, len(rows))
 	for _, r := range rows {
 		inUse[r.ID] = r.Resources
