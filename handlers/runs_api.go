@@ -98,27 +98,39 @@ func (q RunsQuery) filter() store.RunFilter {
 	return store.RunFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: runStates(q.State)}
 }
 
+// runInPool is one run with the view of the pool.
+func (a *App) runInPool(ctx context.Context, id int64) (workspaces.RunSummary, pool.View, error) {
+	return inPool(ctx, a, func(ctx context.Context) (workspaces.RunSummary, error) {
+		return a.Workspaces.ViewRun(ctx, actorOf(ctx), id)
+	},
+		func(r workspaces.RunSummary) []int64 { return []int64{r.HolderID} })
+}
+
 func (a rest) listRuns(ctx context.Context, in *RunsQuery) (*Response[List[Run]], error) {
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
-	return listed(in.Paging, func(r workspaces.RunSummary) int64 { return r.ID }, func(p store.Page) ([]workspaces.RunSummary, error) {
-		list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), in.filter(), p)
-		if err != nil || shares != nil { // the second call only finds out whether there are more
-			return list, err
+	return listed(in.Paging, func(r workspaces.RunSummary) int64 { return r.ID }, func(p store.Page) (list []workspaces.RunSummary, err error) {
+		read := func(ctx context.Context) ([]workspaces.RunSummary, error) {
+			return a.Workspaces.ListRuns(ctx, actorOf(ctx), in.filter(), p)
 		}
-		shares, view, err = a.sharesInUse(ctx, convert(list, func(r workspaces.RunSummary) int64 { return r.HolderID })...)
+		if shares != nil { // the second call only finds out whether there are more
+			return read(ctx)
+		}
+		list, view, err = inPool(ctx, a.App, read, func(list []workspaces.RunSummary) []int64 {
+			return convert(list, func(r workspaces.RunSummary) int64 { return r.HolderID })
+		})
+		shares = sharesIn(view)
 		return list, err
 	}, func(r workspaces.RunSummary) Run { return runOf(r, view, shares[r.HolderID]) })
 }
 
 func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {
-	r, err := a.Workspaces.ViewRun(ctx, actorOf(ctx), in.ID)
+	r, view, err := a.runInPool(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	shares, view, err := a.sharesInUse(ctx, r.HolderID)
-	v := runOf(r, view, shares[r.HolderID])
-	if err == nil && r.State == models.RunQueued {
+	v := runOf(r, view, sharesIn(view)[r.HolderID])
+	if r.State == models.RunQueued {
 		v.Estimate, err = a.startEstimate(ctx, r.HolderID)
 	}
 	return found(r.Version, v, err)

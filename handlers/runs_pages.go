@@ -45,11 +45,7 @@ const shownOutput = 64 << 10
 
 func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	r, err := a.Workspaces.ViewRun(ctx, actor, number(c, "id"))
-	if err != nil {
-		return nil, err
-	}
-	view, err := a.Pool.ViewOf(ctx, actor, r.HolderID)
+	r, view, err := a.runInPool(ctx, number(c, "id"))
 	if err != nil {
 		return nil, err
 	}

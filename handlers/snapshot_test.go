@@ -59,6 +59,39 @@ func TestPagesShowOneState(t *testing.T) {
 	}
 }
 
+// A workspace whose stop has been committed shows no share, although the server has not
+// heard of the commit yet.
+func TestStoppedWorkspaceShowsNoShare(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			w := newWorldOn(t, storetest.Open(t, dialect), func(*Config) {})
+			workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+			at := "/workspaces/" + id(workspace)
+			if a := w.get(w.member, at); a.body["state"] != "starting" || len(a.body["shares"].([]any)) != 1 {
+				t.Fatalf("before: %s", a.raw)
+			}
+			tx := must(must(w.store.SQL())(w).BeginTx(context.Background(), nil))(w)
+			for _, statement := range []string{
+				"UPDATE workspaces SET state = 'stopped' WHERE id = $1",
+				"UPDATE holders SET phase = 'ended' WHERE id = (SELECT holder_id FROM workspaces WHERE id = $1)",
+				"UPDATE shares SET until_at = from_at WHERE holder_id = (SELECT holder_id FROM workspaces WHERE id = $1)",
+			} {
+				must(tx.Exec(statement, workspace))(w)
+			}
+			for _, statement := range []string{"UPDATE pool_lock SET decisions = decisions + 1",
+				"INSERT INTO pool_changes (version, provider_id) SELECT decisions, 0 FROM pool_lock"} {
+				must(tx.Exec(statement))(w)
+			}
+			if err := tx.Commit(); err != nil {
+				t.Fatal(err)
+			}
+			if a := w.get(w.member, at); a.body["state"] != "stopped" || len(a.body["shares"].([]any)) != 0 {
+				t.Errorf("after: %s", a.raw)
+			}
+		})
+	}
+}
+
 // rename changes the names of the project, a role, a member and a workspace at once.
 func (w *world) rename(to string, workspace int64) {
 	w.Helper()

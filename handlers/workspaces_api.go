@@ -125,10 +125,36 @@ func (a rest) workspaceOf(ctx context.Context, w workspaces.Summary, position in
 	return v
 }
 
-// sharesInUse returns the shares of holders, by ID, and the view of the pool
-// that has them.
-func (a rest) sharesInUse(ctx context.Context, holders ...int64) (map[int64][]WorkspaceShare, pool.View, error) {
-	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), holders...)
+// inPool reads what has shares, or waits for them, and the view of the pool that has its
+// holders, from one state of the database: what has ended has no shares.
+func inPool[T any](ctx context.Context, a *App, read func(context.Context) (T, error), holders func(T) []int64) (v T, view pool.View, err error) {
+	err = a.Store.InSnapshot(ctx, func(ctx context.Context) error {
+		if v, err = read(ctx); err == nil {
+			view, err = a.Pool.ViewOf(ctx, actorOf(ctx), holders(v)...)
+		}
+		return err
+	})
+	return v, view, err
+}
+
+// workspaceInPool is one workspace with the view of the pool.
+func (a *App) workspaceInPool(ctx context.Context, id int64) (workspaces.View, pool.View, error) {
+	return inPool(ctx, a, func(ctx context.Context) (workspaces.View, error) { return a.Workspaces.View(ctx, actorOf(ctx), id) },
+		func(w workspaces.View) []int64 { return []int64{w.HolderID} })
+}
+
+// workspacesInPool are workspaces of a list with the view of the pool.
+func (a *App) workspacesInPool(ctx context.Context, f store.WorkspaceFilter, p store.Page) ([]workspaces.Summary, pool.View, error) {
+	return inPool(ctx, a, func(ctx context.Context) ([]workspaces.Summary, error) {
+		return a.Workspaces.List(ctx, actorOf(ctx), f, p)
+	},
+		func(list []workspaces.Summary) []int64 {
+			return convert(list, func(w workspaces.Summary) int64 { return w.HolderID })
+		})
+}
+
+// sharesIn are the shares in a view of the pool, by holder.
+func sharesIn(view pool.View) map[int64][]WorkspaceShare {
 	shares := map[int64][]WorkspaceShare{}
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
@@ -139,7 +165,7 @@ func (a rest) sharesInUse(ctx context.Context, holders ...int64) (map[int64][]Wo
 			}
 		}
 	}
-	return shares, view, err
+	return shares
 }
 
 func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
@@ -167,19 +193,14 @@ func (q WorkspacesQuery) filter() store.WorkspaceFilter {
 }
 
 func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Response[List[Workspace]], error) {
-	actor := actorOf(ctx)
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
-	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p store.Page) ([]workspaces.Summary, error) {
-		list, err := a.Workspaces.List(ctx, actor, in.filter(), p)
-		if err != nil || shares != nil { // the second call only finds out whether there are more
-			return list, err
+	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p store.Page) (list []workspaces.Summary, err error) {
+		if shares != nil { // the second call only finds out whether there are more
+			return a.Workspaces.List(ctx, actorOf(ctx), in.filter(), p)
 		}
-		holders := make([]int64, len(list))
-		for i, w := range list {
-			holders[i] = w.HolderID
-		}
-		shares, view, err = a.sharesInUse(ctx, holders...)
+		list, view, err = a.workspacesInPool(ctx, in.filter(), p)
+		shares = sharesIn(view)
 		return list, err
 	}, func(w workspaces.Summary) Workspace {
 		return a.workspaceOf(ctx, w, view.Position(w.HolderID), shares[w.HolderID])
@@ -187,12 +208,11 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 }
 
 func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
-	w, err := a.Workspaces.View(ctx, actorOf(ctx), in.ID)
+	w, view, err := a.workspaceInPool(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	shares, view, err := a.sharesInUse(ctx, w.HolderID)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), shares[w.HolderID]), Limits: convert(w.Limits, limitOf),
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), sharesIn(view)[w.HolderID]), Limits: convert(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
@@ -200,7 +220,7 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if w.ScheduledStop != nil {
 		v.StopsAt, v.StopsBecause = utc(&w.ScheduledStop.At), w.ScheduledStop.Reason().String()
 	}
-	return found(w.Version, v, err)
+	return found(w.Version, v, nil)
 }
 
 func eventOf(e models.WorkspaceEvent) WorkspaceEvent {

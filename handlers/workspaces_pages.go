@@ -27,16 +27,8 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 // workspaceRows lists workspaces for people.
 func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page store.Page) ([]web.WorkspaceRow, error) {
 	actor := actorOf(ctx)
-	list, err := a.Workspaces.List(ctx, actor, f, page)
+	list, view, err := a.workspacesInPool(ctx, f, page)
 	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	holders := make([]int64, len(list))
-	for i, w := range list {
-		holders[i] = w.HolderID
-	}
-	view, err := a.Pool.ViewOf(ctx, actor, holders...)
-	if err != nil {
 		return nil, err
 	}
 	rows := make([]web.WorkspaceRow, len(list))
@@ -75,11 +67,7 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 
 func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	w, err := a.Workspaces.View(ctx, actor, number(c, "id"))
-	if err != nil {
-		return nil, err
-	}
-	view, err := a.Pool.ViewOf(ctx, actor, w.HolderID)
+	w, view, err := a.workspaceInPool(ctx, number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
