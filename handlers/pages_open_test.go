@@ -16,13 +16,19 @@ import (
 // troubles are what a page shows only when somebody has made an error.
 var troubles = regexp.MustCompile(`<[^>]*(?:class="(?:error|flash bad)"|role="alert"|aria-invalid="true")[^>]*>[^<]*`)
 
+// redirecting are routes that lead elsewhere.
+var redirecting = []string{"/favicon.ico", "/signin", "/notifications/:id", "/workspaces/:id/open"}
+
 // opens checks that a page opens without errors, or is refused as the access table says.
-func opens(t *testing.T, app *App, r *http.Request, persona string, refusals ...string) {
+func opens(t *testing.T, app *App, route string, r *http.Request, persona string, refusals ...string) {
 	t.Helper()
 	rec := serveBriefly(app, r)
 	status := strconv.Itoa(rec.Code)
-	if rec.Code >= http.StatusBadRequest && !slices.Contains(refusals, status) {
+	switch {
+	case rec.Code >= http.StatusBadRequest && !slices.Contains(refusals, status):
 		t.Errorf("%s gets %s of %s, the table says %v", persona, status, r.URL, refusals)
+	case rec.Code >= http.StatusMultipleChoices && rec.Code < http.StatusBadRequest && !slices.Contains(redirecting, route):
+		t.Errorf("%s is sent from %s to %s", persona, r.URL, rec.Header().Get("Location"))
 	}
 	if rec.Code == http.StatusOK && strings.HasPrefix(rec.Header().Get("Content-Type"), "text/html") {
 		for _, trouble := range troubles.FindAllString(rec.Body.String(), -1) {
@@ -56,7 +62,7 @@ func TestPagesOpenWithoutErrors(t *testing.T) {
 	}
 	for _, a := range pages {
 		for _, persona := range visitors {
-			opens(t, app, s.request(t, a, persona), persona, table[a][slices.Index(personas, persona)])
+			opens(t, app, a.path, s.request(t, a, persona), persona, table[a][slices.Index(personas, persona)])
 		}
 	}
 }
@@ -85,7 +91,7 @@ func TestPagesOpenOnAnEmptyInstallation(t *testing.T) {
 			if a.where == "any" || persona != "stranger" {
 				refusals = table[a][slices.Index(personas, persona):][:1]
 			}
-			opens(t, w.app, r, persona, refusals...)
+			opens(t, w.app, a.path, r, persona, refusals...)
 			opened[a.path] = true
 		}
 	}

@@ -102,8 +102,7 @@ func (q RunsQuery) filter() store.RunFilter {
 func (a *App) runInPool(ctx context.Context, id int64) (workspaces.RunSummary, pool.View, error) {
 	return inPool(ctx, a, func(ctx context.Context) (workspaces.RunSummary, error) {
 		return a.Workspaces.ViewRun(ctx, actorOf(ctx), id)
-	},
-		func(r workspaces.RunSummary) []int64 { return []int64{r.HolderID} })
+	}, func(r workspaces.RunSummary) []int64 { return []int64{r.HolderID} })
 }
 
 func (a rest) listRuns(ctx context.Context, in *RunsQuery) (*Response[List[Run]], error) {

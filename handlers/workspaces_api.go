@@ -127,7 +127,8 @@ func (a rest) workspaceOf(ctx context.Context, w workspaces.Summary, position in
 
 // inPool reads what has shares, or waits for them, and the view of the pool that has its
 // holders, from one state of the database: what has ended has no shares.
-func inPool[T any](ctx context.Context, a *App, read func(context.Context) (T, error), holders func(T) []int64) (v T, view pool.View, err error) {
+func inPool[T any](ctx context.Context, a *App, read func(context.Context) (T, error), holders func(T) []int64) (
+	v T, view pool.View, err error) {
 	err = a.Store.InSnapshot(ctx, func(ctx context.Context) error {
 		if v, err = read(ctx); err == nil {
 			view, err = a.Pool.ViewOf(ctx, actorOf(ctx), holders(v)...)
@@ -147,10 +148,9 @@ func (a *App) workspaceInPool(ctx context.Context, id int64) (workspaces.View, p
 func (a *App) workspacesInPool(ctx context.Context, f store.WorkspaceFilter, p store.Page) ([]workspaces.Summary, pool.View, error) {
 	return inPool(ctx, a, func(ctx context.Context) ([]workspaces.Summary, error) {
 		return a.Workspaces.List(ctx, actorOf(ctx), f, p)
-	},
-		func(list []workspaces.Summary) []int64 {
-			return convert(list, func(w workspaces.Summary) int64 { return w.HolderID })
-		})
+	}, func(list []workspaces.Summary) []int64 {
+		return convert(list, func(w workspaces.Summary) int64 { return w.HolderID })
+	})
 }
 
 // sharesIn are the shares in a view of the pool, by holder.
@@ -212,7 +212,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if err != nil {
 		return nil, err
 	}
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), sharesIn(view)[w.HolderID]), Limits: convert(w.Limits, limitOf),
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), sharesIn(view)[w.HolderID]),
+		Limits: convert(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail

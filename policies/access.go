@@ -11,6 +11,7 @@ import (
 	"github.com/casbin/casbin/v2/persist"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 //go:embed access.conf
@@ -121,6 +122,18 @@ func (a *Access) May(actor Actor, project int64, right Right) bool {
 // MayOwned is May for an object that belongs to the user with id owner.
 func (a *Access) MayOwned(actor Actor, owner, project int64, right Right) bool {
 	return a.may(&actor, owner, project, right)
+}
+
+// Visible is what the actor may see of objects that belong to users: the actor's own, and
+// those of others in projects in which the actor has the right.
+func (a *Access) Visible(actor Actor, right Right) store.Visible {
+	v := store.Visible{Owner: actor.User.ID}
+	for project := range actor.Grants {
+		if !a.May(actor, project, right) {
+			v.HiddenProjects = append(v.HiddenProjects, project)
+		}
+	}
+	return v
 }
 
 func (a *Access) may(actor *Actor, owner, project int64, right Right) bool {

@@ -53,12 +53,7 @@ func (s *Service) ListRuns(ctx context.Context, actor policies.Actor, f store.Ru
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
-	f.Own, f.HiddenProjects = actor.User.ID, nil
-	for project := range actor.Grants {
-		if !s.access.May(actor, project, policies.WorkspaceRead) {
-			f.HiddenProjects = append(f.HiddenProjects, project)
-		}
-	}
+	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
 	list, err := s.store.Read(ctx).Runs(actor.Scope(), f, page)
 	views := make([]RunSummary, len(list))
 	for i, r := range list {

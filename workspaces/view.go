@@ -107,12 +107,7 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f store.Worksp
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
-	f.Own, f.HiddenProjects = actor.User.ID, nil
-	for project := range actor.Grants {
-		if !s.access.May(actor, project, policies.WorkspaceRead) {
-			f.HiddenProjects = append(f.HiddenProjects, project)
-		}
-	}
+	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
 	list, err := s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
 	views := make([]Summary, len(list))
 	for i, w := range list {

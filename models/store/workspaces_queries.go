@@ -80,26 +80,10 @@ func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err 
 	return w, found(scope.projects(withClaims(q.locking("NO KEY UPDATE"), "workspaces"), "project_id").Take(&w, id).Error, "workspace")
 }
 
-// WorkspaceFilter selects workspaces; a zero field matches all.
-type WorkspaceFilter struct {
-	ProjectID      int64
-	UserID         int64
-	States         []models.WorkspaceState
-	Own            int64   // workspaces of this user are listed in any case,
-	HiddenProjects []int64 // those of others not in these projects
-}
-
 // Workspaces lists workspaces of projects in scope, newest first, with ids
 // below page.After (0: from the newest).
 func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []models.WorkspaceView, err error) {
-	db := page.newest(q.workspaceViews(scope), "workspaces.id").Where(&models.Workspace{ProjectID: f.ProjectID, UserID: f.UserID})
-	if len(f.States) > 0 {
-		db = db.Where("workspaces.state IN ?", f.States)
-	}
-	if len(f.HiddenProjects) > 0 {
-		db = db.Where("(workspaces.user_id = ? OR workspaces.project_id NOT IN ?)", f.Own, f.HiddenProjects)
-	}
-	return list, db.Find(&list).Error
+	return list, f.newest(q.workspaceViews(scope), "workspaces", page).Find(&list).Error
 }
 
 const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"

@@ -95,12 +95,7 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f store.Reserv
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
-	f.Own, f.HiddenProjects = actor.User.ID, nil
-	for project := range actor.Grants {
-		if !s.access.May(actor, project, policies.WorkspaceRead) {
-			f.HiddenProjects = append(f.HiddenProjects, project)
-		}
-	}
+	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
 	q := s.store.Read(ctx)
 	list, err := q.Reservations(actor.Scope(), f, page)
 	if err != nil || len(list) == 0 {

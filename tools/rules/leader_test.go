@@ -35,6 +35,7 @@ var serverLoops = map[string]string{
 	"reportOwnGPUs":     "heartbeats of this machine, with its token",
 	"watchDatabaseLock": "reads",
 	"serveAgents":       "answers requests",
+	"checkEnvironments": "what is installed on this machine, which has one server",
 }
 
 // ownContexts are the functions of cmd/weir that work in no context of a caller.
@@ -130,6 +131,10 @@ func startedBy(f *ast.FuncDecl) map[string]bool {
 	ast.Inspect(f.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
 		if !ok || len(call.Args) == 0 || !isPackage(call.Args[0], "ctx") {
+			return true
+		}
+		if plain, ok := call.Fun.(*ast.Ident); ok {
+			found[plain.Name] = true
 			return true
 		}
 		s, ok := call.Fun.(*ast.SelectorExpr)

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// Visible is which of the rows that belong to users a user may see.
+type Visible struct {
+	Owner          int64   // those of this user in any case
+	HiddenProjects []int64 // those of others not in these projects
+}
+
+// OwnedFilter selects rows with a project, a user and a state; a zero field matches all.
+type OwnedFilter[S ~string] struct {
+	ProjectID int64
+	UserID    int64
+	States    []S
+	Visible
+}
+
+// Filters of lists.
+type (
+	WorkspaceFilter   = OwnedFilter[models.WorkspaceState]
+	RunFilter         = OwnedFilter[models.RunState]
+	ReservationFilter = OwnedFilter[models.ReservationState]
+)
+
+// newest applies the filter and the page to rows of a table, newest first.
+func (f OwnedFilter[S]) newest(db *gorm.DB, table string, page Page) *gorm.DB {
+	db = page.newest(db, table+".id")
+	if f.ProjectID != 0 {
+		db = db.Where(table+".project_id = ?", f.ProjectID)
+	}
+	if f.UserID != 0 {
+		db = db.Where(table+".user_id = ?", f.UserID)
+	}
+	if len(f.States) > 0 {
+		db = db.Where(table+".state IN ?", f.States)
+	}
+	if len(f.HiddenProjects) > 0 {
+		db = db.Where("("+table+".user_id = ? OR "+table+".project_id NOT IN ?)", f.Owner, f.HiddenProjects)
+	}
+	return db
+}
