@@ -90,6 +90,9 @@ func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error 
 		enc.SetIndent("", "  ")
 		return enc.Encode(report)
 	}
+	if len(report.Kernels) == 0 {
+		fmt.Fprintln(out, "The module has no kernel that uses barriers.")
+	}
 	for _, k := range report.Kernels {
 		fmt.Fprintf(out, "%s (line %d): %d logical barriers in %d segments use %d of %d physical barriers\n", k.Name, k.Line,
 			k.Logical, len(k.Segments), k.Used, report.Physical)

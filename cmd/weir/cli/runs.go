@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -31,7 +32,7 @@ type runFlags struct {
 func newRunCommand() *cobra.Command {
 	var f runFlags
 	var flags *pflag.FlagSet
-	cmd := remoteCommand("run [flags] -- COMMAND [ARGUMENT...]", "Run a command that uses a GPU share while it lasts", cobra.MinimumNArgs(1),
+	cmd := remoteCommand("run [flags] -- COMMAND [ARGUMENT...]", "Run a command that uses a GPU share while it lasts", withCommand,
 		func(s *session, args []string) error { return f.run(flags, s, args) })
 	flags = cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is its own
@@ -51,6 +52,14 @@ func newRunCommand() *cobra.Command {
 		"`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
 	return cmd
+}
+
+// withCommand checks that there is a command to run.
+func withCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no command: write it after --, for example: weir run --project 1 -- python train.py")
+	}
+	return nil
 }
 
 // input is the run that the flags describe.
