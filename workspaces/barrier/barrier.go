@@ -84,19 +84,20 @@ func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit,
 		return nil, nil, err
 	}
 	report := &models.BarrierKernel{Name: f.name, Line: f.line, Threads: shape[0] * shape[1] * shape[2]}
-	names, physical := map[string]bool{}, map[int]bool{}
+	names, physical, unsettled := map[string]bool{}, map[int]bool{}, make([]bool, o.Physical)
 	var edits []edit
 	for i, s := range segments {
 		if results[i].used > o.Physical {
 			return nil, nil, s.missing(results[i], o.Physical)
 		}
-		numbers := s.numbers(results[i], o.Physical)
+		numbers := s.numbers(results[i], unsettled)
 		edits = append(edits, s.edits(numbers)...)
 		if len(s.barriers) > 0 {
 			report.Segments = append(report.Segments, s.report(results[i], numbers))
 		}
 		for b, l := range s.barriers {
 			names[l.name], physical[numbers[b]] = true, true
+			unsettled[numbers[b]] = unsettled[numbers[b]] || !l.settled()
 		}
 	}
 	report.Logical, report.Used = len(names), len(physical)
@@ -143,9 +144,19 @@ func (s *segment) namesOf(barriers []int) []string {
 }
 
 // numbers gives each barrier its physical barrier: each row has the number that its first
-// barrier has in the source, if it is one that is free, else the lowest that is.
-func (s *segment) numbers(a assignment, physical int) []int {
+// barrier has in the source, if it is one that is free, else the lowest that is. As long
+// as there are enough, none is free at which earlier segments may have left arrivals.
+func (s *segment) numbers(a assignment, unsettled []bool) []int {
+	physical, free := len(unsettled), 0
+	for _, u := range unsettled {
+		if !u {
+			free++
+		}
+	}
 	byRow, taken := slices.Repeat([]int{-1}, a.used), make([]bool, physical)
+	if free >= a.used {
+		copy(taken, unsettled)
+	}
 	for b, l := range s.barriers {
 		n, err := strconv.Atoi(l.name)
 		if err == nil && n < physical && !taken[n] && byRow[a.rows[b]] < 0 {
