@@ -66,7 +66,9 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("password-store", "basic"),
-		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"))
+		// The popups of the address bar would each take a renderer per window.
+		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter,"+
+			"WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,OmniboxAimPopup"))
 	// What fails is returned; the rest that chromedp would print is noise.
 	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
 	endBrowser = func() { cancel(); stop() }
