@@ -24,7 +24,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test test-load ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run build test test-load first-minutes ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -78,6 +78,10 @@ manifests: ## render the Helm chart into deploy/manifests
 	@mkdir -p bin
 	go tool -modfile=tools/helm/go.mod helm template weir deploy/chart --namespace weir --kube-version 1.34.0 --values deploy/manifests-values.yaml >bin/manifests.yaml
 	@mv bin/manifests.yaml deploy/manifests/weir.yaml
+
+first-minutes: ## in a browser from the setup link of a running server to a cell's result (LINK="http://…")
+	@tools/setup test
+	WEIR_SETUP_LINK="$(LINK)" go test -count=1 -v -run '^TestFirstMinutesInBrowser$$' ./e2e
 
 ledger: ## 64 writers on the quota ledger of both databases, 100,000 moves, each history checked (WEIR_LEDGER=MOVES)
 	WEIR_LEDGER=$${WEIR_LEDGER:-100000} go test -count=1 -timeout $(TIMEOUT) -v -run '^TestLedgerIsLinearizable$$' ./pool/projects
