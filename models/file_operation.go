@@ -13,7 +13,7 @@ type FileOperation struct {
 	Reserved  int64    // bytes
 	MemberID  int64    // whose bytes it writes; 0: the project's
 	Inode     int64    // of what it puts at its path; 0 before
-	ItemID    int64    // in the trash, that it restores
+	ItemID    int64    // in the trash, that it restores or removes for good
 	ExpiresAt time.Time
 }
 

@@ -115,25 +115,25 @@ func TestKilled(t *testing.T) {
 			t.Run(operation+" "+step, func(t *testing.T) { killedAt(t, program, operation, step) })
 		}
 	}
-	t.Run("purge", func(t *testing.T) { killedWhilePurging(t, program) })
+	for _, step := range []string{"files.purged", "files.renamed"} {
+		t.Run("purge "+step, func(t *testing.T) { killedWhilePurging(t, program, step) })
+	}
 }
 
-// killedWhilePurging: what is gone can be removed from the list, and does not count.
-func killedWhilePurging(t *testing.T, program string) {
-	w := killed(t, program, "purge", "files.purged")
-	trash, err := w.Trash(t.Context(), w.acting, w.project, store.Page{})
-	if err != nil || len(trash) != 1 {
-		t.Fatalf("in the trash: %+v, %v", trash, err)
+// killedWhilePurging: what is half removed is not in the trash, does not count, and goes.
+func killedWhilePurging(t *testing.T, program, step string) {
+	w := killed(t, program, "purge", step)
+	if trash, err := w.Trash(t.Context(), w.acting, w.project, store.Page{}); err != nil || len(trash) != 0 {
+		t.Errorf("in the trash: %+v, %v", trash, err)
 	}
-	_, err = w.Restore(t.Context(), w.acting, w.project, trash[0].ID, "")
-	wants(t, "restore", models.KindNotFound, err)
-	if err := w.Purge(t.Context(), w.acting, w.project, trash[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	if trash, err = w.Trash(t.Context(), w.acting, w.project, store.Page{}); err != nil || len(trash) != 0 || w.state(t) != "file=older" {
-		t.Errorf("%+v, %v, %s", trash, err, w.state(t))
+	w.clock.Advance(operationLease + time.Minute)
+	if err := w.Sweep(t.Context()); err != nil || w.state(t) != "file=older" {
+		t.Errorf("%v, %s", err, w.state(t))
 	}
 	w.settled(t, 5)
+	if audited := strings.Count(w.actions(t), "purge"); audited != 1 {
+		t.Errorf("audited: %s", w.actions(t))
+	}
 }
 
 // killed is a world in which a process was killed in an operation. It has a file of 5

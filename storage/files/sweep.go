@@ -92,6 +92,9 @@ func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	if err != nil || !claimed { // it goes on
 		return err
 	}
+	if o.Kind == purgeKind {
+		return s.removePurged(ctx, o)
+	}
 	at, info := s.destinationOf(o)
 	if o.Inode == 0 || info.Inode != uint64(o.Inode) {
 		return errors.Join(s.remove(o.ProjectID, o.Path, versionsDir, o.ID), s.discard(ctx, o))

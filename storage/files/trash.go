@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"weir/models"
 	"weir/models/store"
@@ -184,6 +185,9 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	return v.stat(path)
 }
 
+// purgeKind is the operation that removes something for good.
+const purgeKind = "purge"
+
 // Purge removes something from the trash for good.
 func (s *Service) Purge(ctx context.Context, actor policies.Actor, project, id int64) error {
 	v, item, err := s.item(ctx, actor, project, id)
@@ -193,16 +197,16 @@ func (s *Service) Purge(ctx context.Context, actor policies.Actor, project, id i
 	return s.purge(ctx, v.actor, item)
 }
 
+// purge first takes the item from the trash, so that nobody restores what is half removed.
+// The sweep completes a removal that was interrupted.
 func (s *Service) purge(ctx context.Context, actor policies.Actor, item models.TrashedFile) error {
 	shares, err := s.keptShares(ctx, item.KeptFile, trashDir)
 	if err != nil {
 		return err
 	}
-	if err := s.remove(item.ProjectID, item.Path, trashDir, item.ID); err != nil {
-		return err
-	}
-	models.Failpoint("files.purged")
-	return s.Store.InTx(context.WithoutCancel(ctx), func(q *store.Queries) error {
+	ctx = context.WithoutCancel(ctx)
+	o := models.FileOperation{ProjectID: item.ProjectID, UserID: item.UserID, Kind: purgeKind, Path: item.Path, ItemID: item.ID}
+	err = s.Store.InTx(ctx, func(q *store.Queries) error {
 		if err := q.DeleteTrashedFile(item.ID); err != nil {
 			return err
 		}
@@ -210,8 +214,35 @@ func (s *Service) purge(ctx context.Context, actor policies.Actor, item models.T
 		if err := q.AddStorageUse(item.ProjectID, changed(item.ProjectID, trash, shares.Times(-1))...); err != nil {
 			return err
 		}
-		return actor.Audit(q, policies.Change{Action: "purge", Object: "file", ID: item.ID, Project: item.ProjectID, Before: audited(string(item.Path), item.Bytes)})
+		o.ExpiresAt = q.Now().Add(operationLease)
+		return errors.Join(q.CreateFileOperation(&o), actor.Audit(q, policies.Change{Action: purgeKind, Object: "file", ID: item.ID,
+			Project: item.ProjectID, Before: audited(string(item.Path), item.Bytes)}))
 	})
+	if err != nil {
+		return err
+	}
+	models.Failpoint("files.purged")
+	return s.removePurged(ctx, o)
+}
+
+// removePurged removes what a purge has taken from the trash, unless it was restored at
+// the same moment.
+func (s *Service) removePurged(ctx context.Context, o models.FileOperation) error {
+	trash, err := s.meta(o.ProjectID, o.Path, trashDir)
+	if err != nil {
+		return err
+	}
+	defer trash.Close()
+	tmp, err := s.meta(o.ProjectID, o.Path, tmpDir)
+	if err != nil {
+		return err
+	}
+	defer tmp.Close()
+	if err := trash.Rename(idName(o.ItemID), tmp, idName(o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fileError(err)
+	}
+	models.Failpoint("files.renamed")
+	return s.discard(ctx, o)
 }
 
 // remove removes what is kept under an id.
