@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The storage is moved. Before the files are copied, the project is not served; then its
+// The storage is moved, and then a right is withdrawn. Before the files are copied, the project is not served; then its
 // workspaces start at the new place, and one that ran all the time keeps the old one.
 func TestStorageMove(t *testing.T) {
 	k, _ := newCluster(t)
@@ -57,6 +57,14 @@ func TestStorageMove(t *testing.T) {
 		nb := ada.open(id)
 		if got := executeCell(t, nb.client, nb.origin, "print(open('place').read())"); got != want {
 			t.Errorf("workspace %d is at the place %q, not %q", id, got, want)
+		}
+	}
+	// A pod keeps its mounts as they are: without the right to write it has to go.
+	s.api(s.admin()).must("PUT", fmt.Sprintf("/projects/%d/files/rules", team.Project),
+		map[string]any{"path": "/" + files + "/project_model", "subject": "project", "access": "read"}, nil)
+	for _, id := range []int64{first.ID, second} {
+		if w := ada.await(id, "stopped", starting); !strings.Contains(w.Reason, "project_model") {
+			t.Errorf("workspace %d was stopped: %q", id, w.Reason)
 		}
 	}
 }

@@ -61,12 +61,23 @@ func (s Spec) MountsHome() bool {
 // precedence over those of its spec. runtimeDir is a private directory for the
 // sockets of kernels.
 func NotebookEnvironment(s Spec, runtimeDir string) map[string]string {
-	return map[string]string{
+	env := map[string]string{
 		"HOME": NotebookHome, "USER": NotebookUser, "LOGNAME": NotebookUser, "NB_USER": NotebookUser,
 		"XDG_RUNTIME_DIR":     runtimeDir,
 		"JUPYTER_RUNTIME_DIR": runtimeDir + "/jupyter",
 		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(JupyterDir+":"+s.Env["JUPYTER_CONFIG_PATH"], ":"),
 	}
+	if s.readsHome() { // Jupyter does not start where it cannot create its directories
+		env["JUPYTER_CONFIG_DIR"], env["JUPYTER_DATA_DIR"] = runtimeDir+"/jupyter-config", runtimeDir+"/jupyter-data"
+		env["JUPYTER_CONFIG_PATH"] += ":" + NotebookHome + "/.jupyter"
+		env["JUPYTER_PATH"] = strings.TrimPrefix(s.Env["JUPYTER_PATH"]+":"+NotebookHome+"/.local/share/jupyter", ":")
+	}
+	return env
+}
+
+// readsHome reports whether the notebook's home is mounted read-only.
+func (s Spec) readsHome() bool {
+	return slices.ContainsFunc(s.Mounts, func(m models.Mount) bool { return m.Target == NotebookHome && m.ReadOnly })
 }
 
 // activityExtension is a module of Jupyter's server; see [ReadActivity].
