@@ -301,6 +301,20 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 			m.RemovedAt = &now
 			return q.UpdateMember(&m)
 		},
+		"the role may only look": func(b *world, q *store.Queries) error {
+			role := b.role
+			role.Permission = models.PermissionViewer
+			return q.UpdateRole(&role)
+		},
+		"another role may only look": func(b *world, q *store.Queries) error {
+			viewer := models.Role{ProjectID: b.role.ProjectID, Name: "viewer", Permission: models.PermissionViewer}
+			if err := q.CreateRole(&viewer); err != nil {
+				return err
+			}
+			m := b.member
+			m.RoleID = viewer.ID
+			return q.UpdateMember(&m)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newWorld(t, storetest.Open(t, "sqlite"))

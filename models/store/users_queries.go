@@ -226,7 +226,8 @@ func (a Admission) Validity() Validity {
 	return v
 }
 
-// admission finds a workspace whose owner, membership and project are active.
+// admission finds a workspace whose owner, membership and project are active, and whose
+// owner's role permits launches.
 func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
 	return q.db.Table("workspaces w").
 		Select(`w.id AS workspace_id, w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id,
@@ -234,11 +235,12 @@ func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
 		Joins("JOIN users u ON u.id = w.user_id AND NOT u.disabled").
 		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
 		Joins("JOIN projects p ON p.id = w.project_id AND p.starts_at <= ? AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
+		Joins("JOIN roles ON roles.id = m.role_id AND NOT "+roleForbids).
 		Where("w.id = ?", id)
 }
 
 // AdmitVisit finds the workspace of a visit, if the visit, the session or access
-// token that began it, its user and the user's membership are all valid.
+// token that began it, its user, and the user's membership and role are all valid.
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
 	err = q.admission(workspaceID, now, ", v.session, v.expires_at AS visit_until, s.expires_at AS session_until, t.expires_at AS token_until").
 		Joins("JOIN visits v ON v.workspace_id = w.id AND v.user_id = w.user_id AND v.session_generation = u.session_generation AND v.hash = ? AND v.expires_at > ?", hash, now).
@@ -248,7 +250,7 @@ func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a A
 	return a, found(err, "workspace")
 }
 
-// AdmitOwner finds a user's own workspace, if the user and the membership are valid.
+// AdmitOwner finds a user's own workspace, if the user, the membership and the role are valid.
 func (q *Queries) AdmitOwner(userID, workspaceID int64, now time.Time) (a Admission, err error) {
 	return a, found(q.admission(workspaceID, now, "").Where("w.user_id = ?", userID).Take(&a).Error, "workspace")
 }
