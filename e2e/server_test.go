@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/models/store"
 	"weir/models/store/storetest"
 )
@@ -140,6 +142,7 @@ type options struct {
 	gpus     string   // "h100:8" when empty, none when "none"
 	args     []string // further flags
 	env      []string
+	disk     string // size of a disk of its own for its data, for root; empty: none
 }
 
 // server is a weir serve that a test started, through all its restarts.
@@ -180,6 +183,12 @@ func newServer(t testing.TB, o options) *server {
 	}
 	s := &server{t: t, opts: o, dir: t.TempDir(), port: freePort(t), out: &transcript{}, log: &transcript{}}
 	s.url = "http://localhost:" + strconv.Itoa(s.port)
+	if o.disk != "" {
+		if err := unix.Mount("tmpfs", s.dir, "tmpfs", 0, "size="+o.disk); err != nil {
+			t.Fatal("mount: ", err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(s.dir, unix.MNT_DETACH) })
+	}
 	t.Cleanup(s.end)
 	serving.Store(s.url, s)
 	s.start()

@@ -197,7 +197,11 @@ func (a *App) ready(c echo.Context) error {
 		a.Logger.ErrorContext(ctx, "not ready", "err", err)
 		return c.String(http.StatusServiceUnavailable, "database: does not answer\n")
 	}
-	return c.String(http.StatusOK, "database: ok ("+a.Store.Dialect()+")\n")
+	text := "database: ok (" + a.Store.Dialect() + ")\n"
+	if err := a.Store.CheckSpace(); err != nil { // still ready: there is what to look at and to stop
+		text += "disk: " + publicError(err).Message.String() + "\n"
+	}
+	return c.String(http.StatusOK, text)
 }
 
 // clientAddress is the peer's address, since a header can contain any. Behind trusted

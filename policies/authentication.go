@@ -67,7 +67,10 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		t.Scopes = append([]models.TokenScope{}, t.Scopes...) // never nil, which is no limit
 		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
 			t.LastUsedAt = &now
-			err = a.store.InTx(ctx, func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) })
+			// It only informs: a database that cannot be written refuses nobody.
+			if err := a.store.InTx(ctx, func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) }); err != nil {
+				a.store.Log().WarnContext(ctx, "cannot record the use of an access token", "err", err)
+			}
 		}
 		nextUse := t.LastUsedAt.Add(time.Minute)
 		v = store.Validity{Keys: []string{store.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}

@@ -23,6 +23,7 @@ type Page struct {
 	EventCursor string // where the changes stood when the page was read
 	Nav         NavCounts
 	Flash       Flash
+	DiskFull    bool // new work is refused
 }
 
 // NavCounts are the numbers beside the navigation's entries; 0 shows none.

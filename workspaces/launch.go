@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -79,7 +80,7 @@ func projectOf(q *store.Queries, actor policies.Actor, in LaunchInput, list []mo
 // what a preview of the same state shows. If the demand cannot be satisfied now and
 // in.WhenInsufficient is refuse, the error is a *Insufficient.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch LaunchInput) (w models.Workspace, err error) {
-	if err := s.access.Check(actor, launch.ProjectID, policies.WorkspaceLaunch); err != nil {
+	if err := cmp.Or(s.access.Check(actor, launch.ProjectID, policies.WorkspaceLaunch), s.store.CheckSpace()); err != nil {
 		return w, err
 	}
 	var p Plan

@@ -57,8 +57,9 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		return nil
 	}
 	r.sweptAt = now
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+	err := r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		_, err := q.DeleteExpired(now)
 		return err
 	})
+	return errors.Join(err, r.config.Store.ReserveSpace(ctx))
 }

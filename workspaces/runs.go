@@ -127,7 +127,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
-	if err := in.check(); err != nil {
+	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
 		return r, err
 	}
 	if s.Runs == nil {

@@ -51,7 +51,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 			return p, err
 		}
 	}
-	if err := migrateUp(ctx, p.store); err != nil {
+	if err := errors.Join(migrateUp(ctx, p.store), p.store.ReserveSpace(ctx)); err != nil {
 		return p, err
 	}
 	access, err := policies.NewAccess()

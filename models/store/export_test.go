@@ -11,3 +11,6 @@ func (s *Store) LockAudit(ctx context.Context, locked chan<- struct{}, done <-ch
 		return err
 	})
 }
+
+// Exec executes a statement in the transaction.
+func (q *Queries) Exec(sql string) error { return q.db.Exec(sql).Error }

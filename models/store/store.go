@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -57,6 +58,7 @@ type Store struct {
 	notified  notifiedCounts
 	lease     atomic.Pointer[ServerLease] // nil before Join
 
+	space     space
 	snapshots chan struct{} // those that are open
 	// uncertainUntil is how long, in Store.Elapsed, a transaction of this server may
 	// commit that it takes for failed.
@@ -118,14 +120,24 @@ func (s *Store) openSQLite(path string) error {
 	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 		return err
 	}
+	s.space.dir = filepath.Dir(path)
+	if free, err := freeBytes(s.space.dir); err == nil && free < startBytes {
+		if err := os.Remove(s.startFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
 		"?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=on&_busy_timeout=10000"
-	if s.write, err = open(sqlite.Open(dsn+"&_txlock=immediate"), 1); err != nil {
+	if s.write, err = open(sqliteAt(dsn+"&_txlock=immediate"), 1); err != nil {
 		return err
 	}
 	s.snapshots = make(chan struct{}, sqliteReaders/2)
-	s.read, err = open(sqlite.Open(dsn+"&_query_only=on"), sqliteReaders)
+	s.read, err = open(sqliteAt(dsn+"&_query_only=on"), sqliteReaders)
 	return err
+}
+
+func sqliteAt(dsn string) gorm.Dialector {
+	return sqlite.New(sqlite.Config{DriverName: sqliteDriver, DSN: dsn})
 }
 
 func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
@@ -327,7 +339,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			term.end()
 		}
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
-			return 0, err
+			return 0, s.ofSpace(err)
 		}
 		if !sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
 			return 0, ctx.Err()

@@ -44,6 +44,11 @@ func (o *operation) writes() bool {
 }
 
 func (o *operation) start(ctx context.Context, bytes int64) error {
+	if o.writes() {
+		if err := o.Store.CheckSpace(); err != nil {
+			return err
+		}
+	}
 	err := o.Store.InTx(ctx, func(q *store.Queries) error {
 		o.row.ID, o.row.Reserved, o.row.ExpiresAt = 0, bytes, q.Now().Add(o.lease())
 		if o.writes() {
