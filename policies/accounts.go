@@ -24,12 +24,12 @@ type Accounts struct {
 	// it and the lifetime before use.
 	Provider             *ProviderRules
 	PasswordLinkLifetime time.Duration // 0: DefaultPasswordLinkLifetime
-	hashing              chan struct{} // limits the memory for password hashing
+	hashing              hashing
 }
 
 // NewAccounts returns the accounts in store.
 func NewAccounts(store *store.Store, access *Access) *Accounts {
-	return &Accounts{store: store, access: access, authentication: newAuthentication(store), hashing: make(chan struct{}, 4),
+	return &Accounts{store: store, access: access, authentication: newAuthentication(store),
 		resets: failures{full: true}, dailyResets: failures{window: 24 * time.Hour, full: true}}
 }
 
@@ -90,8 +90,9 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	}
 	// A password is hashed for unknown email addresses too, so that the time does not
 	// reveal them.
-	ok, hashErr := a.verify(ctx, password, u.PasswordHash)
+	ok, hashErr := a.verify(ctx, client, password, u.PasswordHash)
 	if hashErr != nil {
+		a.failures.undo(email, client)
 		return models.User{}, hashErr
 	}
 	if !ok || u.Disabled {
@@ -108,26 +109,14 @@ func wrongPassword() error {
 // dummyHash is compared with the password for unknown email addresses.
 var dummyHash = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
 
-func (a *Accounts) verify(ctx context.Context, password, hash string) (ok bool, err error) {
-	err = a.limitHashing(ctx, func() { ok = checkPassword(password, cmp.Or(hash, dummyHash())) })
+func (a *Accounts) verify(ctx context.Context, client, password, hash string) (ok bool, err error) {
+	err = a.hashing.do(ctx, client, func() { ok = checkPassword(password, cmp.Or(hash, dummyHash())) })
 	return ok, err
 }
 
 func (a *Accounts) hash(ctx context.Context, password string) (hash string, err error) {
-	err = a.limitHashing(ctx, func() { hash = hashPassword(password) })
+	err = a.hashing.do(ctx, clientOf(ctx), func() { hash = hashPassword(password) })
 	return hash, err
-}
-
-// limitHashing calls fn when a slot for hashing is free.
-func (a *Accounts) limitHashing(ctx context.Context, fn func()) error {
-	select {
-	case a.hashing <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-a.hashing }()
-	fn()
-	return nil
 }
 
 // SetupToken creates the single-use secret for creating the first administrator

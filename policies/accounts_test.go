@@ -227,6 +227,41 @@ func TestManyClientsLockAnEmailTogether(t *testing.T) {
 	want(t, err, models.KindRateLimited)
 }
 
+// Guesses that are spread over many addresses count together, and lock nobody else out.
+func TestSpreadGuessesLockTheirClient(t *testing.T) {
+	d := newFixture(t, storetest.Open(t, "sqlite"))
+	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
+	d.add(t, "ada@example.org", false)
+	for i := range 100 {
+		_, err := d.SignIn(d.ctx, fmt.Sprintf("2001:db8::%d", i), fmt.Sprintf("user%d@example.org", i), "wrong") // one network
+		want(t, err, models.KindUnauthenticated)
+	}
+	_, err := d.SignIn(d.ctx, "2001:db8::ffff", "ada@example.org", password)
+	want(t, err, models.KindRateLimited)
+	if _, err := d.SignIn(d.ctx, "2001:db8:0:1::1", "ada@example.org", password); err != nil {
+		t.Errorf("from another network: %v", err)
+	}
+}
+
+// Who fills the memory for attempts pushes out the oldest, and not those of everybody.
+func TestAttemptsAreForgottenOldestFirst(t *testing.T) {
+	d := newFixture(t, storetest.Open(t, "sqlite"))
+	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
+	d.add(t, "ada@example.org", false)
+	guess := func(times int) {
+		for range times {
+			_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong")
+			want(t, err, models.KindUnauthenticated)
+		}
+	}
+	guess(9)
+	d.FillAttempts(49_000)
+	guess(1)
+	d.FillAttempts(49_000)
+	_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
+	want(t, err, models.KindRateLimited)
+}
+
 // A change that began before its right was revoked must not be committed after it.
 func TestRightsAreReadAgainInsideTheChange(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {

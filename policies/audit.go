@@ -31,6 +31,12 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
+// clientOf is the client of the request of a context; empty: there is none.
+func clientOf(ctx context.Context) string {
+	o, _ := ctx.Value(originKey{}).(Origin)
+	return network(o.Address)
+}
+
 // Change is one audited change. Before and After are encoded as JSON; nil means
 // that the object did not or does not exist.
 type Change struct {

@@ -1,6 +1,9 @@
 package policies
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // SetMaxEnforcers sets the size of the cache of enforcers.
 func (a *Access) SetMaxEnforcers(n int) { a.enforcers.max = n }
@@ -22,5 +25,13 @@ func AccessRules() string { return accessRules }
 func (a *Accounts) FillResets() {
 	for i := range failureKeys {
 		a.resets.take(a.store.Now(), bound{[2]string{strconv.Itoa(i), everyClient}, resetsPerAddress})
+	}
+}
+
+// FillAttempts makes attempts to sign in at n other addresses, each from another client.
+func (a *Accounts) FillAttempts(n int) {
+	for i := range n {
+		who := fmt.Sprint(len(a.failures.seen), " ", i)
+		a.failures.take(a.store.Now(), bound{[2]string{who, who}, failureLimit})
 	}
 }

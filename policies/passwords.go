@@ -71,9 +71,8 @@ func (a *Accounts) ForgotPassword(ctx context.Context, email string) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	client, _ := ctx.Value(originKey{}).(Origin)
 	now, address := a.store.Now(), [2]string{email, everyClient}
-	wait := a.resets.take(now, bound{address, resetsPerAddress}, bound{[2]string{everyAddress, network(client.Address)}, resetsPerClient})
+	wait := a.resets.take(now, bound{address, resetsPerAddress}, bound{[2]string{everyAddress, clientOf(ctx)}, resetsPerClient})
 	if wait == 0 {
 		wait = a.dailyResets.take(now, bound{address, resetsPerDay})
 	}

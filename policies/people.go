@@ -172,8 +172,9 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
 		return tooManyAttempts(wait)
 	}
-	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
+	ok, err := a.verify(ctx, clientOf(ctx), current, actor.User.PasswordHash)
 	if err != nil {
+		a.failures.undo(actor.User.Email, "")
 		return err
 	}
 	if !ok {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"cmp"
+	"container/list"
 	"net/netip"
 	"sync"
 	"time"
@@ -10,16 +11,23 @@ import (
 )
 
 // failures rate-limits attempts, such as the guessing of passwords: few for an address
-// from one client, more from all clients together. So a single client cannot lock
-// out the owner of an account.
+// from one client, more from all clients together, so that a single client cannot lock
+// out the owner of an account; and more from one client for all addresses together.
 type failures struct {
 	window time.Duration // 0: failureWindow
-	// full refuses new keys when there are too many. Otherwise all are forgotten, so that
-	// nobody can keep others from signing in.
+	// full refuses new keys when there are too many. Otherwise those with the oldest
+	// attempts are forgotten, so that nobody can keep others from signing in.
 	full bool
 
-	mu   sync.Mutex
-	seen map[[2]string][]time.Time // by address and client; "*" stands for all
+	mu    sync.Mutex
+	seen  map[[2]string]*list.Element // of attempts, by address and client; "*" stands for all
+	order list.List                   // the longest without an attempt first
+}
+
+// attempts are those of a key, the oldest first.
+type attempts struct {
+	key [2]string
+	at  []time.Time
 }
 
 // bound is the number of attempts that a key may have in the window.
@@ -29,18 +37,28 @@ type bound struct {
 }
 
 const (
-	failureWindow      = 15 * time.Minute
-	failureLimit       = 10  // from one client
-	failureLimitForAll = 100 // from all clients
-	failureKeys        = 100_000
+	failureWindow         = 15 * time.Minute
+	failureLimit          = 10  // from one client
+	failureLimitForAll    = 100 // from all clients
+	failureLimitOfClients = 100 // from one client, for all addresses
+	failureKeys           = 100_000
 )
 
 const everyClient, everyAddress = "*", "*"
 
+// boundsOf are those of signing in. Where the client is not known, only its address counts.
+func boundsOf(email, client string) []bound {
+	list := []bound{{[2]string{email, client}, failureLimit}, {[2]string{email, everyClient}, failureLimitForAll}}
+	if client != "" {
+		list = append(list, bound{[2]string{everyAddress, client}, failureLimitOfClients})
+	}
+	return list
+}
+
 // try counts an attempt before it is made, so that concurrent attempts count, or
 // returns how long client must wait. Clear removes the attempts after a success.
 func (f *failures) try(email, client string, now time.Time) time.Duration {
-	return f.take(now, bound{[2]string{email, client}, failureLimit}, bound{[2]string{email, everyClient}, failureLimitForAll})
+	return f.take(now, boundsOf(email, client)...)
 }
 
 // take counts an attempt under all bounds, or under none and returns how long to wait.
@@ -48,36 +66,37 @@ func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range bounds {
-		wait = max(wait, f.until(b.key, b.limit, now))
+		if at := f.recent(b.key, now); len(at) >= b.limit {
+			wait = max(wait, at[len(at)-b.limit].Add(f.length()).Sub(now))
+		}
 	}
 	if wait > 0 {
 		return wait
 	}
-	if f.seen == nil {
-		f.seen = map[[2]string][]time.Time{}
-	}
-	if len(f.seen) >= failureKeys {
-		f.prune(now)
-	}
-	if len(f.seen) >= failureKeys {
-		return failureWindow
+	if f.prune(now); len(f.seen) >= failureKeys {
+		return f.length()
 	}
 	for _, b := range bounds {
-		f.seen[b.key] = append(f.recent(b.key, now), now)
+		f.add(b.key, now)
 	}
 	return 0
 }
 
-func tooManyAttempts(wait time.Duration) error {
-	return models.RateLimited(wait, "Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
+func (f *failures) add(key [2]string, now time.Time) {
+	if f.seen == nil {
+		f.seen = map[[2]string]*list.Element{}
+	}
+	at := append(f.recent(key, now), now)
+	if e, ok := f.seen[key]; ok {
+		e.Value.(*attempts).at = at
+		f.order.MoveToBack(e)
+		return
+	}
+	f.seen[key] = f.order.PushBack(&attempts{key, at})
 }
 
-func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration {
-	recent := f.recent(key, now)
-	if len(recent) < limit {
-		return 0
-	}
-	return recent[len(recent)-limit].Add(f.length()).Sub(now)
+func tooManyAttempts(wait time.Duration) error {
+	return models.RateLimited(wait, "Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
 }
 
 func (f *failures) length() time.Duration { return cmp.Or(f.window, failureWindow) }
@@ -92,30 +111,59 @@ func network(address string) string {
 	return address
 }
 
-// prune removes expired attempts, and all of them when few have expired unless f is full
-// then: memory is bounded.
+// prune removes the keys whose attempts have expired, and the oldest when there are too
+// many unless f is full then: memory is bounded.
 func (f *failures) prune(now time.Time) {
-	for key := range f.seen {
-		if len(f.recent(key, now)) == 0 {
-			delete(f.seen, key)
+	for e := f.order.Front(); e != nil; e = f.order.Front() {
+		key := e.Value.(*attempts).key
+		if len(f.recent(key, now)) > 0 && (f.full || len(f.seen) < failureKeys) {
+			return
 		}
-	}
-	if len(f.seen) >= failureKeys && !f.full {
-		clear(f.seen)
+		f.forget(e)
 	}
 }
 
+func (f *failures) forget(e *list.Element) {
+	delete(f.seen, e.Value.(*attempts).key)
+	f.order.Remove(e)
+}
+
+// clear forgets what a client has tried at an address, with one attempt of all clients and
+// one for all addresses.
 func (f *failures) clear(email, client string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.seen, [2]string{email, client})
-	if all := f.seen[[2]string{email, everyClient}]; len(all) > 0 {
-		f.seen[[2]string{email, everyClient}] = all[:len(all)-1]
+	for i, b := range boundsOf(email, client) {
+		e, ok := f.seen[b.key]
+		if !ok {
+			continue
+		}
+		if a := e.Value.(*attempts); i > 0 && len(a.at) > 1 {
+			a.at = a.at[:len(a.at)-1]
+		} else {
+			f.forget(e)
+		}
+	}
+}
+
+// undo forgets an attempt that was not made.
+func (f *failures) undo(email, client string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range boundsOf(email, client) {
+		if e, ok := f.seen[b.key]; ok {
+			a := e.Value.(*attempts)
+			a.at = a.at[:max(len(a.at)-1, 0)]
+		}
 	}
 }
 
 func (f *failures) recent(key [2]string, now time.Time) []time.Time {
-	all := f.seen[key]
+	e, ok := f.seen[key]
+	if !ok {
+		return nil
+	}
+	all := e.Value.(*attempts).at
 	for len(all) > 0 && now.Sub(all[0]) >= f.length() {
 		all = all[1:]
 	}
