@@ -123,9 +123,15 @@ func (q *Queries) FirstInvitationSince(inviter int64, since time.Time) (at time.
 	return i.CreatedAt, err
 }
 
-// CountInvitationsOf counts the invitations of an address since a time.
-func (q *Queries) CountInvitationsOf(email string, since time.Time) (n int64, err error) {
-	return n, q.db.Model(&models.Invitation{}).Where("email = ? AND created_at > ?", email, since).Count(&n).Error
+// CountInvitationsOf counts the invitations of an address since a time: those by an
+// inviter, and all.
+func (q *Queries) CountInvitationsOf(email string, inviter int64, since time.Time) (byInviter, all int64, err error) {
+	of := q.db.Model(&models.Invitation{}).Where("email = ? AND created_at > ?", email, since).Session(&gorm.Session{})
+	if err := of.Count(&all).Error; err != nil {
+		return 0, 0, err
+	}
+	err = of.Where("inviter_id = ?", inviter).Count(&byInviter).Error
+	return byInviter, all, err
 }
 
 // SendsMail reports whether a mail server is configured.

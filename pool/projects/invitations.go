@@ -22,7 +22,8 @@ const (
 	maxPendingOfProject  = 200
 	maxPendingOfInviter  = 500
 	maxInvitationsPerDay = 500 // of an inviter
-	maxInvitationsOf     = 10  // of an address in a day, by all inviters
+	maxInvitationsOf     = 10  // of an address in a day, by an inviter
+	maxInvitationsOfAll  = 50  // by all inviters
 )
 
 // InvitationInput invites email addresses. RoleID is for a project, the rest for the
@@ -134,8 +135,8 @@ func (e Editor) checkInvited(emails []string, refuse func(models.User) (models.T
 }
 
 func (e Editor) refuseInvited(email string, refuse func(models.User) (models.Text, error)) (models.Text, error) {
-	n, err := e.q.CountInvitationsOf(email, e.q.Now().Add(-24*time.Hour))
-	if err != nil || n >= maxInvitationsOf {
+	byInviter, all, err := e.q.CountInvitationsOf(email, e.actor.User.ID, e.q.Now().Add(-24*time.Hour))
+	if err != nil || byInviter >= maxInvitationsOf || all >= maxInvitationsOfAll {
 		return models.Say("was invited too often today; try again tomorrow"), err
 	}
 	u, err := e.q.UserByEmail(email)

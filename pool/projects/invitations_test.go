@@ -411,6 +411,25 @@ func TestInvitationsAreBounded(t *testing.T) {
 	})
 }
 
+// How often somebody invites an address does not keep others from it, up to a total.
+func TestInvitationsOfAnAddressAreCountedByInviter(t *testing.T) {
+	eachInvitations(t, func(t *testing.T, v *invitations) {
+		for i := range 6 {
+			inviter := v.Actor(t, storetest.User(t, v.Store, fmt.Sprintf("admin%d@example.org", i), true))
+			invite := func() error {
+				_, err := v.Invite(v.Ctx, inviter, policies.Platform, projects.InvitationInput{Emails: []string{"guest@example.org"}})
+				return err
+			}
+			for range 10 {
+				if i < 5 {
+					pooltest.NoError(t, invite())
+				}
+			}
+			pooltest.WantError(t, invite(), models.KindInvalid, "too often today")
+		}
+	})
+}
+
 // What one inviter has pending is bounded, over projects and the platform.
 func TestPendingInvitationsAreBounded(t *testing.T) {
 	eachInvitations(t, func(t *testing.T, v *invitations) {
