@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,8 +198,12 @@ func (b *tab) until(what, js string) {
 	}
 }
 
+// aborted matches the errors of loading a page that are no fault of it.
+var aborted = regexp.MustCompile(`net::ERR_(ABORTED|NETWORK_CHANGED)`)
+
 // goTo loads an address, whole or a path of the portal. A link that was pressed just
-// before can still lead elsewhere, which aborts this; then it is loaded once more.
+// before can still lead elsewhere, which aborts this, and so does a network interface that
+// a cluster beside it makes or removes; then it is loaded once more.
 func (b *tab) goTo(address string) {
 	b.t.Helper()
 	if strings.HasPrefix(address, "/") {
@@ -207,7 +212,7 @@ func (b *tab) goTo(address string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	err := chromedp.Do(ctx, chromedp.Navigate(address))
-	if err != nil && strings.Contains(err.Error(), "net::ERR_ABORTED") {
+	for try := 0; err != nil && try < 5 && aborted.MatchString(err.Error()); try++ {
 		err = chromedp.Do(ctx, chromedp.Navigate(address))
 	}
 	if err != nil {

@@ -289,12 +289,15 @@ func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {
 	return n, q.db.Model(&models.Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
 }
 
-// CoresInUseAt sums the cores of the open shares at a provider by physical device.
-func (q *Queries) CoresInUseAt(providerID int64) (map[int64]int64, error) {
+// BusyCoresAt sums the cores of the open shares at a provider by physical device, without
+// those of workspaces that have not worked since a time.
+func (q *Queries) BusyCoresAt(providerID int64, since time.Time) (map[int64]int64, error) {
 	var rows []struct{ Device, Cores int64 }
 	err := q.db.Raw(`SELECT COALESCE(d.parent_id, d.id) AS device, SUM(s.cores) AS cores
-		FROM shares s JOIN devices d ON d.id = s.device_id
-		WHERE s.until_at IS NULL AND d.provider_id = ? GROUP BY 1`, providerID).Scan(&rows).Error
+		FROM shares s JOIN devices d ON d.id = s.device_id LEFT JOIN workspaces w ON w.holder_id = s.holder_id
+		WHERE s.until_at IS NULL AND d.provider_id = ?
+			AND (w.id IS NULL OR w.worked_at > ? AND w.work_signal NOT IN ('', 'kept'))
+		GROUP BY 1`, providerID, since).Scan(&rows).Error
 	cores := map[int64]int64{}
 	for _, r := range rows {
 		cores[r.Device] = r.Cores

@@ -21,7 +21,7 @@ import (
 // and MIG need root, and MPS a Config.MPSDir. The error names every GPU whose order
 // failed; the other orders are applied.
 //
-// On simulated GPUs, MPS is only recorded, and the load follows DeviceOrder.InUse.
+// On simulated GPUs, MPS is only recorded, and the load follows DeviceOrder.Busy.
 func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) erro
 
 func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) error {
 	if sim, ok := g.Device.(*simGPU); ok {
-		sim.inUse.Store(o.InUse)
+		sim.busy.Store(o.Busy)
 	}
 	switch o.Sharing {
 	case "exclusive", "time-slicing":

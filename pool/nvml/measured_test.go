@@ -44,11 +44,11 @@ func TestSimulatedTelemetry(t *testing.T) {
 			}
 		}
 	}
-	inUse := []int64{100, 40, 0}
+	busy := []int64{100, 40, 0}
 	for _, d := range twins {
 		var orders []providers.DeviceOrder
 		for i, r := range devices(t, d) {
-			orders = append(orders, providers.DeviceOrder{UUID: r.UUID, Sharing: "time-slicing", InUse: inUse[i]})
+			orders = append(orders, providers.DeviceOrder{UUID: r.UUID, Sharing: "time-slicing", Busy: busy[i]})
 		}
 		must(t, d.Apply(t.Context(), orders))
 	}
@@ -60,9 +60,9 @@ func TestSimulatedTelemetry(t *testing.T) {
 			t.Fatalf("the same clock shows %+v and %+v", list, other)
 		}
 		for i, s := range list {
-			if s.Utilisation < inUse[i]/2-1 || s.Utilisation > inUse[i] || s.MemoryUsedMiB > 81920 || s.Temperature > 70 || s.PowerMW > 700_000 ||
-				(s.MemoryUsedMiB > 0) != (inUse[i] > 0) {
-				t.Fatalf("with %d cores in use %+v", inUse[i], s)
+			if s.Utilisation < busy[i]/2-1 || s.Utilisation > busy[i] || s.MemoryUsedMiB > 81920 || s.Temperature > 70 || s.PowerMW > 700_000 ||
+				(s.MemoryUsedMiB > 0) != (busy[i] > 0) {
+				t.Fatalf("with %d busy cores %+v", busy[i], s)
 			}
 		}
 		varies[list[0].Utilisation] = true
@@ -77,7 +77,7 @@ func TestInstancesAreMeasured(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	d, err := Config{Now: c.now}.Simulated("h100", 1, "host")
 	must(t, err)
-	must(t, d.Apply(t.Context(), []providers.DeviceOrder{{UUID: devices(t, d)[0].UUID, Sharing: "mig", Layout: []string{"3g.40gb"}, InUse: 42}}))
+	must(t, d.Apply(t.Context(), []providers.DeviceOrder{{UUID: devices(t, d)[0].UUID, Sharing: "mig", Layout: []string{"3g.40gb"}, Busy: 42}}))
 	_, uuids := cut(t, d)
 	list := samples(t, d)
 	if len(list) != 2 || list[0].PowerMW <= 70_000 {

@@ -20,7 +20,7 @@ type simGPU struct {
 	dgx   dgx
 	now   func() time.Time
 	since time.Time
-	inUse atomic.Int64 // cores in shares, of 100
+	busy  atomic.Int64 // cores in shares that work, of 100
 
 	mu    sync.Mutex
 	slots map[*server.GpuInstance]int // slot of an instance among those of its profile
@@ -30,14 +30,14 @@ func newSimGPU(dev *server.Device, machine dgx, now func() time.Time) *simGPU {
 	return &simGPU{Device: dev, dgx: machine, now: now, since: now(), slots: map[*server.GpuInstance]int{}}
 }
 
-// load is the simulated load, from 0 to 1: half to all of what is in shares, in slow
+// load is the simulated load, from 0 to 1: half to all of what works in shares, in slow
 // waves with a period that depends on the GPU.
 func (g *simGPU) load() float64 {
 	hash := fnv.New32a()
 	hash.Write([]byte(g.UUID))
 	period := 10*time.Minute + time.Duration(hash.Sum32()%600)*time.Second
 	wave := math.Sin(2 * math.Pi * g.now().Sub(g.since).Seconds() / period.Seconds())
-	return float64(g.inUse.Load()) / 100 * (0.75 + 0.25*wave)
+	return float64(g.busy.Load()) / 100 * (0.75 + 0.25*wave)
 }
 
 func (g *simGPU) GetUtilizationRates() (gonvml.Utilization, gonvml.Return) {

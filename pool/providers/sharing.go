@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"slices"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -160,15 +161,18 @@ func openSharesOn(q *store.Queries, d models.Device) ([]store.ShareView, error) 
 	return slices.DeleteFunc(shares, func(v store.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
+// simulatedWork is how long after a workspace has last worked a simulated GPU shows load.
+const simulatedWork = 2 * time.Minute
+
 // orders are the desired sharing modes of the devices of a provider.
 func orders(q *store.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
 	if err != nil {
 		return nil, err
 	}
-	inUse := map[int64]int64{}
+	busy := map[int64]int64{}
 	if slices.ContainsFunc(devices, func(d models.Device) bool { return d.Simulated }) {
-		if inUse, err = q.CoresInUseAt(provider); err != nil {
+		if busy, err = q.BusyCoresAt(provider, q.Now().Add(-simulatedWork)); err != nil {
 			return nil, err
 		}
 	}
@@ -177,7 +181,7 @@ func orders(q *store.Queries, provider int64) ([]DeviceOrder, error) {
 		if d.Present && d.ParentID == nil {
 			o := DeviceOrder{UUID: d.UUID, Sharing: d.Sharing, Layout: d.Layout}
 			if d.Simulated {
-				o.InUse = inUse[d.ID]
+				o.Busy = busy[d.ID]
 			}
 			list = append(list, o)
 		}

@@ -2,6 +2,7 @@ package providers_test
 
 import (
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -60,9 +61,16 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 func wantOrderedLoad(t *testing.T, o *pooltest.World, devices []providers.DeviceReport, cores int64) {
 	t.Helper()
 	orders := o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(devices)})
-	if len(orders.Devices) != 1 || orders.Devices[0].InUse != cores {
-		t.Errorf("orders: %+v, want %d cores in use", orders.Devices, cores)
+	if len(orders.Devices) != 1 || orders.Devices[0].Busy != cores {
+		t.Errorf("orders: %+v, want %d busy cores", orders.Devices, cores)
 	}
+}
+
+// works records that a workspace has just worked.
+func works(t *testing.T, o *pooltest.World, w models.Workspace) {
+	t.Helper()
+	w.WorkedAt, w.WorkSignal = new(o.Store.Now()), "code"
+	storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.SaveIdleness(w, false) })
 }
 
 // The whole ring is checked by a machine that is cut, joined and cut again.
@@ -75,7 +83,11 @@ func TestMIGInstances(t *testing.T) {
 		gpu := o.DevicesByUUID(t)["GPU-0"]
 		cut := providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		wantOrderedLoad(t, o, whole, 0) // it has not worked yet
+		works(t, o, inUse)
 		wantOrderedLoad(t, o, whole, 50)
+		o.Clock.Advance(2 * time.Minute)
+		wantOrderedLoad(t, o, whole, 0) // it is idle
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspace uses this device")
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
@@ -94,9 +106,11 @@ func TestMIGInstances(t *testing.T) {
 		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(instances)})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		first := o.WantClaim(t, m, small, models.OutcomeGranted)
-		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
-		o.WantClaim(t, m, small, models.OutcomeDelayed)             // an instance has one holder
-		wantOrderedLoad(t, o, instances, 80)                        // of both instances
+		second := o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
+		o.WantClaim(t, m, small, models.OutcomeDelayed)                       // an instance has one holder
+		works(t, o, first)
+		works(t, o, second)
+		wantOrderedLoad(t, o, instances, 80) // of both instances
 		shares, err := o.Store.Read(o.Ctx).SharesOf(first.HolderID)
 		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
 			t.Errorf("%+v, %v", shares, err)
