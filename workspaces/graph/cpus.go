@@ -21,6 +21,9 @@ func Machine(n int) []CPU {
 	return cpus
 }
 
+// LeastLoaded are the n least loaded CPUs of a machine.
+func LeastLoaded(m []CPU, n int) []CPU { return byLoad(m)[:n] }
+
 // byLoad are the CPUs of a machine, the least loaded first.
 func byLoad(m []CPU) []CPU {
 	return slices.SortedFunc(slices.Values(m), func(a, b CPU) int {

@@ -162,12 +162,12 @@ func (g *Graph) levels() ([][]int, error) {
 	return levels, nil
 }
 
-// remaining is the graph without the operators that have started.
-func (g Graph) remaining(started map[string]int) Graph {
+// remaining is the graph without the operators that have ended.
+func (g Graph) remaining(ended map[string]int) Graph {
 	rest := Graph{Name: g.Name, FLOPS: g.FLOPS}
 	over := map[string]bool{}
 	for _, b := range g.Branches {
-		if b.Operators = b.Operators[min(started[b.Name], len(b.Operators)):]; len(b.Operators) == 0 {
+		if b.Operators = b.Operators[min(ended[b.Name], len(b.Operators)):]; len(b.Operators) == 0 {
 			over[b.Name] = true
 			continue
 		}

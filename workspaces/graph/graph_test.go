@@ -207,10 +207,10 @@ func TestRevise(t *testing.T) {
 		t.Fatalf("planned %s", got)
 	}
 	for _, c := range []struct {
-		name    string
-		started map[string]int
-		n       float64
-		want    string
+		name  string
+		ended map[string]int
+		n     float64
+		want  string
 	}{
 		{"the same mode", map[string]int{"a": 1, "b": 1}, 0.4, ""},
 		{"shares shrink", map[string]int{"a": 1, "b": 1}, 0.5, "a:1 b:2 | c:3"},
@@ -218,7 +218,7 @@ func TestRevise(t *testing.T) {
 		{"of what is over nothing remains", map[string]int{"a": 2, "b": 1}, 0.5, "b:2 c:1"},
 		{"nothing remains", map[string]int{"a": 2, "b": 2, "c": 1}, 0.9, ""},
 	} {
-		revised, changed, err := Revise(p, g, c.started, Machine(8), Settings{Utilization: c.n})
+		revised, changed, err := Revise(p, g, c.ended, Machine(8), Settings{Utilization: c.n})
 		if err != nil || changed != (c.want != "") || changed && outline(revised) != c.want {
 			t.Errorf("%s: %t, %s: %v, want %s", c.name, changed, outline(revised), err, c.want)
 		}

@@ -101,14 +101,14 @@ func (p *planner) stage(level, wave int, group []int) models.GraphStage {
 }
 
 // Revise plans what remains of a graph anew if utilization has crossed a threshold since p was
-// made; else it returns p and false. started says how many operators of each branch have
-// started: those go on where they are, and the next ones take the new shares.
-func Revise(p models.GraphPlan, g Graph, started map[string]int, machine []CPU, s Settings) (models.GraphPlan, bool, error) {
+// made; else it returns p and false. ended says how many operators of each branch have ended.
+// Those that run go on where they are, and the next ones take the new shares.
+func Revise(p models.GraphPlan, g Graph, ended map[string]int, machine []CPU, s Settings) (models.GraphPlan, bool, error) {
 	complete, err := s.complete(len(machine))
 	if err != nil || complete.mode() == p.Mode {
 		return p, false, err
 	}
-	rest := g.remaining(started)
+	rest := g.remaining(ended)
 	if len(rest.Branches) == 0 {
 		return p, false, nil
 	}
