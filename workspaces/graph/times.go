@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"maps"
 	"strconv"
 
 	"weir/models"
@@ -28,6 +29,20 @@ func (g Graph) With(t Times) Graph {
 	}
 	g.Branches = branches
 	return g
+}
+
+// Merge is the times with newer ones in place of those of the same operators.
+func (t Times) Merge(newer Times) Times {
+	merged := Times{}
+	for _, times := range []Times{t, newer} {
+		for branch, operators := range times {
+			if merged[branch] == nil {
+				merged[branch] = map[string]float64{}
+			}
+			maps.Copy(merged[branch], operators)
+		}
+	}
+	return merged
 }
 
 // numbered is the name of an operator that has none.

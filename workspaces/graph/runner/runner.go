@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -194,7 +193,7 @@ func (r *runner) start(b *branch, cpus []int) {
 		r.end(b, cpus, result{code: startCode(err), problem: err.Error()})
 		return
 	}
-	r.Notes(fmt.Sprintf("%s/%s starts on CPUs %s", b.Name, o.Name, list(cpus)))
+	r.Notes(fmt.Sprintf("%s/%s starts on CPUs %s", b.Name, o.Name, models.Ranges(cpus)))
 	b.running = p
 	go func() { r.ended <- ending{b, p.wait()} }()
 }
@@ -303,9 +302,4 @@ func (r *runner) revise() error {
 	r.result.Revisions++
 	r.Notes(plan.Reason)
 	return nil
-}
-
-// list is numbers such as 0,2,3.
-func list(numbers []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ","), "[]")
 }
