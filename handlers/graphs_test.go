@@ -36,4 +36,11 @@ func TestGraphs(t *testing.T) {
 		t.Errorf("got %v", plan)
 	}
 	w.want(401, "", "POST", "/graphs/plan", string(body))
+	const one = `{"graph":"branches: [{name: a, operators: [{}]}]",`
+	for body, field := range map[string]string{`{"graph":"branches: []","cpus":8}`: "graph", one + `"cpus":0}`: "cpus", one + `"cpus":8,"utilization":1.5}`: "utilization",
+		one + `"cpus":8,"second_threshold":0.7}`: "second_threshold", one + `"cpus":8,"serial_cpus":6}`: "serial_cpus"} {
+		if fields := w.problem(w.want(422, w.member, "POST", "/graphs/plan", body)); fields[field] == "" {
+			t.Errorf("%s: %s is not named: %v", body, field, fields)
+		}
+	}
 }

@@ -24,10 +24,10 @@ type GraphInput struct {
 	Graph           string  `json:"graph" doc:"graph in YAML; at most 256 KiB"`
 	CPUs            int     `json:"cpus" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
 	Utilization     float64 `json:"utilization,omitempty" minimum:"0" maximum:"1" doc:"utilization of the machine by others; 0 if absent"`
-	SecondThreshold float64 `json:"second_threshold,omitempty" minimum:"0" maximum:"1" doc:"utilization from which branches share fewer CPUs; 0.5 if absent"`
-	FirstThreshold  float64 `json:"first_threshold,omitempty" minimum:"0" maximum:"1" doc:"utilization above which branches run one after another; 0.7 if absent"`
-	ReducedCPUs     int     `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024" doc:"number of CPUs that takes the place of that of the machine between the thresholds; three quarters if absent"`
-	SerialCPUs      int     `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024" doc:"number of CPUs above the first threshold; half if absent"`
+	SecondThreshold float64 `json:"second_threshold,omitempty" minimum:"0" maximum:"1"`
+	FirstThreshold  float64 `json:"first_threshold,omitempty" minimum:"0" maximum:"1"`
+	ReducedCPUs     int     `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024"`
+	SerialCPUs      int     `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024"`
 }
 
 // PlanGraph plans a graph. Whoever is signed in can do that: it reads nothing and stores

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
 	"weir/cmd/weir/config"
@@ -47,6 +48,9 @@ func (g *graphCommand) bind(cmd *cobra.Command, cpus string) {
 	f.IntVar(&g.settings.ReducedCPUs, "reduced-cpus", 0,
 		"`CPUS` that take the place of those of the machine between the thresholds (default: three quarters)")
 	f.IntVar(&g.settings.SerialCPUs, "serial-cpus", 0, "`CPUS` above the first threshold (default: half)")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		return pflag.NormalizedName(strings.Replace(name, "utilisation", "utilization", 1))
+	})
 	f.StringVar(&g.times, "times", "", "`FILE` with measured times (default: that of the graph, with .times.yaml)")
 }
 

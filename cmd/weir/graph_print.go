@@ -31,8 +31,8 @@ func (p printedPlan) String() string {
 		}
 	}
 	_ = w.Flush() // a strings.Builder has no errors
-	fmt.Fprintf(&out, "\nPlanned: %s. One operator after another on one CPU: %s. Equal shares: %s.", p.seconds(p.Makespan), p.seconds(p.Serial),
-		p.seconds(p.Equal))
+	fmt.Fprintf(&out, "\nPlanned: %s. One operator after another on one CPU: %s. Equal shares: %s.",
+		p.seconds(p.Makespan), p.seconds(p.Serial), p.seconds(p.Equal))
 	return out.String()
 }
 

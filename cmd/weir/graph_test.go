@@ -45,7 +45,7 @@ func TestGraphPlan(t *testing.T) {
 			t.Errorf("%q in:\n%s", text, out)
 		}
 	}
-	out, _ = run(0, "plan", file, "--cpus", "8", "--utilization", "0.4", "--output", "json")
+	out, _ = run(0, "plan", file, "--cpus", "8", "--utilisation", "0.4", "--output", "json")
 	var p models.GraphPlan
 	if err := json.Unmarshal([]byte(out), &p); err != nil || p.Mode != models.GraphParallel || p.Budget != 5 || len(p.Stages[0].Shares[1].CPUs) != 3 {
 		t.Errorf("got %s: %v", out, err)
