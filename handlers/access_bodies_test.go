@@ -53,6 +53,7 @@ var apiBodies = map[string]string{
 	"/pool/providers/:id":                    `{"name":"new","terms":{}}`,
 	"/pool/providers/:id/recall":             `{"grace_minutes":5}`,
 	"/pool/planning":                         `{"add":"h100:8"}`,
+	"/graphs/plan":                           `{"graph":"branches: [{name: a, operators: [{}]}]","cpus":8}`,
 	"/barriers":                              `{"ptx":".entry k() { bar.sync 0; }"}`,
 	"/webhooks":                              `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 	"/webhooks/:id":                          `{"name":"new","url":"https://example.org/hook","enabled":true}`,
@@ -67,6 +68,7 @@ const reserveForm = `{"project_id":$project,"gpus":1,"cores":1,"duration_minutes
 // pageForms are the same for the forms of pages.
 var pageForms = map[string]string{
 	"/projects":                              "name=new&quota.gpu_cores=1",
+	"/graphs":                                "graph=branches:+[{name:+a,+operators:+[{}]}]&cpus=8&utilization=0",
 	"/barriers":                              "ptx=.entry+k()+{+bar.sync+0%3B+}&physical=16",
 	"/projects/start":                        "name=new&members=1&quota.gpu_cores=1",
 	"/projects/:id":                          "name=new",

@@ -150,7 +150,7 @@ func (a rest) operations(api huma.API) {
 		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
 		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
-		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations}},
+		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations, a.graphsOperations}},
 		{"Runs", []func(section){a.runsOperations}},
 		{"Reservations", []func(section){a.reservationsOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},

@@ -155,6 +155,8 @@ var twins = map[string]string{
 	"GET /pool/planning":                        "POST /pool/planning",
 	"GET /barriers":                             "POST /barriers",
 	"POST /barriers":                            "POST /barriers",
+	"GET /graphs":                               "POST /graphs/plan",
+	"POST /graphs":                              "POST /graphs/plan",
 	"POST /pool/providers":                      "POST /pool/authorizations",
 	"GET /pool/providers/new":                   "POST /pool/authorizations",
 	"GET /pool/providers/:id":                   "GET /pool/providers/{id}",

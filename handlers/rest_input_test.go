@@ -44,6 +44,7 @@ func (w *world) bodies() map[string]string {
 		"PUT /pool/providers/1":                                `{"name":"here","terms":{}}`,
 		"POST /pool/providers/1/recall":                        `{"grace_minutes":5}`,
 		"POST /pool/planning":                                  `{"add":"h100:8"}`,
+		"POST /graphs/plan":                                    `{"graph":"branches: [{name: a, operators: [{}]}]","cpus":8}`,
 		"POST /barriers":                                       `{"ptx":".entry k() { bar.sync 0; }"}`,
 		"POST /webhooks":                                       `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 		"PUT /webhooks/1":                                      `{"name":"new","url":"https://example.org/hook","enabled":true}`,

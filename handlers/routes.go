@@ -67,7 +67,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
 		a.reservationsRoutes, a.runsRoutes, a.filesRoutes, a.curatorsRoutes, a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes,
-		a.auditRoutes, a.barriersRoutes} {
+		a.auditRoutes, a.barriersRoutes, a.graphsRoutes} {
 		routes(p)
 	}
 }

@@ -102,6 +102,14 @@ func VisibleName(name string) string {
 	}, strings.ToValidUTF8(name, string(unicode.ReplacementChar)))
 }
 
+// Excerpt is the beginning of a text, such as an error that repeats somebody's text, on one
+// line for people.
+func Excerpt(text string) string {
+	const most = 300
+	text = strings.ReplaceAll(text, "\n", " ")
+	return VisibleName(text[:min(len(text), most)])
+}
+
 // Value stores the path as bytes.
 func (p FilePath) Value() (driver.Value, error) { return []byte(p), nil }
 

@@ -84,3 +84,21 @@ func ExactQuantity(name string, value int64) string {
 	}
 	return strconv.FormatInt(value, 10) + " MiB"
 }
+
+// Ranges are sorted numbers such as 0–3, 5.
+func Ranges(list []int) string {
+	var words []string
+	for i := 0; i < len(list); {
+		last := i
+		for last+1 < len(list) && list[last+1] == list[last]+1 {
+			last++
+		}
+		word := strconv.Itoa(list[i])
+		if last > i {
+			word += "–" + strconv.Itoa(list[last])
+		}
+		words = append(words, word)
+		i = last + 1
+	}
+	return strings.Join(words, ", ")
+}

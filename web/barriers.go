@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"weir/models"
 )
@@ -116,7 +115,7 @@ func uses(ctx context.Context, list []models.BarrierUse) []string {
 	for i, u := range list {
 		words[i] = T(ctx, "line %d, %s", u.Line, u.Operation)
 		if len(u.Warps) > 0 {
-			words[i] = T(ctx, "line %d, %s, warps %s", u.Line, u.Operation, ranges(u.Warps))
+			words[i] = T(ctx, "line %d, %s, warps %s", u.Line, u.Operation, models.Ranges(u.Warps))
 		}
 	}
 	return words
@@ -124,24 +123,6 @@ func uses(ctx context.Context, list []models.BarrierUse) []string {
 
 // count is a number of a table.
 func count(n int) string { return number(int64(n)) }
-
-// ranges are sorted numbers such as 0–3, 5.
-func ranges(list []int) string {
-	var words []string
-	for i := 0; i < len(list); {
-		last := i
-		for last+1 < len(list) && list[last+1] == list[last]+1 {
-			last++
-		}
-		word := count(list[i])
-		if last > i {
-			word += "–" + count(list[last])
-		}
-		words = append(words, word)
-		i = last + 1
-	}
-	return strings.Join(words, ", ")
-}
 
 func barrierNotes(ctx context.Context, b models.KernelBarrier) (notes []string) {
 	if b.Reuses != "" {

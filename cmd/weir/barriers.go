@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -49,7 +48,7 @@ func (b barrierCommand) run(cmd *cobra.Command, name string) error {
 	if b.threads < 0 || b.threads > 1024 {
 		return config.Usagef("--threads: %d must be from 0 to 1024", b.threads)
 	}
-	source, err := readPTX(cmd.InOrStdin(), name)
+	source, err := readInput(cmd.InOrStdin(), name, barrier.MaxBytes)
 	if err != nil {
 		return err
 	}
@@ -65,20 +64,6 @@ func (b barrierCommand) run(cmd *cobra.Command, name string) error {
 	}
 	_, err = io.WriteString(cmd.OutOrStdout(), a.PTX)
 	return err
-}
-
-// readPTX reads at most one byte more than is accepted.
-func readPTX(in io.Reader, name string) (string, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return "", err
-		}
-		defer file.Close()
-		in = file
-	}
-	source, err := io.ReadAll(io.LimitReader(in, barrier.MaxBytes+1))
-	return string(source), err
 }
 
 func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error {

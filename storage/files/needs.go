@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -91,7 +90,7 @@ func parseNeeds(content []byte) (n models.ModelNeeds, err error) {
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	d.KnownFields(true)
 	if err := d.Decode(&n); err != nil && !errors.Is(err, io.EOF) {
-		return models.ModelNeeds{}, models.Conflict("The file %s is not valid: %s", needsName, models.VisibleName(firstLines(err.Error())))
+		return models.ModelNeeds{}, models.Conflict("The file %s is not valid: %s", needsName, models.Excerpt(err.Error()))
 	}
 	var p models.Problems
 	n.Check(&p)
@@ -99,13 +98,6 @@ func parseNeeds(content []byte) (n models.ModelNeeds, err error) {
 		return models.ModelNeeds{}, models.Conflict("The file %s is not valid: %s", needsName, p[0].Reason)
 	}
 	return n, nil
-}
-
-// firstLines is the beginning of an error, which can repeat the text.
-func firstLines(text string) string {
-	const most = 300
-	text = strings.ReplaceAll(text, "\n", " ")
-	return text[:min(len(text), most)]
 }
 
 // SetModelNeeds writes the manifest of a model.

@@ -53,10 +53,12 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":          {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/idleness", "workspaces/runtime"},
-	"workspaces/barrier":  {"models"}, // for texts and the types of the report: it is pure all the same
-	"workspaces/idleness": {},
-	"workspaces/runtime":  {"models", "workspaces/idleness"},
+	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
+	"workspaces/barrier":      {"models"}, // for texts and the types of the report: it is pure all the same
+	"workspaces/graph":        {"models"}, // the same
+	"workspaces/graph/runner": {"models", "workspaces/graph"},
+	"workspaces/idleness":     {},
+	"workspaces/runtime":      {"models", "workspaces/idleness"},
 
 	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
 	"workspaces/kube":  {"models", "workspaces/runtime"},
@@ -102,10 +104,10 @@ var testHelpers = []string{"storage/storagetest", "models/store/storetest", "poo
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
 var pure = []string{"models", "pool/authority", "pool/placement", "pool/placement/baselines", "pool/placement/trace", "pool/placement/history",
-	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/idleness"}
+	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/idleness"}
 
 // withoutDatabase must not link the database, not even through others.
-var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
+var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {

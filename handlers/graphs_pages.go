@@ -1,0 +1,53 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a *App) graphsRoutes(p *echo.Group) {
+	p.GET("/graphs", a.graphsPage)
+	p.POST("/graphs", a.planGraphPage)
+}
+
+// graphsPage is the empty form, or with example=1 the form with an example.
+func (a *App) graphsPage(c echo.Context) error {
+	v := web.GraphsView{Form: web.Form{Values: web.GraphDefaults()}}
+	if c.QueryParam("example") == "1" {
+		v.Form.Values["graph"] = web.GraphsExample
+	}
+	return a.render(c, http.StatusOK, web.GraphsPage(v))
+}
+
+// planGraphPage shows the plan.
+func (a *App) planGraphPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := workspaces.GraphInput{CPUs: int(f.number("cpus")), Utilization: f.fraction("utilization"),
+		SecondThreshold: f.fraction("second_threshold"), FirstThreshold: f.fraction("first_threshold"),
+		ReducedCPUs: int(f.number("reduced_cpus")), SerialCPUs: int(f.number("serial_cpus"))}
+	v := web.GraphsView{Done: true}
+	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {
+		err = f.err()
+	}
+	if err == nil {
+		v.Plan, err = a.Workspaces.PlanGraph(actorOf(c.Request().Context()), in)
+	}
+	v.Form = f.asSubmitted()
+	v.Form.Values["graph"] = in.Graph
+	if err != nil {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
+			v.Form, v.Done = v.Form.Refuse(err), false
+			return web.GraphsPage(v), nil
+		})
+	}
+	return a.render(c, http.StatusOK, web.GraphsPage(v))
+}

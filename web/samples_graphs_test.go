@@ -1,0 +1,28 @@
+package web
+
+import "weir/models"
+
+// graphSamples are the page of task graphs in its states.
+func graphSamples() []sample {
+	refused := Form{Values: map[string]string{"graph": GraphsExample, "cpus": "8", "utilization": "x"}}
+	return []sample{
+		{"graphs", "/graphs", &li, GraphsPage(sampleGraph(models.GraphReduced))},
+		{"graphs-serial", "/graphs", &li, GraphsPage(sampleGraph(models.GraphSerial))},
+		{"graphs-none", "/graphs", &li, GraphsPage(GraphsView{Form: Form{Values: GraphDefaults()}})},
+		{"graphs-refused", "/graphs", &li, GraphsPage(GraphsView{Form: refused.Refuse(models.InvalidFields(models.Field{Name: "graph", Reason: models.Say("branch %s has no operators", "load")},
+			models.Field{Name: "utilization", Reason: models.Say("must be from %g to %g", 0.0, 1.0)}))})},
+	}
+}
+
+// sampleGraph is a plan of two stages, the second with all that a share can say.
+func sampleGraph(mode models.GraphMode) GraphsView {
+	p := models.GraphPlan{Name: "training", CPUs: 8, Utilization: 0.6, SecondThreshold: 0.5, FirstThreshold: 0.7, ReducedCPUs: 6, SerialCPUs: 4, Mode: mode, Budget: 2,
+		Makespan: 90, Serial: 150, Equal: 100, Relative: mode == models.GraphSerial,
+		Text: models.Say("Utilization %g%% is between the thresholds, %g%% and %g%%: branches share %g%% of %d CPUs, %.1f, rounded to %d.", 60.0, 50.0, 70.0, 40.0, 6, 2.4, 2),
+		Stages: []models.GraphStage{
+			{Level: 1, Wave: 1, Until: 60, Shares: []models.GraphShare{{Branch: "text", Operators: []string{"read", "tokenize"}, Seconds: 50, Exact: 1.09, CPUs: []int{1}, Until: 50},
+				{Branch: "images", Operators: []string{"decode"}, Seconds: 60, Exact: 1.31, CPUs: []int{4}, Until: 60}}},
+			{Level: 2, Wave: 1, From: 60, Until: 90, Shares: []models.GraphShare{{Branch: "train", After: []string{"text", "images"}, Operators: []string{"fit"}, Seconds: 40, Assumed: true, Exact: 2.4, CPUs: []int{1, 4}, Until: 90}}},
+		}}
+	return GraphsView{Form: Form{Values: map[string]string{"graph": GraphsExample, "cpus": "8", "utilization": "0.6"}}, Plan: p, Done: true}
+}

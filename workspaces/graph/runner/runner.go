@@ -1,0 +1,305 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"syscall"
+	"time"
+
+	"weir/models"
+	"weir/workspaces/graph"
+)
+
+// Config is a graph and how it is run.
+type Config struct {
+	Graph    graph.Graph
+	CPUs     int            // how many of the machine's to use; 0: all
+	Settings graph.Settings // Utilization is measured, unless Fixed
+	Fixed    bool           // plans with Settings.Utilization, and does not revise
+	// Sample measures the machine, given the CPU time of the graph's processes so far; see
+	// [Meter.Sample].
+	Sample  func(own time.Duration) ([]graph.CPU, float64, error)
+	Ticks   <-chan time.Time // when to measure
+	Signals <-chan os.Signal // forwarded to the operators; no further ones start
+	Out     io.Writer        // output of the operators, with the name of the branch before each line
+	Errors  io.Writer        // the same for what they write to standard error
+	Notes   func(string)     // told of plans, starts and ends, in English
+}
+
+// Result is how a graph was run.
+type Result struct {
+	Code      int           // 0, or the exit code of the first operator that failed
+	Failed    string        // which one that is, or the signal that ended the run; empty if all succeeded
+	Times     graph.Times   // measured
+	Operators []OperatorRun // in the order of their ends
+	Revisions int           // of the plan
+}
+
+// OperatorRun is one attempt to run an operator.
+type OperatorRun struct {
+	Branch, Operator string
+	CPUs             []int
+	Seconds          float64 // on one CPU
+	Code             int
+}
+
+// Run runs a graph until all its branches have ended or cannot start any more.
+func Run(ctx context.Context, c Config) (Result, error) {
+	runtime.LockOSThread() // for launch: of affinity, and of the signal at the end of the thread
+	defer runtime.UnlockOSThread()
+	r := runner{Config: c, out: &output{to: c.Out}, errs: &output{to: c.Errors}, ended: make(chan ending), branches: map[string]*branch{}}
+	r.result.Times = graph.Times{}
+	if err := r.Graph.Check(); err != nil {
+		return r.result, err
+	}
+	for _, b := range r.Graph.Branches {
+		for _, o := range b.Operators {
+			if len(o.Command) == 0 || o.Command[0] == "" {
+				return r.result, models.Invalid("graph", "branch %s, operator %s: %s", b.Name, o.Name, models.Say("the command is required"))
+			}
+		}
+		r.branches[b.Name] = &branch{Branch: b}
+	}
+	machine, err := r.measure()
+	if err != nil {
+		return r.result, err
+	}
+	if r.plan, err = graph.Plan(r.Graph, machine, r.Settings); err != nil {
+		return r.result, err
+	}
+	r.Notes(r.plan.Reason)
+	r.loop(ctx)
+	if r.interrupted != 0 && r.result.Code == 0 {
+		r.result.Code, r.result.Failed = 128+int(r.interrupted), r.interrupted.String()
+	}
+	return r.result, nil
+}
+
+// runner is a graph that is being run. One goroutine uses it.
+type runner struct {
+	Config
+	plan        models.GraphPlan
+	branches    map[string]*branch
+	out, errs   *output
+	ended       chan ending
+	used        time.Duration // CPU time of operators that have ended
+	interrupted syscall.Signal
+	result      Result
+}
+
+// branch is the state of a branch.
+type branch struct {
+	graph.Branch
+	next    int // operator to start; those before have ended or run
+	retries int // of it so far
+	running *process
+	failed  bool // it or one that it waits for
+}
+
+// ending is the end of an operator.
+type ending struct {
+	*branch
+	result
+}
+
+// over reports whether nothing of a branch runs or will.
+func (b *branch) over() bool { return b.running == nil && (b.failed || b.next == len(b.Operators)) }
+
+// loop starts operators and handles what happens until none runs and none may start.
+func (r *runner) loop(ctx context.Context) {
+	done := ctx.Done()
+	for {
+		r.startAll()
+		if len(r.running()) == 0 {
+			return
+		}
+		select {
+		case e := <-r.ended:
+			r.settle(e)
+		case <-r.Ticks:
+			if err := r.revise(); err != nil {
+				r.Notes("the plan stays as it is: " + err.Error())
+			}
+		case s := <-r.Signals:
+			r.forward(s.(syscall.Signal))
+		case <-done:
+			done = nil
+			r.forward(syscall.SIGTERM)
+		}
+	}
+}
+
+// running are the branches of which an operator runs.
+func (r *runner) running() (list []*branch) {
+	for _, b := range r.Graph.Branches {
+		if one := r.branches[b.Name]; one.running != nil {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// startAll starts what may start: the next operators of the first stage that is not over.
+func (r *runner) startAll() {
+	for _, stage := range r.plan.Stages {
+		over := true
+		for _, share := range stage.Shares {
+			b := r.branches[share.Branch]
+			for r.mayStart(b) {
+				r.start(b, share.CPUs)
+			}
+			over = over && b.over()
+		}
+		if !over {
+			return
+		}
+	}
+}
+
+// mayStart reports whether the next operator of a branch may start. A branch fails with those
+// that it waits for.
+func (r *runner) mayStart(b *branch) bool {
+	if b.over() || b.running != nil {
+		return false
+	}
+	if r.interrupted != 0 {
+		b.failed = true
+		return false
+	}
+	for _, name := range b.After {
+		before := r.branches[name]
+		if before.failed {
+			b.failed = true
+			r.Notes(fmt.Sprintf("%s does not start, because %s has failed", b.Name, name))
+		}
+		if !before.over() || before.failed {
+			return false
+		}
+	}
+	return r.plan.Mode != models.GraphSerial || len(r.running()) == 0
+}
+
+// start starts the next operator of a branch; one that cannot start has failed.
+func (r *runner) start(b *branch, cpus []int) {
+	o, prefix := b.Operators[b.next], b.Name+" | "
+	b.next++
+	p, err := launch(o.Command, cpus, r.out.of(prefix), r.errs.of(prefix))
+	if err != nil {
+		r.end(b, cpus, result{code: startCode(err), problem: err.Error()})
+		return
+	}
+	r.Notes(fmt.Sprintf("%s/%s starts on CPUs %s", b.Name, o.Name, models.Ranges(cpus)))
+	b.running = p
+	go func() { r.ended <- ending{b, p.wait()} }()
+}
+
+// startCode is the exit code that a shell has for a command that cannot start.
+func startCode(err error) int {
+	if errors.Is(err, os.ErrPermission) {
+		return 126
+	}
+	return 127
+}
+
+// settle records the end of an operator that ran.
+func (r *runner) settle(e ending) {
+	p := e.running
+	e.running = nil
+	r.used += e.used
+	r.end(e.branch, p.cpus, e.result)
+}
+
+// end decides what follows from the end of an operator.
+func (r *runner) end(b *branch, cpus []int, e result) {
+	o := b.Operators[b.next-1]
+	r.result.Operators = append(r.result.Operators, OperatorRun{b.Name, o.Name, cpus, e.seconds, e.code})
+	if e.code == 0 {
+		r.Notes(fmt.Sprintf("%s/%s has ended: %.2f s on one CPU", b.Name, o.Name, e.seconds))
+		if r.result.Times[b.Name] == nil {
+			r.result.Times[b.Name] = map[string]float64{}
+		}
+		r.result.Times[b.Name][o.Name], b.retries = e.seconds, 0
+		return
+	}
+	why := fmt.Sprintf("%s/%s has failed with exit code %d", b.Name, o.Name, e.code)
+	if e.problem != "" {
+		why += ": " + e.problem
+	}
+	if b.retries < o.Retries && r.interrupted == 0 {
+		b.retries, b.next = b.retries+1, b.next-1
+		r.Notes(fmt.Sprintf("%s; retry %d of %d", why, b.retries, o.Retries))
+		return
+	}
+	b.failed = true
+	r.Notes(why)
+	if r.result.Code == 0 {
+		r.result.Code, r.result.Failed = e.code, b.Name+"/"+o.Name
+	}
+}
+
+// forward passes a signal on to all operators; no further ones start.
+func (r *runner) forward(s syscall.Signal) {
+	r.interrupted = s
+	for _, b := range r.running() {
+		b.running.signal(s)
+	}
+}
+
+// measure measures the machine: the CPUs to use, of which the least loaded are taken, and its
+// utilization.
+func (r *runner) measure() ([]graph.CPU, error) {
+	var groups, pinned []int
+	for _, b := range r.running() {
+		groups, pinned = append(groups, b.running.cmd.Process.Pid), append(pinned, b.running.cpus...)
+	}
+	machine, utilization, err := r.Sample(r.used + groupTime(groups))
+	if err != nil {
+		return nil, err
+	}
+	if !r.Fixed {
+		r.Settings.Utilization = utilization
+	}
+	for i := range machine {
+		if slices.Contains(pinned, machine[i].ID) {
+			machine[i].Load = utilization // its load is that of an operator
+		}
+	}
+	if r.CPUs > len(machine) {
+		return nil, models.Invalid("cpus", "must be from %d to %d", 1, len(machine))
+	}
+	if r.CPUs > 0 {
+		machine = graph.LeastLoaded(machine, r.CPUs)
+	}
+	return machine, nil
+}
+
+// revise measures the machine, and plans what remains anew if utilization has crossed a
+// threshold.
+func (r *runner) revise() error {
+	machine, err := r.measure()
+	if err != nil || r.Fixed {
+		return err
+	}
+	ended := map[string]int{}
+	for name, b := range r.branches {
+		switch ended[name] = b.next; {
+		case b.failed:
+			ended[name] = len(b.Operators)
+		case b.running != nil:
+			ended[name]--
+		}
+	}
+	plan, changed, err := graph.Revise(r.plan, r.Graph, ended, machine, r.Settings)
+	if err != nil || !changed {
+		return err
+	}
+	r.plan = plan
+	r.result.Revisions++
+	r.Notes(plan.Reason)
+	return nil
+}

@@ -1,0 +1,112 @@
+package graph
+
+import (
+	"maps"
+	"strconv"
+
+	"weir/models"
+)
+
+// Times are measured times on one CPU in seconds, by branch and operator.
+type Times map[string]map[string]float64
+
+// With is the graph with measured times in place of those that it states.
+func (g Graph) With(t Times) Graph {
+	branches := make([]Branch, len(g.Branches))
+	for i, b := range g.Branches {
+		operators := make([]Operator, len(b.Operators))
+		for k, o := range b.Operators {
+			if o.Name == "" {
+				o.Name = numbered(k)
+			}
+			if seconds := t[b.Name][o.Name]; seconds > 0 && amount(seconds) {
+				o.Seconds = seconds
+			}
+			operators[k] = o
+		}
+		b.Operators = operators
+		branches[i] = b
+	}
+	g.Branches = branches
+	return g
+}
+
+// Merge is the times with newer ones in place of those of the same operators.
+func (t Times) Merge(newer Times) Times {
+	merged := Times{}
+	for _, times := range []Times{t, newer} {
+		for branch, operators := range times {
+			if merged[branch] == nil {
+				merged[branch] = map[string]float64{}
+			}
+			maps.Copy(merged[branch], operators)
+		}
+	}
+	return merged
+}
+
+// numbered is the name of an operator that has none.
+func numbered(i int) string { return strconv.Itoa(i + 1) }
+
+// load is the time of a branch on one CPU.
+type load struct {
+	seconds float64
+	assumed bool
+}
+
+// loads are the times of the branches. They are relative if no time in seconds is known.
+func (g *Graph) loads() (loads []load, relative bool, err error) {
+	rate, relative := g.rate()
+	loads = make([]load, len(g.Branches))
+	unknown := make([]int, len(g.Branches))
+	sum, known := 0.0, 0
+	for i, b := range g.Branches {
+		for _, o := range b.Operators {
+			switch {
+			case o.Seconds > 0:
+				loads[i].seconds += o.Seconds
+			case o.FLOPs > 0 && rate == 0:
+				return nil, false, b.refuse(o, models.Say("%s is required, because it has only flops and others only seconds", "flops_per_second"))
+			case o.FLOPs > 0:
+				loads[i].seconds += o.FLOPs / rate
+			default:
+				unknown[i]++
+				continue
+			}
+			known++
+		}
+		sum += loads[i].seconds
+	}
+	mean := 1.0
+	if known > 0 {
+		mean = sum / float64(known)
+	}
+	for i, n := range unknown {
+		loads[i].seconds += float64(n) * mean
+		loads[i].assumed = n > 0
+	}
+	return loads, relative || known == 0, nil
+}
+
+// rate is the operations of a second: as stated, or as operators of which both are known
+// have it. If no seconds are known at all, times are relative. 0: it is not known.
+func (g *Graph) rate() (rate float64, relative bool) {
+	var seconds, both, flops float64
+	for _, b := range g.Branches {
+		for _, o := range b.Operators {
+			seconds += o.Seconds
+			if o.Seconds > 0 && o.FLOPs > 0 {
+				both, flops = both+o.Seconds, flops+o.FLOPs
+			}
+		}
+	}
+	switch {
+	case g.FLOPS > 0:
+		return g.FLOPS, false
+	case seconds == 0:
+		return 1e9, true
+	case both > 0:
+		return flops / both, false
+	}
+	return 0, false
+}

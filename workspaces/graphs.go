@@ -1,0 +1,159 @@
+package workspaces
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces/graph"
+)
+
+// MaxGraphBytes is the most bytes of a graph in YAML, and MaxGraph the same in words.
+const (
+	MaxGraphBytes = 256 << 10
+	MaxGraph      = "256 KiB"
+)
+
+// GraphInput is a graph to be planned, and the machine that it is planned for.
+type GraphInput struct {
+	Graph           string  `json:"graph" doc:"graph in YAML; at most 256 KiB"`
+	CPUs            int     `json:"cpus" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
+	Utilization     float64 `json:"utilization,omitempty" minimum:"0" maximum:"1" doc:"utilization of the machine by others; 0 if absent"`
+	SecondThreshold float64 `json:"second_threshold,omitempty" minimum:"0" maximum:"1"`
+	FirstThreshold  float64 `json:"first_threshold,omitempty" minimum:"0" maximum:"1"`
+	ReducedCPUs     int     `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024"`
+	SerialCPUs      int     `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024"`
+}
+
+// PlanGraph plans a graph. Whoever is signed in can do that: it reads nothing and stores
+// nothing. The error is about the field graph, with the reason, if it cannot be planned.
+func (s *Service) PlanGraph(actor policies.Actor, in GraphInput) (models.GraphPlan, error) {
+	if !actor.SignedIn() {
+		return models.GraphPlan{}, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
+	}
+	if in.CPUs < 1 || in.CPUs > graph.MaxCPUs {
+		return models.GraphPlan{}, models.Invalid("cpus", "must be from %d to %d", 1, graph.MaxCPUs)
+	}
+	g, err := ParseGraph([]byte(in.Graph))
+	if err != nil {
+		return models.GraphPlan{}, err
+	}
+	return graph.Plan(g, graph.Machine(in.CPUs), graph.Settings{Utilization: in.Utilization, SecondThreshold: in.SecondThreshold,
+		FirstThreshold: in.FirstThreshold, ReducedCPUs: in.ReducedCPUs, SerialCPUs: in.SerialCPUs})
+}
+
+// graphFile is a graph as YAML has it.
+type graphFile struct {
+	Name     string       `yaml:"name"`
+	FLOPS    float64      `yaml:"flops_per_second"`
+	Branches []branchFile `yaml:"branches"`
+}
+
+type branchFile struct {
+	Name      string         `yaml:"name"`
+	After     []string       `yaml:"after"`
+	Operators []operatorFile `yaml:"operators"`
+	Branches  []branchFile   `yaml:"branches"` // into which it forks when its operators have ended
+}
+
+type operatorFile struct {
+	Name    string      `yaml:"name"`
+	Command commandLine `yaml:"command"`
+	Seconds float64     `yaml:"seconds"`
+	FLOPs   float64     `yaml:"flops"`
+	Retries int         `yaml:"retries"`
+}
+
+// commandLine is a program with its arguments, in YAML a list or a line for the shell.
+type commandLine []string
+
+func (c *commandLine) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*c = commandLine{"/bin/sh", "-c", n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(c))
+}
+
+// ParseGraph parses a graph in YAML, which is anybody's text. Forks in branches become
+// dependencies: they begin after the operators of their branch, and what waits for the branch
+// waits for them too. The error is about the field graph.
+func ParseGraph(content []byte) (graph.Graph, error) {
+	if len(content) > MaxGraphBytes {
+		return graph.Graph{}, models.Invalid("graph", "must be at most %s", MaxGraph)
+	}
+	if len(bytes.TrimSpace(content)) == 0 {
+		return graph.Graph{}, models.Invalid("graph", "is required")
+	}
+	var file graphFile
+	d := yaml.NewDecoder(bytes.NewReader(content))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+		return graph.Graph{}, models.Invalid("graph", "is not valid YAML: %s", models.Excerpt(err.Error()))
+	}
+	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return graph.Graph{}, models.Invalid("graph", "must be one YAML document")
+	}
+	if n := countBranches(file.Branches); n > graph.MaxBranches {
+		return graph.Graph{}, models.Invalid("graph", "must have from %d to %d branches; has %d", 1, graph.MaxBranches, n)
+	}
+	forks := map[string][]string{}
+	collectForks(file.Branches, forks)
+	g := graph.Graph{Name: models.VisibleName(file.Name), FLOPS: file.FLOPS}
+	flatten(&g, file.Branches, nil, forks)
+	return g, g.Check()
+}
+
+func countBranches(list []branchFile) (n int) {
+	for _, b := range list {
+		n += 1 + countBranches(b.Branches)
+	}
+	return n
+}
+
+// collectForks fills in, by name, which branches a branch and the forks in it are, and returns
+// those of the list. A branch without operators is only a name for those in it.
+func collectForks(list []branchFile, forks map[string][]string) (names []string) {
+	for _, b := range list {
+		own := collectForks(b.Branches, forks)
+		if b.runs() {
+			own = append(own, b.Name)
+		}
+		forks[b.Name], names = own, append(names, own...)
+	}
+	return names
+}
+
+func (b branchFile) runs() bool { return len(b.Operators) > 0 || len(b.Branches) == 0 }
+
+// flatten adds branches that begin after others to a graph, and those into which they fork.
+func flatten(g *graph.Graph, list []branchFile, after []string, forks map[string][]string) {
+	for _, b := range list {
+		own := graph.Branch{Name: b.Name, After: slices.Clone(after)}
+		for _, name := range b.After {
+			before, known := forks[name]
+			if !known {
+				before = []string{name}
+			}
+			for _, one := range before {
+				if !slices.Contains(own.After, one) {
+					own.After = append(own.After, one)
+				}
+			}
+		}
+		for _, o := range b.Operators {
+			own.Operators = append(own.Operators, graph.Operator{Name: o.Name, Command: o.Command, Seconds: o.Seconds, FLOPs: o.FLOPs,
+				Retries: o.Retries})
+		}
+		inner := own.After
+		if b.runs() {
+			g.Branches, inner = append(g.Branches, own), []string{b.Name}
+		}
+		flatten(g, b.Branches, inner, forks)
+	}
+}
