@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -80,6 +81,9 @@ func (c *commandLine) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(c))
 }
 
+// goTypes matches what the YAML library's errors say of the program's types.
+var goTypes = regexp.MustCompile(` (in type|into) [\w.*\[\]]+`)
+
 // ParseGraph parses a graph in YAML, which is anybody's text. Forks in branches become
 // dependencies: they begin after the operators of their branch, and what waits for the branch
 // waits for them too. The error is about the field graph.
@@ -94,7 +98,7 @@ func ParseGraph(content []byte) (graph.Graph, error) {
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	d.KnownFields(true)
 	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
-		return graph.Graph{}, models.Invalid("graph", "is not valid YAML: %s", models.Excerpt(err.Error()))
+		return graph.Graph{}, models.Invalid("graph", "is not valid YAML: %s", models.Excerpt(goTypes.ReplaceAllString(err.Error(), "")))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return graph.Graph{}, models.Invalid("graph", "must be one YAML document")

@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -46,10 +47,11 @@ branches:
 
 func TestParseGraphRefuses(t *testing.T) {
 	for text, says := range map[string]string{
-		"":                              "is required",
-		"\n ":                           "is required",
-		"[":                             "is not valid YAML",
-		"branch: []":                    "field branch not found",
+		"":           "is required",
+		"\n ":        "is required",
+		"[":          "is not valid YAML",
+		"branch: []": "field branch not found",
+		"branches: [{name: a, operators: [{seconds: long}]}]": "cannot unmarshal",
 		"branches: []":                  "must have from 1 to 256 branches; has 0",
 		"branches: [{name: a}]":         "branch a has no operators",
 		"branches: [{operators: [{}]}]": "branch : must not be empty",
@@ -68,6 +70,9 @@ func TestParseGraphRefuses(t *testing.T) {
 				t.Errorf("%.60q: %v", text, err)
 			}
 			continue
+		}
+		if err != nil && regexp.MustCompile(`workspaces\.|float64|\[\]`).MatchString(err.Error()) {
+			t.Errorf("%.60q: the error names a type of the program: %v", text, err)
 		}
 		if e, ok := err.(*models.Error); !ok || e.Fields[0].Name != "graph" || !strings.Contains(e.Fields[0].Reason.String(), says) {
 			t.Errorf("%.60q: %v, want %s", text, err, says)
