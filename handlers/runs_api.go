@@ -163,8 +163,10 @@ func (a rest) startRun(ctx context.Context, in *Create[workspaces.RunInput]) (*C
 		return nil, launchRefusal(err)
 	}
 	v, err := a.getRun(ctx, &ByID{r.ID})
-	if err != nil {
-		return nil, err
+	if err != nil { // it is started: on an error the client would start another
+		a.Logger.WarnContext(ctx, "a started run cannot be read", "run", r.ID, "err", err)
+		unread := workspaces.RunSummary{RunView: models.RunView{Run: r}}
+		v = &Found[Run]{ETag: etag(r.Version), Body: runOf(unread, pool.View{}, nil)}
 	}
 	return &Created[Run]{ETag: v.ETag, Location: apiPrefix + path("runs", r.ID), Body: v.Body}, nil
 }
@@ -186,8 +188,17 @@ type RunLog struct {
 }
 
 func (a rest) readRunLog(ctx context.Context, in *RunLogQuery) (*RunLog, error) {
-	l, err := a.Workspaces.ReadRunLog(ctx, actorOf(ctx), in.ID, in.Offset, time.Duration(in.WaitSeconds)*time.Second)
-	return &RunLog{octetStream, l.Offset, l.Offset + int64(len(l.Data)), l.Ended, l.Data}, err
+	actor := actorOf(ctx)
+	l, err := a.Workspaces.ReadRunLog(ctx, actor, in.ID, in.Offset, time.Duration(in.WaitSeconds)*time.Second)
+	if err == nil && in.WaitSeconds > 0 { // rights may have ended meanwhile
+		if actor, err = a.Accounts.RefreshActor(ctx, actor); err == nil {
+			l, err = a.Workspaces.ReadRunLog(ctx, actor, in.ID, in.Offset, 0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &RunLog{octetStream, l.Offset, l.Offset + int64(len(l.Data)), l.Ended, l.Data}, nil
 }
 
 // RunSignal is a signal for a run.

@@ -34,7 +34,8 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	orphanRunsCheckedAt, runsRefreshedAt time.Time // of watchRuns only
+	runsSweptAt, runsRefreshedAt time.Time // of watchRuns only, like runStarts
+	runStarts                    trackers  // of runs whose start is repeated
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.

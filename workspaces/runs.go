@@ -30,6 +30,7 @@ type Runs interface {
 	// Log returns at most limit bytes of the output from an offset on, and the offset of
 	// the first of them.
 	Log(state runtime.State, offset int64, limit int) ([]byte, int64, error)
+	// List returns what runs, and what runs that have ended have left.
 	List(ctx context.Context) ([]runtime.Instance, error)
 	Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error
 }
@@ -150,7 +151,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
 			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds,
-			Limits:           []models.Limit{}, Version: 1, RequestedAt: q.Now()}
+			Limits:           []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {
@@ -167,7 +168,7 @@ func programName(command []string) string {
 		}
 		return c
 	}, filepath.Base(command[0])))
-	return string(name[:min(len(name), 100)])
+	return cmp.Or(strings.TrimSpace(string(name[:min(len(name), 100)])), "command")
 }
 
 // planRun plans a run as a launch is planned. The transaction has locked the project.
@@ -192,10 +193,12 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (
 
 // commitRun writes the planned run, and takes its shares or queues it.
 func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Run, p Plan) (err error) {
+	message := models.Say("Requested: %s.", describe(p.Demand))
 	if p.State == models.StateQueued {
 		r.Reason = p.launchDecision.Explanation
+		message = models.Say("Queued: %s.", p.launchDecision.Explanation)
 	}
-	if err := q.CreateRun(r); err != nil {
+	if err := q.CreateRun(r, message); err != nil {
 		return err
 	}
 	if p.State == models.StateQueued {
@@ -213,7 +216,7 @@ func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Ru
 // scheduleRun records the decision that grants a run its shares.
 func scheduleRun(q *store.Queries, pool Pool, r *models.Run, d models.Decision) error {
 	r.State, r.Reason = models.RunStarting, models.Text{}
-	if err := q.TransitionRun(r, models.RunQueued); err != nil {
+	if err := q.TransitionRun(r, models.RunQueued, models.Say("Scheduled. %s", d.Explanation)); err != nil {
 		return err
 	}
 	if err := notifyNearlyUsed(q, r.Claim()); err != nil {
@@ -251,7 +254,7 @@ func stopRun(q *store.Queries, actor policies.Actor, r *models.Run, why models.T
 	if from == models.RunQueued {
 		r.State, r.EndedAt = models.RunEnded, new(q.Now())
 	}
-	if err := q.TransitionRun(r, from); err != nil {
+	if err := q.TransitionRun(r, from, why); err != nil {
 		return err
 	}
 	return actor.Audit(q, policies.Change{Action: "stop", Object: "run", ID: r.ID, Project: r.ProjectID,
@@ -281,16 +284,15 @@ func (s *Service) DeleteRun(ctx context.Context, actor policies.Actor, id int64)
 	if v.State != models.RunEnded {
 		return models.Conflict("This run has not ended. Stop it first.")
 	}
-	if s.Runs != nil && v.RuntimeState != nil {
-		if err := s.Runs.Remove(v.RuntimeState); err != nil {
-			return err
-		}
-	}
-	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
 		if err := q.DeleteRun(v.Run); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: "delete", Object: "run", ID: v.ID, Project: v.ProjectID,
 			Before: map[string]any{"name": v.Name}})
 	})
+	if err == nil && s.Runs != nil && v.RuntimeState != nil {
+		_ = s.Runs.Remove(v.RuntimeState) // the reconciler removes what remains
+	}
+	return err
 }
