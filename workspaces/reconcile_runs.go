@@ -3,6 +3,7 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"weir/models"
@@ -56,6 +57,7 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	if err != nil {
 		return err
 	}
+	r.tellPrinted(run.ID, status)
 	if status.Ended {
 		return r.finishRun(ctx, run, status)
 	}
@@ -69,6 +71,20 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 		})
 	}
 	return nil
+}
+
+// outputTopic is the topic of a run's output, before its id.
+const outputTopic = "run-output:"
+
+// tellPrinted tells the pages of a run that it has printed more since the last look.
+func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
+	if status.Printed != r.printed[run] {
+		r.config.Store.Publish(outputTopic + strconv.FormatInt(run, 10))
+	}
+	r.printed[run] = status.Printed
+	if status.Ended {
+		delete(r.printed, run)
+	}
 }
 
 // startRun starts the command and saves the runtime's state. It is repeated after a crash;

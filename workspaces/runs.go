@@ -137,7 +137,14 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		planned, member, err := s.planRun(q, actor, in)
+		project, err := q.Project(actor.Scope(), in.ProjectID) // which Write has locked
+		if err != nil {
+			return err
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		planned, member, err := s.planRun(q, actor, project, in)
 		if err != nil {
 			return err
 		}
@@ -171,16 +178,45 @@ func programName(command []string) string {
 	return cmp.Or(strings.TrimSpace(string(name[:min(len(name), 100)])), "command")
 }
 
-// planRun plans a run as a launch is planned. The transaction has locked the project.
-func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (p Plan, member int64, err error) {
-	project, err := q.Project(actor.Scope(), in.ProjectID)
-	if err != nil {
-		return p, 0, err
+// PreviewRun plans a run without any change; also one that has no command yet. Without a
+// workspace and a project, it is in the first project in which the actor can launch now; if
+// there is none, the plan is empty.
+func (s *Service) PreviewRun(ctx context.Context, actor policies.Actor, in RunInput) (p Plan, err error) {
+	if err := actor.CheckUser(); err != nil {
+		return p, err
 	}
-	if err := q.LockPool(); err != nil {
-		return p, 0, err
-	}
-	launch := LaunchInput{ProjectID: in.ProjectID, EnvironmentID: in.EnvironmentID, Request: in.Request,
+	return p, s.store.Snapshot(ctx, func(q *store.Queries) error {
+		if err := in.ofWorkspace(q, actor); err != nil {
+			return err
+		}
+		if in.ProjectID != 0 {
+			if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+				return err
+			}
+		}
+		if s.Runs == nil {
+			return errNoRuns
+		}
+		list, err := launchable(q, actor)
+		if err != nil || in.ProjectID == 0 && len(list) == 0 {
+			return err
+		}
+		project, err := projectOf(q, actor, LaunchInput{ProjectID: in.ProjectID}, list)
+		if err != nil {
+			return err
+		}
+		p, _, err = s.planRun(q, actor, project, in)
+		p.Projects = list
+		if p.Rejection == nil && len(in.Command) > 0 {
+			p.Rejection = in.check()
+		}
+		return err
+	})
+}
+
+// planRun plans a run as a launch is planned.
+func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models.Project, in RunInput) (p Plan, member int64, err error) {
+	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: in.Request,
 		WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {

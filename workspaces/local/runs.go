@@ -64,6 +64,9 @@ func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
 	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
+	if info, err := os.Stat(in.logFile()); err == nil {
+		status.Printed = info.Size()
+	}
 	if !status.Ended {
 		status.Ran = in.age()
 		r.runtime.mu.Lock()

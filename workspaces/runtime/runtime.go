@@ -145,6 +145,7 @@ type RunStatus struct {
 	Ended       bool
 	ExitCode    int
 	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
+	Printed     int64         // bytes of output so far
 	OutOfMemory bool          // a process was killed by the memory limit
 	Limits      []models.Limit
 }
