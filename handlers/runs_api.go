@@ -18,8 +18,8 @@ func (a rest) runsOperations(s section) {
 		a.listRuns)
 	register(a, s, route{http.MethodPost, "/runs", 201, "start-run",
 		models.Say("Run a command that uses a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/runs/preview", 200, "preview-run", models.Say("Preview a run: when it would start, and with what")},
-		a.previewRun, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/runs/preview", 200, "preview-run",
+		models.Say("Preview a run: when it would start, and with what")}, a.previewRun, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/runs/{id}", 200, "get-run", models.Say("Get a run")},
 		a.getRun)
 	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log",

@@ -30,7 +30,8 @@ func (w *world) addRun(project int64, email string, state models.RunState) int64
 		}
 		now := q.Now()
 		r = models.Run{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Command: []string{"python", "train.py", "--key=x"}, Name: "python",
-			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64}, Target: []models.Parameter{}, Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: now}
+			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64},
+			Target: []models.Parameter{}, Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: now}
 		if state == models.RunEnded {
 			r.ExitCode, r.StartedAt, r.EndedAt = new(int64(3)), &now, &now
 		}
@@ -104,7 +105,8 @@ func TestRunForm(t *testing.T) {
 	ann.shows(ann.page(200, "GET", page+"&gpus=1&cores=10&command=python+x"), "All 10 GPU cores are available now")
 	ann.shows(ann.page(200, "GET", page+"&command=python+%27x"), "has a quote that is not closed")
 	ann.shows(ann.page(422, "POST", "/runs", "project_id", id(w.project), "gpus", "1", "cores", "10"), "must name a program")
-	ann.page(303, "POST", "/runs", "project_id", id(w.project), "command", `python 'two words' "$HOME"`, "gpus", "1", "cores", "10", "time_limit_minutes", "30")
+	ann.page(303, "POST", "/runs", "project_id", id(w.project), "command", `python 'two words' "$HOME"`, "gpus", "1", "cores", "10",
+		"time_limit_minutes", "30")
 	r := must(w.store.Read(w.Context()).Run(store.AllProjects, 1))(w)
 	if strings.Join(r.Command, "|") != "python|two words|$HOME" || r.TimeLimitSeconds != 1800 || r.Demand.Cores != 10 || r.State != models.RunStarting {
 		t.Errorf("the run is %+v", r.Run)
@@ -134,8 +136,8 @@ func TestOutputAfterARevocation(t *testing.T) {
 	runs := w.withRuns(func() { once.Do(func() { close(reading) }) })
 	gate := t.TempDir()
 	run := w.addRun(w.project, "ann@example.org", models.RunRunning)
-	state, err := runs.Start(t.Context(), run, runtime.Spec{Workspace: run, Generation: 1, Command: []string{"/bin/sh"}, Mounts: []models.Mount{{Source: gate, Target: "/gate"}}},
-		[]string{"/bin/sh", "-c", "until [ -e /gate/go ]; do sleep 0.1; done; echo secret"})
+	spec := runtime.Spec{Workspace: run, Generation: 1, Command: []string{"/bin/sh"}, Mounts: []models.Mount{{Source: gate, Target: "/gate"}}}
+	state, err := runs.Start(t.Context(), run, spec, []string{"/bin/sh", "-c", "until [ -e /gate/go ]; do sleep 0.1; done; echo secret"})
 	if err != nil {
 		t.Fatal(err)
 	}

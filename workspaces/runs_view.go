@@ -84,7 +84,8 @@ func (s *Service) SignalRun(ctx context.Context, actor policies.Actor, id int64,
 	}
 	err = s.access.WriteOwned(ctx, s.store, actor, r.UserID, r.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
 		return errors.Join(q.AddRunEvent(r.Run, models.Say("Signal %s sent by %s.", signal, cmp.Or(actor.User.Name, actor.Label()))),
-			actor.Audit(q, policies.Change{Action: "signal", Object: "run", ID: r.ID, Project: r.ProjectID, After: map[string]any{"signal": signal}}))
+			actor.Audit(q, policies.Change{Action: "signal", Object: "run", ID: r.ID, Project: r.ProjectID,
+				After: map[string]any{"signal": signal}}))
 	})
 	if err != nil {
 		return err
