@@ -77,7 +77,7 @@ func body(path string) string {
 
 // queries are what a request says in its query.
 var queries = map[string]string{
-	"/launch": "project_id=$project", "/access": "user_id=$user&project_id=$project&right=role:write", apiPrefix + "/access": "user_id=$user&project_id=$project&object=role&act=write",
+	"/launch": "project_id=$project", "/runs/new": "project_id=$project", "/access": "user_id=$user&project_id=$project&right=role:write", apiPrefix + "/access": "user_id=$user&project_id=$project&object=role&act=write",
 	"/reservations/calendar": "project_id=$project", apiPrefix + "/reservations/calendar": "project_id=$project",
 	"/audit": "project_id=$project", apiPrefix + "/audit": "project_id=$project", apiPrefix + "/audit.csv": "project_id=$project",
 	apiPrefix + "/projects/:id/files/archive": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/stat": "path=/notebook/$project/project_model",

@@ -40,6 +40,7 @@ type city struct {
 func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	t.Helper()
 	c := &city{world: newWorldOn(t, storetest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
+	c.withRuns(func() {})
 	c.curator = c.create(c.admin, "/curators", `{"directory":"/public_model","email":"ann@example.org"}`)
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)

@@ -75,7 +75,7 @@ func TestBlockedDeletion(t *testing.T) {
 		role + "/edit":             "1 member has this role.",
 		role + "/delete":           "1 member has this role.",
 		"/pool/providers/1/remove": "is the machine that the portal runs on and cannot be removed.",
-		path("environments", int64(ws.body["environment_id"].(float64)), "delete"): "This environment has been used by workspaces and cannot be deleted.",
+		path("environments", int64(ws.body["environment_id"].(float64)), "delete"): "This environment has been used by workspaces or runs and cannot be deleted.",
 	} {
 		root.shows(root.page(200, "GET", page), why, `!class="btn danger" data-dialog`, `!class="btn danger" type="submit">Delete`)
 	}

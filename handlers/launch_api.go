@@ -56,6 +56,10 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	if err != nil {
 		return nil, err
 	}
+	return a.launchPreviewOf(ctx, p)
+}
+
+func (a rest) launchPreviewOf(ctx context.Context, p workspaces.Plan) (*Response[LaunchPreview], error) {
 	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf), Mismatches: convert(p.Mismatches, mismatchOf),
 		Problems: []ProblemField{}}
 	if p.Model.Path != "" {

@@ -148,6 +148,8 @@ var twins = map[string]string{
 	"POST /reservations/:id/cancel":             "POST /reservations/{id}/cancel",
 	"GET /runs":                                 "GET /runs",
 	"GET /runs/:id":                             "GET /runs/{id}",
+	"GET /runs/new":                             "POST /runs/preview",
+	"POST /runs":                                "POST /runs",
 	"POST /runs/:id/stop":                       "POST /runs/{id}/stop",
 	"GET /runs/:id/delete":                      "GET /runs/{id}",
 	"POST /runs/:id/delete":                     "DELETE /runs/{id}",

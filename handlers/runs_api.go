@@ -18,6 +18,8 @@ func (a rest) runsOperations(s section) {
 		a.listRuns)
 	register(a, s, route{http.MethodPost, "/runs", 201, "start-run",
 		models.Say("Run a command that uses a GPU share while it lasts")}, a.startRun, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/runs/preview", 200, "preview-run",
+		models.Say("Preview a run: when it would start, and with what")}, a.previewRun, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/runs/{id}", 200, "get-run", models.Say("Get a run")},
 		a.getRun)
 	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log",
@@ -59,7 +61,17 @@ type Run struct {
 	MayStop          bool             `json:"may_stop"`
 	MayRead          bool             `json:"may_read" doc:"you can read the output"`
 	MayDelete        bool             `json:"may_delete" doc:"you can delete the run"`
+	Events           []RunEvent       `json:"events,omitempty" doc:"history, oldest first; absent in lists"`
 }
+
+// RunEvent is one line of a run's history.
+type RunEvent struct {
+	At      time.Time       `json:"at"`
+	State   models.RunState `json:"state" enum:"queued,starting,running,stopping,ended"`
+	Message string          `json:"message"`
+}
+
+func runEventOf(e models.RunEvent) RunEvent { return RunEvent{e.At.UTC(), e.State, e.Message.String()} }
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
@@ -129,6 +141,7 @@ func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {
 		return nil, err
 	}
 	v := runOf(r, view, sharesIn(view)[r.HolderID])
+	v.Events = convert(r.Events, runEventOf)
 	if r.State == models.RunQueued {
 		v.Estimate, err = a.startEstimate(ctx, r.HolderID)
 	}
@@ -157,14 +170,24 @@ func (a *App) startText(ctx context.Context, holder int64) (t models.Text, err e
 	return t, err
 }
 
+func (a rest) previewRun(ctx context.Context, in *Create[workspaces.RunInput]) (*Response[LaunchPreview], error) {
+	p, err := a.Workspaces.PreviewRun(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return a.launchPreviewOf(ctx, p)
+}
+
 func (a rest) startRun(ctx context.Context, in *Create[workspaces.RunInput]) (*Created[Run], error) {
 	r, err := a.Workspaces.StartRun(ctx, actorOf(ctx), in.Body)
 	if err != nil {
 		return nil, launchRefusal(err)
 	}
 	v, err := a.getRun(ctx, &ByID{r.ID})
-	if err != nil {
-		return nil, err
+	if err != nil { // it is started: on an error the client would start another
+		a.Logger.WarnContext(ctx, "a started run cannot be read", "run", r.ID, "err", err)
+		unread := workspaces.RunSummary{RunView: models.RunView{Run: r}}
+		v = &Found[Run]{ETag: etag(r.Version), Body: runOf(unread, pool.View{}, nil)}
 	}
 	return &Created[Run]{ETag: v.ETag, Location: apiPrefix + path("runs", r.ID), Body: v.Body}, nil
 }
@@ -186,8 +209,17 @@ type RunLog struct {
 }
 
 func (a rest) readRunLog(ctx context.Context, in *RunLogQuery) (*RunLog, error) {
-	l, err := a.Workspaces.ReadRunLog(ctx, actorOf(ctx), in.ID, in.Offset, time.Duration(in.WaitSeconds)*time.Second)
-	return &RunLog{octetStream, l.Offset, l.Offset + int64(len(l.Data)), l.Ended, l.Data}, err
+	actor := actorOf(ctx)
+	l, err := a.Workspaces.ReadRunLog(ctx, actor, in.ID, in.Offset, time.Duration(in.WaitSeconds)*time.Second)
+	if err == nil && in.WaitSeconds > 0 { // rights may have ended meanwhile
+		if actor, err = a.Accounts.RefreshActor(ctx, actor); err == nil {
+			l, err = a.Workspaces.ReadRunLog(ctx, actor, in.ID, in.Offset, 0)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &RunLog{octetStream, l.Offset, l.Offset + int64(len(l.Data)), l.Ended, l.Data}, nil
 }
 
 // RunSignal is a signal for a run.

@@ -17,6 +17,8 @@ import (
 
 func (a *App) runsRoutes(p *echo.Group) {
 	p.GET("/runs", a.page(a.runsPage))
+	p.POST("/runs", a.startRunPage)
+	p.GET("/runs/new", a.page(a.newRunPage))
 	p.GET("/runs/:id", a.page(a.runPage))
 	p.POST("/runs/:id/stop", a.submit(nil, a.stopRunPage))
 	p.GET("/runs/:id/delete", a.page(a.confirmDeleteRunPage))
@@ -29,7 +31,7 @@ func runRow(r workspaces.RunSummary) web.RunRow {
 }
 
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
+	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live"), CanStart: a.Workspaces.Runs != nil}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c,
 		pageSize))
@@ -49,7 +51,7 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	if err != nil {
 		return nil, err
 	}
-	v := web.RunDetail{RunRow: runRow(r), Devices: devicesOf(view, r.HolderID, actor.User.ID)}
+	v := web.RunDetail{RunRow: runRow(r), Events: r.Events, Devices: devicesOf(view, r.HolderID, actor.User.ID)}
 	v.Position, v.Simulated = view.Position(r.HolderID), anySimulated(v.Devices)
 	if r.State == models.RunQueued {
 		if v.Starts, err = a.startText(ctx, r.HolderID); err != nil {

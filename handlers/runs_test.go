@@ -1,12 +1,18 @@
 package handlers
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
+	"weir/workspaces"
+	"weir/workspaces/local"
+	"weir/workspaces/runtime"
 )
 
 // addRun puts a run of a member into the tables.
@@ -24,11 +30,12 @@ func (w *world) addRun(project int64, email string, state models.RunState) int64
 		}
 		now := q.Now()
 		r = models.Run{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Command: []string{"python", "train.py", "--key=x"}, Name: "python",
-			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64}, Target: []models.Parameter{}, Limits: []models.Limit{}, Version: 1, RequestedAt: now}
+			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64},
+			Target: []models.Parameter{}, Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: now}
 		if state == models.RunEnded {
 			r.ExitCode, r.StartedAt, r.EndedAt = new(int64(3)), &now, &now
 		}
-		return q.CreateRun(&r)
+		return q.CreateRun(&r, models.Say("Requested: %s.", models.Say("test")))
 	})
 	return r.ID
 }
@@ -62,5 +69,94 @@ func TestRuns(t *testing.T) {
 	}
 	if a := w.send(w.member, "POST", "/runs", `{"project_id":`+id(w.project)+`,"command":["true"]}`); a.status != 409 || !strings.Contains(a.raw, "local runtime") {
 		t.Errorf("without runs: %d %s", a.status, a.raw)
+	}
+}
+
+// watchedRuns are real runs that tell when the output is read.
+type watchedRuns struct {
+	workspaces.Runs
+	read func()
+}
+
+func (r watchedRuns) Log(state runtime.State, offset int64, limit int) ([]byte, int64, error) {
+	r.read()
+	return r.Runs.Log(state, offset, limit)
+}
+
+// withRuns lets a world run commands.
+func (w *world) withRuns(read func()) workspaces.Runs {
+	w.Helper()
+	runs := must(local.NewRuns(local.Config{Dir: w.TempDir(), SandboxUID: 64321, SandboxGID: 64321}))(w)
+	w.Cleanup(func() { runs.Close() })
+	w.app.Workspaces.Runs = watchedRuns{runs, read}
+	return runs
+}
+
+// A form starts a run, after it has shown when that would start.
+func TestRunForm(t *testing.T) {
+	w := newWorld(t)
+	w.withRuns(func() {})
+	ann := w.visitor("kim@example.org", false)
+	role := w.create(w.admin, "/projects/"+id(w.project)+"/roles", `{"name":"runner","permission":"member","limit":`+slice+`}`)
+	w.create(w.admin, "/projects/"+id(w.project)+"/members", `{"email":"kim@example.org","role_id":`+id(role)+`}`)
+	page := "/runs/new?project_id=" + id(w.project)
+	ann.shows(ann.page(200, "GET", "/runs"), `href="/runs/new"`)
+	ann.shows(ann.page(200, "GET", page), "Start a run", `name="command"`, `name="workspace_id"`, `!role="alert"`)
+	ann.shows(ann.page(200, "GET", page+"&gpus=1&cores=10&command=python+x"), "All 10 GPU cores are available now")
+	ann.shows(ann.page(200, "GET", page+"&command=python+%27x"), "has a quote that is not closed")
+	ann.shows(ann.page(422, "POST", "/runs", "project_id", id(w.project), "gpus", "1", "cores", "10"), "must name a program")
+	ann.page(303, "POST", "/runs", "project_id", id(w.project), "command", `python 'two words' "$HOME"`, "gpus", "1", "cores", "10",
+		"time_limit_minutes", "30")
+	r := must(w.store.Read(w.Context()).Run(store.AllProjects, 1))(w)
+	if strings.Join(r.Command, "|") != "python|two words|$HOME" || r.TimeLimitSeconds != 1800 || r.Demand.Cores != 10 || r.State != models.RunStarting {
+		t.Errorf("the run is %+v", r.Run)
+	}
+	ann.shows(ann.page(200, "GET", "/runs/1"), "Requested: ", "Scheduled. ", "run-output:1")
+	if a := w.get(w.admin, "/runs/1"); !strings.Contains(a.raw, `"events":[{"at":`) {
+		t.Errorf("its history is missing in %s", a.raw)
+	}
+
+	ws := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`}`)
+	member := w.want(200, w.member, "POST", "/runs/preview", `{"workspace_id":`+id(ws)+`,"command":["true"],"request":{"gpus":1,"cores":10}}`)
+	if d := member.body["decision"].(map[string]any); d["outcome"] != "granted" || len(member.body["problems"].([]any)) != 0 {
+		t.Errorf("the preview is %s", member.raw)
+	}
+	large := w.want(200, w.member, "POST", "/runs/preview", `{"workspace_id":`+id(ws)+`,"command":["true"],"request":{"gpus":90,"cores":100}}`)
+	if len(large.body["problems"].([]any)) == 0 {
+		t.Errorf("the preview of too much is %s", large.raw)
+	}
+	w.want(422, w.manager, "POST", "/runs/preview", `{"workspace_id":`+id(ws)+`,"command":["true"]}`)
+}
+
+// Who waits for the output of a run does not get it after the right to read it has ended.
+func TestOutputAfterARevocation(t *testing.T) {
+	w := newWorld(t)
+	var once sync.Once
+	reading := make(chan struct{})
+	runs := w.withRuns(func() { once.Do(func() { close(reading) }) })
+	gate := t.TempDir()
+	run := w.addRun(w.project, "ann@example.org", models.RunRunning)
+	spec := runtime.Spec{Workspace: run, Generation: 1, Command: []string{"/bin/sh"}, Mounts: []models.Mount{{Source: gate, Target: "/gate"}}}
+	state, err := runs.Start(t.Context(), run, spec, []string{"/bin/sh", "-c", "until [ -e /gate/go ]; do sleep 0.1; done; echo secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		r, err := q.LockRun(run)
+		if err != nil {
+			return err
+		}
+		r.RuntimeState = state
+		return q.TransitionRun(&r, models.RunRunning, models.Text{})
+	})
+	answered := make(chan answer)
+	go func() { answered <- w.send(w.member, "GET", "/runs/"+id(run)+"/log?wait_seconds=25", "") }()
+	<-reading
+	w.want(204, w.admin, "DELETE", "/projects/"+id(w.project)+"/members/"+id(w.place), "")
+	if err := os.WriteFile(filepath.Join(gate, "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-answered; a.status < 400 || strings.Contains(a.raw, "secret") {
+		t.Errorf("the output is %d %q", a.status, a.raw)
 	}
 }

@@ -65,7 +65,8 @@ type Run struct {
 	TimeLimitSeconds int64       // from its start; 0: none
 	ExitCode         *int64      // of a run that has ended; nil: not known
 	RuntimeState     []byte
-	Limits           []Limit `gorm:"serializer:json;not null"`
+	Limits           []Limit      `gorm:"serializer:json;not null"`
+	Granted          []PathAccess `gorm:"serializer:json;not null"` // by the rules of the directories at its start; empty: unknown
 	Version          int64
 	RequestedAt      time.Time
 	StartedAt        *time.Time
@@ -90,6 +91,16 @@ func (r Run) EndsAt() *time.Time {
 		return nil
 	}
 	return new(r.StartedAt.Add(time.Duration(r.TimeLimitSeconds) * time.Second))
+}
+
+// RunEvent is one line of a run's history.
+type RunEvent struct {
+	ID        int64
+	RunID     int64
+	ProjectID int64
+	At        time.Time
+	State     RunState
+	Message   Text
 }
 
 // RunView is a run with names.

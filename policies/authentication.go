@@ -102,14 +102,15 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 	return now.authenticatedAs(actor), err
 }
 
-// ownerOf finds the owner of what a topic is about: "workspace:ID" or "reservation:ID".
+// ownerOf finds the owner of what a topic is about: "workspace:ID", "reservation:ID",
+// "run:ID" or "run-output:ID".
 func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, error) {
 	return a.owners.Get(ctx, topic, func(ctx context.Context) (owner, store.Validity, error) {
 		if strings.HasPrefix(topic, "reservation:") {
 			r, err := a.store.Read(ctx).Reservation(store.AllProjects, id)
 			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
 		}
-		if strings.HasPrefix(topic, "run:") {
+		if strings.HasPrefix(topic, "run:") || strings.HasPrefix(topic, "run-output:") {
 			r, err := a.store.Read(ctx).Run(store.AllProjects, id)
 			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
 		}

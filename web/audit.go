@@ -80,6 +80,7 @@ var actionWords = map[string]models.Text{
 	"create-password-link": models.Say("create password link"),
 	"resume":               models.Say("resume"),
 	"retire":               models.Say("remove"),
+	"signal":               models.Say("signal"),
 	"restore":              models.Say("restore"),
 	"write":                models.Say("write"),
 	"revoke":               models.Say("revoke"),

@@ -89,6 +89,7 @@ var columns = map[string]models.Text{
 	"role":               models.Say("Role"),
 	"seen_at":            models.Say("Last heartbeat"),
 	"serial":             models.Say("Certificate serial number"),
+	"signal":             models.Say("Signal"),
 	"simulated":          models.Say("Simulated"),
 	"state":              models.Say("State"),
 	"stated_cpu_milli":   models.Say("CPU capacity"),

@@ -178,6 +178,13 @@ var fields = map[string]field{
 	"image": {Label: models.Say("Image"), Hint: models.Say("Container image, used on a cluster."), Mono: true},
 	"command": {Label: models.Say("Command"),
 		Hint: models.Say("Program and arguments, one per line. Used on this machine."), Rows: 4, Mono: true},
+	"run_command": {Label: models.Say("Command"),
+		Hint: models.Say("Program and arguments, quoted as in a shell. For variables, pipes and several commands: sh -c '…'."),
+		Rows: 2, Mono: true, Required: true},
+	"workspace_id": {Label: models.Say("Workspace"),
+		Hint: models.Say("The run has its project, environment and variables. None: the environment that matches best.")},
+	"time_limit_minutes": {Label: models.Say("Time limit"),
+		Hint: models.Say("Minutes after which the run is ended. Default: no limit."), Inputmode: "numeric"},
 	"default_path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first, for example /lab."), Mono: true},
 
 	"subject_id": {Label: models.Say("For")},

@@ -22,7 +22,46 @@ type RunsView struct {
 	State   string // live, ended, all
 	Project int64
 	Next    string
+
+	CanStart bool // this server has runs
 }
+
+// startPath is the address of the form that starts a run.
+func (v RunsView) startPath() string {
+	if v.Project == 0 {
+		return "/runs/new"
+	}
+	return "/runs/new?project_id=" + number(v.Project)
+}
+
+// RunForm is the form of a run with its preview. Its fields: workspace_id, project_id,
+// command, gpus, cores, gpu_memory_mib, gpu_model, cpu_milli, memory_mib, env,
+// time_limit_minutes and when_insufficient (fewer or wait).
+type RunForm struct {
+	LaunchView
+	Workspaces  []Option // the reader's own
+	Environment string   // in which it would run; empty: none matches
+}
+
+// workspaceOptions are the workspaces to choose from, or none.
+func (v RunForm) workspaceOptions(ctx context.Context) []Option {
+	return append([]Option{{Label: T(ctx, "none")}}, v.Workspaces...)
+}
+
+// ofWorkspace reports whether a workspace is chosen.
+func (v RunForm) ofWorkspace() bool { return v.Form.Value("workspace_id") != "" }
+
+// headline is what would come of the run in one sentence.
+func (v RunForm) headline(ctx context.Context) string {
+	if v.Decision.Outcome == models.OutcomeRefused && !v.Decision.needsChoice() {
+		return T(ctx, "Cannot start this run")
+	}
+	return v.Decision.headline(ctx)
+}
+
+// runLabels are the inputs of the form of a run that are called otherwise than elsewhere.
+var runLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib", "command": "run_command", "cpu_milli": "launch.cpu_milli",
+	"memory_mib": "launch.memory_mib", "time_limit_seconds": "time_limit_minutes"}
 
 // address is that of the list in a state.
 func (v RunsView) address(state string) string {
@@ -35,11 +74,21 @@ func (v RunsView) address(state string) string {
 // RunDetail is a run with its share and the end of its output.
 type RunDetail struct {
 	RunRow
+	Events    []models.RunEvent
 	Devices   []Device // with its share
 	Simulated bool
 	Starts    models.Text // when it can probably start, of a queued run
 	Output    string
 	Cut       bool // there is earlier output
+}
+
+// topics are the run and, until it has ended, its output.
+func (r RunDetail) topics() []string {
+	topics := []string{"run:" + number(r.ID)}
+	if r.CanRead && r.EndedAt == nil {
+		topics = append(topics, "run-output:"+number(r.ID))
+	}
+	return topics
 }
 
 func runPath(id int64) string { return "/runs/" + number(id) }

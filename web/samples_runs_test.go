@@ -12,10 +12,12 @@ func sampleRun(state models.RunState) RunDetail {
 			Command: []string{"python", "train.py", "--note", "two words"}, State: state, Demand: models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10},
 			TimeLimitSeconds: 1800, RequestedAt: ago(90 * time.Minute)}}}}
 	if state == models.RunQueued {
+		r.Events = []models.RunEvent{{At: ago(90 * time.Minute), State: state, Message: models.Say("Queued: %s.", models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before."))}}
 		r.Position, r.Starts, r.Reason = 2, models.Say("in about %d minutes", int64(14)), models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
 		return r
 	}
 	r.StartedAt = ptr(ago(20 * time.Minute))
+	r.Events = []models.RunEvent{{At: ago(20 * time.Minute), State: models.RunRunning, Message: models.Say("The command was started.")}}
 	if state != models.RunEnded {
 		r.Devices, r.Simulated, r.Output = []Device{myDevice()}, true, "epoch 1 of 10\n"
 		return r
@@ -34,6 +36,11 @@ func runSamples() []sample {
 	}
 	foreign := sampleRun(models.RunRunning)
 	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
+	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Workspaces: []Option{{"5", "segmentation · vision"}}}
+	refused := RunForm{LaunchView: LaunchView{Form: Form{Values: map[string]string{"command": "python 'x"}}.Refuse(models.Invalid("command", "has a quote that is not closed")),
+		Projects: []Option{{"1", "vision"}}, Decision: Decision{Outcome: models.OutcomeDelayed, RequestedCores: 50, Wait: &Wait{Before: 2, Starts: models.Say("in about %d minutes", int64(14))}}}}
+	list = append(list, sample{"run-new", "/runs/new", &li, RunFormPage(form)}, sample{"run-refused", "/runs/new", &li, RunFormPage(refused)},
+		sample{"run-none", "/runs/new", &li, RunFormPage(RunForm{})})
 	return append(list, sample{"run-foreign", "/runs/4", &li, RunPage(foreign)},
-		sample{"runs", "/runs", &li, RunsPage(RunsView{Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
+		sample{"runs", "/runs", &li, RunsPage(RunsView{CanStart: true, Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
 }

@@ -17,6 +17,7 @@ type WorkspaceView struct {
 	Simulated     bool
 	CanOpen       bool
 	CanStop       bool
+	CanRun        bool           // commands in its environment
 	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
 	Idleness      *Idleness      // of a running workspace
 	LaunchAgain   string         // address of a launch with the same values, or empty

@@ -108,7 +108,7 @@ func (c *Catalog) EnvironmentForm(ctx context.Context, actor policies.Actor, id 
 	return c.Environment(ctx, actor, id)
 }
 
-// CheckDelete refuses to delete an environment that workspaces have used.
+// CheckDelete refuses to delete an environment that workspaces or runs have used.
 func (c *Catalog) CheckDelete(ctx context.Context, actor policies.Actor, id int64) error {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentWrite); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (c *Catalog) CheckDelete(ctx context.Context, actor policies.Actor, id int6
 
 func checkUnused(q *store.Queries, id int64) error {
 	if used, err := q.EnvironmentUsed(id); err != nil || used {
-		return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces and cannot be deleted."))
+		return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces or runs and cannot be deleted."))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 
 	"weir/models"
 )
@@ -26,4 +27,9 @@ func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue
 // RefreshAll is one round of watchMounts.
 func (r *Reconciler) RefreshAll(ctx context.Context) error {
 	return r.refreshAll(ctx)
+}
+
+// TickRuns is one round of watchRuns.
+func (r *Reconciler) TickRuns(ctx context.Context) error {
+	return errors.Join(r.stepRuns(ctx), r.sweepRuns(ctx), r.refreshRuns(ctx))
 }

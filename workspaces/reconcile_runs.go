@@ -3,6 +3,7 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"weir/models"
@@ -26,7 +27,7 @@ func (r *Reconciler) StepRuns() {
 // watchRuns moves all runs towards their end, until ctx ends. They go on after it.
 func (r *Reconciler) watchRuns(ctx context.Context) {
 	for r.config.Runs != nil && ctx.Err() == nil {
-		r.logError(ctx, errors.Join(r.stepRuns(ctx), r.stopOrphanRuns(ctx), r.refreshRuns(ctx)))
+		r.logError(ctx, errors.Join(r.stepRuns(ctx), r.sweepRuns(ctx), r.refreshRuns(ctx)))
 		select {
 		case <-ctx.Done():
 		case <-r.runSteps:
@@ -44,64 +45,99 @@ func (r *Reconciler) stepRuns(ctx context.Context) error {
 }
 
 func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
+	if run.State == models.RunStarting {
+		return r.startRun(ctx, run)
+	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	switch {
-	case run.State == models.RunStarting:
-		return r.startRun(ctx, run)
-	case run.State == models.RunStopping && run.RuntimeState == nil:
+	if run.State == models.RunStopping && run.RuntimeState == nil {
 		return r.adoptRun(ctx, run)
 	}
 	status, err := r.config.Runs.Poll(run.RuntimeState)
 	if err != nil {
 		return err
 	}
+	r.tellPrinted(run.ID, status)
 	if status.Ended {
 		return r.finishRun(ctx, run, status)
 	}
 	if run.State == models.RunStopping {
 		return r.config.Runs.Stop(run.RuntimeState)
 	}
-	if end := run.EndsAt(); end != nil && !r.config.Store.Now().Before(*end) {
+	if limit := time.Duration(run.TimeLimitSeconds) * time.Second; limit > 0 && status.Ran >= limit {
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 			now := *run
-			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.",
-				(time.Duration(run.TimeLimitSeconds)*time.Second).String()))
+			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.", limit.String()))
 		})
 	}
 	return nil
 }
 
+// outputTopic is the topic of a run's output, before its id.
+const outputTopic = "run-output:"
+
+// tellPrinted tells the pages of a run that it has printed more since the last look.
+func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
+	if status.Printed != r.printed[run] {
+		r.config.Store.Publish(outputTopic + strconv.FormatInt(run, 10))
+	}
+	r.printed[run] = status.Printed
+	if status.Ended {
+		delete(r.printed, run)
+	}
+}
+
 // startRun starts the command and saves the runtime's state. It is repeated after a crash;
 // the runtime starts a run only once.
 func (r *Reconciler) startRun(ctx context.Context, run *models.Run) error {
-	spec, err := r.runSpec(ctx, *run)
-	if err != nil {
-		return r.runFailed(ctx, run, err)
-	}
-	models.Failpoint("run.intent")
-	state, err := r.config.Runs.Start(ctx, run.ID, spec, run.Command)
+	state, granted, err := r.launchRun(ctx, run)
 	if err != nil {
 		return r.runFailed(ctx, run, err)
 	}
 	models.Failpoint("run.launched")
-	run.State, run.RuntimeState, run.StartedAt = models.RunRunning, state, new(r.config.Store.Now())
-	return r.transitionRun(ctx, run, models.RunStarting)
+	r.runStarts.Delete(run.ID)
+	run.State, run.RuntimeState, run.Granted, run.StartedAt = models.RunRunning, state, granted, new(r.config.Store.Now())
+	return r.transitionRun(ctx, run, models.RunStarting, models.Say("The command was started."))
 }
 
-// runFailed ends a run that cannot be started, unless a retry may succeed. Something may
-// have been started, so its shares are in use until that is gone.
+// launchRun starts the command, and returns what the rules of the mounted directories give.
+func (r *Reconciler) launchRun(ctx context.Context, run *models.Run) (runtime.State, []models.PathAccess, error) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	spec, granted, err := r.runSpec(ctx, *run)
+	var readable *models.Error
+	if err != nil && !errors.As(err, &readable) { // of the database or the storage: possibly temporary
+		err = models.Unavailable(err, "The run could not be prepared.")
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	models.Failpoint("run.intent")
+	state, err := r.config.Runs.Start(ctx, run.ID, spec, run.Command)
+	if err != nil && ctx.Err() != nil {
+		err = models.Unavailable(err, "The sandbox was not ready within %d seconds.", int64(stepTimeout/time.Second))
+	}
+	return state, granted, err
+}
+
+// runFailed ends a run that cannot be started, unless a retry may succeed and the first
+// attempt was not too long ago. Something may have been started, so its shares are in use
+// until that is gone.
 func (r *Reconciler) runFailed(ctx context.Context, run *models.Run, cause error) error {
-	if ctx.Err() != nil || models.KindOf(cause) == models.KindUnavailable {
+	if ctx.Err() != nil {
 		return cause
 	}
+	if models.KindOf(cause) == models.KindUnavailable && !r.runStarts.entry(run.ID).stalled(runtime.StageLaunching, r.config.Store.Now()) {
+		return cause
+	}
+	r.runStarts.Delete(run.ID)
 	why := models.Say("the command could not be started")
 	var e *models.Error
 	if errors.As(cause, &e) && e.Kind != models.KindInternal {
 		why = e.Message // the error is for people
 	}
 	run.State, run.Reason = models.RunStopping, models.Say("The run failed: %s", why)
-	return errors.Join(cause, r.transitionRun(ctx, run, models.RunStarting))
+	return errors.Join(cause, r.transitionRun(ctx, run, models.RunStarting, run.Reason))
 }
 
 // adoptRun finds what may have been started for a run that is to stop although its state
@@ -114,7 +150,7 @@ func (r *Reconciler) adoptRun(ctx context.Context, run *models.Run) error {
 	for _, i := range list {
 		if i.Workspace == run.ID {
 			run.RuntimeState = i.State
-			return r.transitionRun(ctx, run, models.RunStopping)
+			return r.transitionRun(ctx, run, models.RunStopping, models.Text{})
 		}
 	}
 	return r.finishRun(ctx, run, runtime.RunStatus{ExitCode: -1})
@@ -136,36 +172,22 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	case status.ExitCode < 0 && run.Reason.Empty():
 		run.Reason = models.Say("The exit code is not known: the machine has restarted, or the sandbox was killed.")
 	}
+	message := models.Say("Ended. Its shares were released.")
+	if run.ExitCode != nil {
+		message = models.Say("Ended with exit code %d. Its shares were released.", *run.ExitCode)
+	}
 	models.Failpoint("run.ended")
-	if err := r.transitionRun(ctx, run, from, func(q *store.Queries) error { return r.config.Pool.Release(q, run.HolderID) }); err != nil {
-		return err
-	}
-	return r.deleteSurplus(ctx, run.MemberID)
-}
-
-// deleteSurplus deletes the oldest ended runs of a member, so that their logs are bounded.
-func (r *Reconciler) deleteSurplus(ctx context.Context, member int64) error {
-	surplus, err := r.config.Store.Read(ctx).SurplusRuns(member, keptRuns)
-	if err != nil {
-		return err
-	}
-	return forEach(surplus, func(run models.Run) error {
-		if run.RuntimeState != nil {
-			if err := r.config.Runs.Remove(run.RuntimeState); err != nil {
-				return err
-			}
-		}
-		return r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.DeleteRun(run) })
-	})
+	return r.transitionRun(ctx, run, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, run.HolderID) })
 }
 
 // transitionRun writes run, whose state was from, and then calls the functions in the same
 // transaction.
-func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from models.RunState, then ...func(*store.Queries) error) error {
+func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from models.RunState, message models.Text,
+	then ...func(*store.Queries) error) error {
 	version := run.Version
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		run.Version = version // the transaction may be retried
-		err := q.TransitionRun(run, from)
+		err := q.TransitionRun(run, from, message)
 		for _, fn := range then {
 			if err == nil {
 				err = fn(q)
@@ -175,32 +197,60 @@ func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from mo
 	})
 }
 
-// stopOrphanRuns stops what runs without a row in the database that uses resources.
-func (r *Reconciler) stopOrphanRuns(ctx context.Context) error {
+// sweepRuns stops what runs although no row says so, removes what runs without a row have
+// left, and deletes the oldest ended runs of each member, so that their logs are bounded.
+func (r *Reconciler) sweepRuns(ctx context.Context) error {
 	now := r.config.Store.Now()
-	if now.Sub(r.orphanRunsCheckedAt) < orphanPeriod {
+	if now.Sub(r.runsSweptAt) < orphanPeriod {
 		return nil
 	}
 	instances, err := r.config.Runs.List(ctx)
 	if err != nil {
 		return err
 	}
-	live, err := r.config.Store.Read(ctx).RunsIn(models.RunStarting, models.RunRunning, models.RunStopping)
+	rows, err := r.config.Store.Read(ctx).RunStates()
 	if err != nil {
 		return err
 	}
-	wanted := map[int64]bool{}
-	for _, run := range live {
-		wanted[run.ID] = true
-	}
-	r.orphanRunsCheckedAt = now
-	return forEach(instances, func(i runtime.Instance) error {
-		if wanted[i.Workspace] {
-			return nil
+	r.runsSweptAt = now
+	states, ended := map[int64]models.RunState{}, map[int64]int{}
+	for _, run := range rows {
+		states[run.ID] = run.State
+		if run.State == models.RunEnded {
+			ended[run.MemberID]++
 		}
-		r.orphanRunsCheckedAt = time.Time{} // until it is gone
+	}
+	errs := []error{forEach(instances, func(i runtime.Instance) error { return r.sweepRun(ctx, i, states[i.Workspace]) })}
+	for member, n := range ended {
+		if n > keptRuns {
+			errs = append(errs, r.deleteSurplus(ctx, member))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweepRun handles what a run in a state has on the machine; without a row the state is empty.
+func (r *Reconciler) sweepRun(ctx context.Context, i runtime.Instance, state models.RunState) error {
+	switch {
+	case !i.Ended && (state == "" || state == models.RunEnded || state == models.RunQueued):
+		r.runsSweptAt = time.Time{} // until it is gone
 		r.config.Logger.WarnContext(ctx, "stopping a run that no row wants", "run", i.Workspace)
 		return r.config.Runs.Stop(i.State)
+	case i.Ended && state == "":
+		return r.config.Runs.Remove(i.State)
+	default:
+		return nil
+	}
+}
+
+// deleteSurplus deletes the oldest ended runs of a member. A later sweep removes their logs.
+func (r *Reconciler) deleteSurplus(ctx context.Context, member int64) error {
+	surplus, err := r.config.Store.Read(ctx).SurplusRuns(member, keptRuns)
+	if err != nil || len(surplus) == 0 {
+		return err
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		return forEach(surplus, q.DeleteRun)
 	})
 }
 
@@ -225,8 +275,21 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 			return err
 		}
 		if err = r.config.Runs.Refresh(ctx, run.RuntimeState, mounts); errors.Is(err, errors.ErrUnsupported) {
-			return nil
+			return r.endIfWithdrawn(ctx, run, holder)
 		}
 		return err
+	})
+}
+
+// endIfWithdrawn stops a run whose mounts cannot change if rules give its member less access
+// to a directory than when it started.
+func (r *Reconciler) endIfWithdrawn(ctx context.Context, run models.Run, holder models.DirectoryUser) error {
+	path, err := r.withdrawn(ctx, holder, run.Granted)
+	if err != nil || path == "" {
+		return err
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now := run
+		return stopRun(q, policies.System("reconciler"), &now, models.Say("Stopped: rules now give less access to %s.", path))
 	})
 }

@@ -34,7 +34,9 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	orphanRunsCheckedAt, runsRefreshedAt time.Time // of watchRuns only
+	runsSweptAt, runsRefreshedAt time.Time       // of watchRuns only, like runStarts
+	runStarts                    trackers        // of runs whose start is repeated
+	printed                      map[int64]int64 // by run: size of its output at the last look
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.
@@ -56,7 +58,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1)}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1), printed: map[int64]int64{}}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r
@@ -108,7 +110,7 @@ func (r *Reconciler) onChange(topics []string) {
 		if strings.HasPrefix(topic, "run:") {
 			r.StepRuns()
 		}
-		affected = affected || !strings.HasPrefix(topic, "telemetry:")
+		affected = affected || !strings.HasPrefix(topic, "telemetry:") && !strings.HasPrefix(topic, outputTopic)
 	}
 	if affected { // a queued workspace may be able to start
 		r.queueChanged.Store(true)

@@ -81,18 +81,24 @@ func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w
 	return r.transition(ctx, &w, models.StateRunning, models.Say("The shared directories were mounted anew, as their rules have changed."))
 }
 
+// withdrawn names a directory to which the rules give a member less than they gave before;
+// "" if there is none, or it is not known.
+func (r *Reconciler) withdrawn(ctx context.Context, holder models.DirectoryUser, granted []models.PathAccess) (string, error) {
+	if holder.Ended || holder.Left || len(granted) == 0 {
+		return "", nil
+	}
+	path, err := r.config.Storage.Withdrawn(ctx, holder, granted)
+	return models.VisibleName(string(path)), err
+}
+
 // stopIfWithdrawn stops a workspace if rules give its member less access to a directory
 // than when it started. What the mounts would be now is not compared: that also depends on
 // which directories there are. Who has left is evicted, for a reason that says more.
 func (r *Reconciler) stopIfWithdrawn(ctx context.Context, w models.Workspace, holder models.DirectoryUser) error {
-	if holder.Ended || holder.Left || len(w.Granted) == 0 {
-		return nil
-	}
-	path, err := r.config.Storage.Withdrawn(ctx, holder, w.Granted)
-	if err != nil || path == "" {
+	name, err := r.withdrawn(ctx, holder, w.Granted)
+	if err != nil || name == "" {
 		return err
 	}
-	name := models.VisibleName(string(path))
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		now, err := q.Workspace(store.AllProjects, w.ID)
 		if err != nil || now.State != w.State || now.Generation != w.Generation {

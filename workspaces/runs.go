@@ -30,6 +30,7 @@ type Runs interface {
 	// Log returns at most limit bytes of the output from an offset on, and the offset of
 	// the first of them.
 	Log(state runtime.State, offset int64, limit int) ([]byte, int64, error)
+	// List returns what runs, and what runs that have ended have left.
 	List(ctx context.Context) ([]runtime.Instance, error)
 	Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error
 }
@@ -136,7 +137,14 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		planned, member, err := s.planRun(q, actor, in)
+		project, err := q.Project(actor.Scope(), in.ProjectID) // which Write has locked
+		if err != nil {
+			return err
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		planned, member, err := s.planRun(q, actor, project, in)
 		if err != nil {
 			return err
 		}
@@ -150,7 +158,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
 			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds,
-			Limits:           []models.Limit{}, Version: 1, RequestedAt: q.Now()}
+			Limits:           []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {
@@ -167,19 +175,48 @@ func programName(command []string) string {
 		}
 		return c
 	}, filepath.Base(command[0])))
-	return string(name[:min(len(name), 100)])
+	return cmp.Or(strings.TrimSpace(string(name[:min(len(name), 100)])), "command")
 }
 
-// planRun plans a run as a launch is planned. The transaction has locked the project.
-func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (p Plan, member int64, err error) {
-	project, err := q.Project(actor.Scope(), in.ProjectID)
-	if err != nil {
-		return p, 0, err
+// PreviewRun plans a run without any change; also one that has no command yet. Without a
+// workspace and a project, it is in the first project in which the actor can launch now; if
+// there is none, the plan is empty.
+func (s *Service) PreviewRun(ctx context.Context, actor policies.Actor, in RunInput) (p Plan, err error) {
+	if err := actor.CheckUser(); err != nil {
+		return p, err
 	}
-	if err := q.LockPool(); err != nil {
-		return p, 0, err
-	}
-	launch := LaunchInput{ProjectID: in.ProjectID, EnvironmentID: in.EnvironmentID, Request: in.Request,
+	return p, s.store.Snapshot(ctx, func(q *store.Queries) error {
+		if err := in.ofWorkspace(q, actor); err != nil {
+			return err
+		}
+		if in.ProjectID != 0 {
+			if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+				return err
+			}
+		}
+		if s.Runs == nil {
+			return errNoRuns
+		}
+		list, err := launchable(q, actor)
+		if err != nil || in.ProjectID == 0 && len(list) == 0 {
+			return err
+		}
+		project, err := projectOf(q, actor, LaunchInput{ProjectID: in.ProjectID}, list)
+		if err != nil {
+			return err
+		}
+		p, _, err = s.planRun(q, actor, project, in)
+		p.Projects = list
+		if p.Rejection == nil && len(in.Command) > 0 {
+			p.Rejection = in.check()
+		}
+		return err
+	})
+}
+
+// planRun plans a run as a launch is planned.
+func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models.Project, in RunInput) (p Plan, member int64, err error) {
+	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: in.Request,
 		WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {
@@ -192,10 +229,12 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, in RunInput) (
 
 // commitRun writes the planned run, and takes its shares or queues it.
 func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Run, p Plan) (err error) {
+	message := models.Say("Requested: %s.", describe(p.Demand))
 	if p.State == models.StateQueued {
 		r.Reason = p.launchDecision.Explanation
+		message = models.Say("Queued: %s.", p.launchDecision.Explanation)
 	}
-	if err := q.CreateRun(r); err != nil {
+	if err := q.CreateRun(r, message); err != nil {
 		return err
 	}
 	if p.State == models.StateQueued {
@@ -213,7 +252,7 @@ func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Ru
 // scheduleRun records the decision that grants a run its shares.
 func scheduleRun(q *store.Queries, pool Pool, r *models.Run, d models.Decision) error {
 	r.State, r.Reason = models.RunStarting, models.Text{}
-	if err := q.TransitionRun(r, models.RunQueued); err != nil {
+	if err := q.TransitionRun(r, models.RunQueued, models.Say("Scheduled. %s", d.Explanation)); err != nil {
 		return err
 	}
 	if err := notifyNearlyUsed(q, r.Claim()); err != nil {
@@ -251,7 +290,7 @@ func stopRun(q *store.Queries, actor policies.Actor, r *models.Run, why models.T
 	if from == models.RunQueued {
 		r.State, r.EndedAt = models.RunEnded, new(q.Now())
 	}
-	if err := q.TransitionRun(r, from); err != nil {
+	if err := q.TransitionRun(r, from, why); err != nil {
 		return err
 	}
 	return actor.Audit(q, policies.Change{Action: "stop", Object: "run", ID: r.ID, Project: r.ProjectID,
@@ -281,16 +320,15 @@ func (s *Service) DeleteRun(ctx context.Context, actor policies.Actor, id int64)
 	if v.State != models.RunEnded {
 		return models.Conflict("This run has not ended. Stop it first.")
 	}
-	if s.Runs != nil && v.RuntimeState != nil {
-		if err := s.Runs.Remove(v.RuntimeState); err != nil {
-			return err
-		}
-	}
-	return s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
 		if err := q.DeleteRun(v.Run); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: "delete", Object: "run", ID: v.ID, Project: v.ProjectID,
 			Before: map[string]any{"name": v.Name}})
 	})
+	if err == nil && s.Runs != nil && v.RuntimeState != nil {
+		_ = s.Runs.Remove(v.RuntimeState) // the reconciler removes what remains
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -20,6 +21,7 @@ import (
 // RunSummary is a run, with what the actor may do with it now.
 type RunSummary struct {
 	models.RunView
+	Events    []models.RunEvent // of one run, not in lists
 	CanStop   bool
 	CanRead   bool // its command and its output
 	CanDelete bool
@@ -44,7 +46,9 @@ func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (
 	if err != nil {
 		return RunSummary{}, err
 	}
-	return s.runSummary(actor, r), nil
+	v := s.runSummary(actor, r)
+	v.Events, err = s.store.Read(ctx).RunEvents(id)
+	return v, err
 }
 
 // ListRuns shows the actor's own runs, and those of others in projects whose workspaces
@@ -74,12 +78,21 @@ func (s *Service) SignalRun(ctx context.Context, actor policies.Actor, id int64,
 	if !slices.Contains(RunSignals, signal) {
 		return models.Invalid("signal", "must be one of %s", strings.Join(RunSignals, ", "))
 	}
-	delivered := false
-	if s.Runs != nil && r.RuntimeState != nil && r.State != models.RunEnded {
-		delivered, err = s.Runs.Signal(r.RuntimeState, syscall.Signal(unix.SignalNum("SIG"+signal)))
+	notNow := models.Conflict("The program of this run does not run now. The run is %s.", r.State.Words())
+	if s.Runs == nil || r.RuntimeState == nil || r.State == models.RunEnded {
+		return notNow
 	}
+	err = s.access.WriteOwned(ctx, s.store, actor, r.UserID, r.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		return errors.Join(q.AddRunEvent(r.Run, models.Say("Signal %s sent by %s.", signal, cmp.Or(actor.User.Name, actor.Label()))),
+			actor.Audit(q, policies.Change{Action: "signal", Object: "run", ID: r.ID, Project: r.ProjectID,
+				After: map[string]any{"signal": signal}}))
+	})
+	if err != nil {
+		return err
+	}
+	delivered, err := s.Runs.Signal(r.RuntimeState, syscall.Signal(unix.SignalNum("SIG"+signal)))
 	if err == nil && !delivered {
-		return models.Conflict("The program of this run does not run now. The run is %s.", r.State.Words())
+		return notNow
 	}
 	return err
 }

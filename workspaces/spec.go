@@ -21,11 +21,12 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec
 	return s, granted, err
 }
 
-// runSpec returns everything that the runtime needs to start a run.
-func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, error) {
-	s, _, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
+// runSpec returns everything that the runtime needs to start a run, and what the rules of
+// the mounted directories give its member.
+func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, []models.PathAccess, error) {
+	s, granted, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
 	s.Workspace, s.Generation = run.ID, 1
-	return s, err
+	return s, granted, err
 }
 
 // specOf is the part of a spec that workspaces and runs have in common: the environment,

@@ -79,10 +79,15 @@ func newWorld(t *testing.T, s *store.Store) *world {
 }
 
 // restart replaces the reconciler as a new process would.
-func (b *world) restart() {
-	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
+func (b *world) restart() { b.restartWith(func(*workspaces.ReconcilerConfig) {}) }
+
+// restartWith is restart with other collaborators.
+func (b *world) restartWith(set func(*workspaces.ReconcilerConfig)) {
+	c := workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
-		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Env: func(models.Workspace) map[string]string { return map[string]string{} }}
+	set(&c)
+	b.Reconciler = workspaces.NewReconciler(c)
 }
 
 func (b *world) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {

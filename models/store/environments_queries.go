@@ -14,15 +14,19 @@ func (q *Queries) UpdateEnvironment(e *models.Environment) error {
 	return nameTaken(q.update(e, &e.Version, e.ID, "environment"), "environment", e.Name)
 }
 
-// DeleteEnvironment removes an environment that no workspace ever used.
+// DeleteEnvironment removes an environment that no workspace or run ever used.
 func (q *Queries) DeleteEnvironment(id int64) error {
 	q.Touch("environments")
 	return q.deleted(q.db.Where("id = ?", id).Delete(&models.Environment{}), "environment")
 }
 
-// EnvironmentUsed reports whether a workspace, active or ended, refers to it.
+// EnvironmentUsed reports whether a workspace or a run, active or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
-	return exists(q.db.Model(&models.Workspace{}).Where("environment_id = ?", id))
+	used, err := exists(q.db.Model(&models.Workspace{}).Where("environment_id = ?", id))
+	if err != nil || used {
+		return used, err
+	}
+	return exists(q.db.Model(&models.Run{}).Where("environment_id = ?", id))
 }
 
 // Environment finds a catalog entry.

@@ -110,7 +110,15 @@ func (q *Queries) tellHolders(event models.Text, which string, args ...any) ([]m
 // addEvent appends a line to the history of a holder.
 func (q *Queries) addEvent(h models.HolderView, message models.Text) error {
 	q.touchHolder(h)
-	if h.Kind != models.HolderWorkspace { // only workspaces keep a history
+	switch h.Kind {
+	case models.HolderWorkspace:
+	case models.HolderRun:
+		if h.ObjectID == 0 { // it was deleted
+			return nil
+		}
+		return q.db.Create(&models.RunEvent{RunID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.RunState(h.State),
+			Message: message}).Error
+	default: // others keep no history
 		return nil
 	}
 	e := models.WorkspaceEvent{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.WorkspaceState(h.State),

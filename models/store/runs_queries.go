@@ -6,8 +6,8 @@ import (
 	"weir/models"
 )
 
-// CreateRun inserts r with its holder.
-func (q *Queries) CreateRun(r *models.Run) error {
+// CreateRun inserts r with its holder and the first line of its history.
+func (q *Queries) CreateRun(r *models.Run, message models.Text) error {
 	c := r.Claim()
 	c.ID = 0
 	if err := q.db.Create(&c).Error; err != nil {
@@ -17,13 +17,13 @@ func (q *Queries) CreateRun(r *models.Run) error {
 	if err := q.db.Omit(claimColumns...).Create(r).Error; err != nil {
 		return err
 	}
-	q.touchHolder(r.HolderView())
-	return nil
+	return q.AddRunEvent(*r, message)
 }
 
 // TransitionRun writes r, whose State may have changed, if the row is still in the state
-// from and of r.Version; otherwise it is a Conflict and nothing is written.
-func (q *Queries) TransitionRun(r *models.Run, from models.RunState) error {
+// from and of r.Version; otherwise it is a Conflict and nothing is written. A message
+// becomes a line of the run's history.
+func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message models.Text) error {
 	expected := r.Version
 	r.Version++
 	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).
@@ -35,8 +35,25 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState) error {
 		r.Version = expected
 		return models.Stale("run")
 	}
-	q.touchHolder(r.HolderView())
-	return q.saveClaim(r.Claim())
+	if err := q.saveClaim(r.Claim()); err != nil {
+		return err
+	}
+	return q.AddRunEvent(*r, message)
+}
+
+// AddRunEvent appends a line to the history of r, unless the message is empty.
+func (q *Queries) AddRunEvent(r models.Run, message models.Text) error {
+	if message.Empty() {
+		q.touchHolder(r.HolderView())
+		return nil
+	}
+	return q.addEvent(r.HolderView(), message)
+}
+
+// RunEvents lists a run's history, oldest first, at most the newest 200 lines.
+func (q *Queries) RunEvents(run int64) (events []models.RunEvent, err error) {
+	newest := q.db.Model(&models.RunEvent{}).Where("run_id = ?", run).Order("id DESC").Limit(200)
+	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
 }
 
 // DeleteRun deletes a run that has ended. Its holder stays, with the use that was counted.
@@ -63,6 +80,11 @@ func (q *Queries) RunOf(holder int64) (r models.Run, err error) {
 // RunsIn lists all runs in any of the states, oldest first.
 func (q *Queries) RunsIn(states ...models.RunState) (list []models.Run, err error) {
 	return list, withClaims(q.db, "runs").Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// RunStates lists the ids, members and states of all runs.
+func (q *Queries) RunStates() (list []models.Run, err error) {
+	return list, q.db.Table("runs").Select("id, member_id, state").Find(&list).Error
 }
 
 // CountLiveRuns counts the runs of a member that have not ended.

@@ -386,6 +386,9 @@ func (s *Store) publish(topics []string) {
 	}
 }
 
+// Publish tells the followers on this server of topics that change outside the database.
+func (s *Store) Publish(topics ...string) { s.publish(topics) }
+
 // Touch marks a topic as changed by this transaction: "pool",
 // "workspace:5", "project:3", "user:7".
 func (q *Queries) Touch(topic string, id ...int64) {

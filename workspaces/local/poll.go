@@ -108,12 +108,25 @@ func (r *Runtime) Stop(_ context.Context, state runtime.State) error {
 
 // List returns all running workspaces, also those whose directory was removed.
 func (r *Runtime) List(context.Context) ([]runtime.Instance, error) {
+	all, _ := r.list()
+	return all, nil
+}
+
+// list returns the instances that run, and those that have left a directory.
+func (r *Runtime) list() (running, ended []runtime.Instance) {
 	r.mu.Lock() // not during a start
 	defer r.mu.Unlock()
-	found := map[key]*instance{}
+	found, left := map[key]*instance{}, map[key]*instance{}
 	for _, k := range r.directories() {
-		if in, err := r.load(k); err == nil && !in.exited() {
+		in, err := r.load(k)
+		if err != nil { // a server crashed before it wrote the record
+			in = &instance{dir: r.path(k)}
+			in.record = record{Workspace: k.workspace, Generation: k.generation, Boot: bootID()}
+		}
+		if err == nil && !in.exited() {
 			found[k] = in
+		} else {
+			left[k] = in
 		}
 	}
 	for dir, pids := range allMarkedProcesses(r.config.Dir) {
@@ -123,13 +136,16 @@ func (r *Runtime) List(context.Context) ([]runtime.Instance, error) {
 		}
 		if in, err := orphan(dir, k, pids); err == nil {
 			found[k] = in
+			delete(left, k)
 		}
 	}
-	var all []runtime.Instance
 	for k, in := range found {
-		all = append(all, runtime.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
+		running = append(running, runtime.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
 	}
-	return all, nil
+	for k, in := range left {
+		ended = append(ended, runtime.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state(), Ended: true})
+	}
+	return running, ended
 }
 
 // orphan returns an instance for processes without a record, so that they can be

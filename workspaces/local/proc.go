@@ -43,6 +43,17 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
+// age is how long ago the instance was started. Like the start, it is counted from the boot
+// of the machine, whatever its clock is set to.
+func (in *instance) age() time.Duration {
+	const tick = time.Second / 100 // of /proc
+	var now unix.Timespec
+	if in.PID == 0 || in.Boot != bootID() || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return time.Duration(now.Nano()) - time.Duration(in.Started)*tick
+}
+
 // outerAlive reports whether the started process runs: the waiting wrapper, and
 // later bubblewrap outside the sandbox.
 func (in *instance) outerAlive() bool {

@@ -64,7 +64,11 @@ func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
 	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
+	if info, err := os.Stat(in.logFile()); err == nil {
+		status.Printed = info.Size()
+	}
 	if !status.Ended {
+		status.Ran = in.age()
 		r.runtime.mu.Lock()
 		defer r.runtime.mu.Unlock()
 		r.runtime.watch(in, nil)
@@ -168,8 +172,12 @@ func (r *Runs) Log(state runtime.State, offset int64, limit int) ([]byte, int64,
 // Changes notifies of the runs that have ended, by id.
 func (r *Runs) Changes() *runtime.Changes { return &r.runtime.Changes }
 
-// List returns the runs that have not ended; the Workspace of an instance is the run's id.
-func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) { return r.runtime.List(ctx) }
+// List returns the runs that run, or have left something; the Workspace of an instance is
+// the run's id.
+func (r *Runs) List(context.Context) ([]runtime.Instance, error) {
+	running, ended := r.runtime.list()
+	return append(running, ended...), nil
+}
 
 // Refresh makes the mounts of a run those of a start with mounts; see [runtime.Refresher].
 func (r *Runs) Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error {

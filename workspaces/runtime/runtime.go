@@ -74,6 +74,7 @@ type Instance struct {
 	Workspace  int64
 	Generation int64
 	State      State
+	Ended      bool // of a run: it does not run any more, and has left its exit code and its log
 }
 
 // State identifies a started workspace to its runtime. It is persisted and opaque
@@ -143,7 +144,9 @@ type Status struct {
 type RunStatus struct {
 	Ended       bool
 	ExitCode    int
-	OutOfMemory bool // a process was killed by the memory limit
+	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
+	Printed     int64         // bytes of output so far
+	OutOfMemory bool          // a process was killed by the memory limit
 	Limits      []models.Limit
 }
 

@@ -27,12 +27,13 @@ type client struct {
 	server string // scheme://host[:port]
 	token  string // secret
 	http   *http.Client
+	key    string // of the POST requests, so that they can be repeated; empty: none
 }
 
 // newClient makes a client with a timeout for each response. It follows no
 // redirects: the token must not be sent to another server.
 func newClient(server, token string, timeout time.Duration) *client {
-	return &client{server, token, &http.Client{Timeout: timeout,
+	return &client{server: server, token: token, http: &http.Client{Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
@@ -105,6 +106,9 @@ func (c *client) request(ctx context.Context, method, path string, body any, eta
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.key != "" && method == http.MethodPost {
+		req.Header.Set("Idempotency-Key", c.key)
 	}
 	if etag != "" {
 		req.Header.Set("If-Match", etag)

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"os/signal"
 	"strconv"
@@ -54,10 +56,10 @@ func (s *session) attach(r handlers.Run) error {
 	return programExit(int(*ended.ExitCode))
 }
 
-// awaitStart waits until a run has started or ended, and tells why it waits.
+// awaitStart waits until a run has left the queue, and tells why it waits.
 func (s *session) awaitStart(ctx context.Context, r handlers.Run) error {
 	told := ""
-	for r.State == models.RunQueued || r.State == models.RunStarting {
+	for r.State == models.RunQueued {
 		if text := waitText(r); text != told && text != "" {
 			fmt.Fprintln(s.errOut, "weir: "+clean(text))
 			told = text
@@ -117,6 +119,24 @@ func (s *session) forward(ctx context.Context, id int64, signals <-chan os.Signa
 	}
 }
 
+// once is a POST that is carried out once, however often the connection is cut off: without
+// a response from a server that was reached, it is repeated with the same key.
+func (s *session) once(path string, body any) (res response, err error) {
+	keyed, reached, answered := *s.client, false, false
+	keyed.key = rand.Text()
+	ctx := httptrace.WithClientTrace(s, &httptrace.ClientTrace{
+		GotConn:              func(httptrace.GotConnInfo) { reached = true },
+		GotFirstResponseByte: func() { answered = true }})
+	res, err = keyed.call(ctx, http.MethodPost, path, body, "")
+	if exitCode(err) != ExitUnreachable || !reached || answered || s.Err() != nil {
+		return res, err
+	}
+	return res, s.patiently(s, func() (err error) {
+		res, err = keyed.call(s, http.MethodPost, path, body, "")
+		return err
+	})
+}
+
 // patiently repeats a call while the server cannot be reached.
 func (s *session) patiently(ctx context.Context, call func() error) error {
 	began := time.Now()
@@ -158,6 +178,9 @@ func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
 			return err
 		}
 		offset, ended = next, end || !follow && len(data) == 0
+		if wait == 0 && len(data) == 0 && !ended { // --timeout leaves no time to wait
+			time.Sleep(runPollPeriod)
+		}
 	}
 	return nil
 }

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"io"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"weir/handlers"
 )
 
 // cobra alone would show a group's help and succeed.
@@ -20,5 +24,27 @@ func TestGroupRefusesAnUnknownCommand(t *testing.T) {
 		if err := root.Execute(); (err == nil) != ok {
 			t.Errorf("weir %s: %v", args, err)
 		}
+	}
+}
+
+// A start that was cut off is repeated with the same key; one that was answered is not.
+func TestStartOfARunIsSentOnce(t *testing.T) {
+	var keys []string
+	p := newFakeServer(t, map[string]http.HandlerFunc{"POST /runs": func(w http.ResponseWriter, r *http.Request) {
+		if keys = append(keys, r.Header.Get("Idempotency-Key")); len(keys) == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		jsonAnswer(handlers.Run{ID: 7})(w, r)
+	}})
+	code, out, errOut := p.weir(t, "run", "--detach", "--project", "1", "--", "true")
+	if code != 0 || out != "7\n" || len(keys) != 2 || keys[0] == "" || keys[0] != keys[1] {
+		t.Errorf("exit code %d, %q %q with the keys %q", code, out, errOut, keys)
+	}
+	if code, _, _ = p.weir(t, "run", "--detach", "--project", "1", "--", "true"); code != 0 || len(keys) != 3 || slices.Contains(keys[:2], keys[2]) {
+		t.Errorf("exit code %d with the keys %q", code, keys)
+	}
+	busy := newFakeServer(t, map[string]http.HandlerFunc{"POST /runs": problemAnswer(http.StatusServiceUnavailable, "Not now.")})
+	if code, _, _ := busy.weir(t, "run", "--detach", "--project", "1", "--", "true"); code != ExitUnreachable || len(busy.requests()) != 1 {
+		t.Errorf("exit code %d after %q", code, busy.requests())
 	}
 }

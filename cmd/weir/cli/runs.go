@@ -100,7 +100,7 @@ func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error
 	if err != nil {
 		return err
 	}
-	res, err := s.call(s, http.MethodPost, "/runs", in, "")
+	res, err := s.once("/runs", in)
 	if err != nil {
 		return err
 	}

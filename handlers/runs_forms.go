@@ -1,0 +1,107 @@
+package handlers
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/google/shlex"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/web"
+	"weir/workspaces"
+)
+
+// runInput reads a run. The project is that of the workspace, if one is chosen.
+func (f *form) runInput() workspaces.RunInput {
+	in := workspaces.RunInput{ProjectID: f.number("project_id"), WorkspaceID: f.number("workspace_id"), Request: f.launch(""),
+		TimeLimitSeconds: 60 * f.number("time_limit_minutes"), WhenInsufficient: f.text("when_insufficient")}
+	if in.WorkspaceID != 0 {
+		in.ProjectID = 0
+	}
+	var err error
+	if in.Command, err = shlex.Split(f.text("command")); err != nil {
+		f.problems.Add("command", "has a quote that is not closed")
+	}
+	return in
+}
+
+func (a *App) newRunPage(_ context.Context, c echo.Context) (templ.Component, error) {
+	f, err := readForm(c)
+	if err != nil {
+		return nil, err
+	}
+	return a.runForm(c, f, nil)
+}
+
+func (a *App) startRunPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := f.runInput()
+	var r models.Run
+	if err = f.err(); err == nil {
+		r, err = a.Workspaces.StartRun(ctx, actorOf(ctx), in)
+	}
+	if err != nil {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) { return a.runForm(c, f, err) })
+	}
+	return c.Redirect(http.StatusSeeOther, path("runs", r.ID))
+}
+
+// runForm is the form of a run with the values of f: the plan, and the reason if a run was
+// refused.
+func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, error) {
+	ctx := c.Request().Context()
+	v := web.RunForm{LaunchView: web.LaunchView{Form: f.asSubmitted()}}
+	p, err := a.Workspaces.PreviewRun(ctx, actorOf(ctx), f.runInput())
+	if err != nil || p.Project.ID == 0 {
+		return web.RunFormPage(v), err
+	}
+	view, err := a.launchView(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if v.Workspaces, err = a.workspaceOptions(ctx, f.number("workspace_id")); err != nil {
+		return nil, err
+	}
+	for _, m := range p.Projects {
+		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.ID, 10), Label: m.Name})
+	}
+	v.Project, v.Role, v.Environment = p.Project.Name, p.Role, p.Environment.Name
+	v.Form.Values["project_id"] = strconv.FormatInt(p.Project.ID, 10)
+	fillLaunch(&v.LaunchView, p, view)
+	switch err := cmp.Or(refused, f.err()); {
+	case err != nil:
+		v.Form = v.Form.Refuse(err)
+	case p.Rejection != nil && p.Requested && len(publicError(p.Rejection).Fields) > 0:
+		v.Form = v.Form.Refuse(p.Rejection)
+	case p.Rejection != nil: // nothing was entered that could be corrected
+		v.Decision = impossible(p.Rejection)
+	}
+	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
+	return web.RunFormPage(v), nil
+}
+
+// workspaceOptions are the actor's own workspaces that have not ended, and the chosen one.
+func (a *App) workspaceOptions(ctx context.Context, chosen int64) (list []web.Option, err error) {
+	actor := actorOf(ctx)
+	f := store.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}
+	own, err := a.Workspaces.List(ctx, actor, f, store.Page{Limit: pageSize})
+	for _, w := range own {
+		list = append(list, web.Option{Value: strconv.FormatInt(w.ID, 10), Label: w.Name + " · " + w.ProjectName})
+		if w.ID == chosen {
+			chosen = 0
+		}
+	}
+	if chosen > 0 { // it has ended, and can be named all the same
+		list = append(list, web.Option{Value: strconv.FormatInt(chosen, 10), Label: "№ " + strconv.FormatInt(chosen, 10)})
+	}
+	return list, err
+}
