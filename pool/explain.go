@@ -29,6 +29,8 @@ func describeAim(policy string) models.Text {
 	switch policy {
 	case placement.Weir:
 		return models.Say("lowest fragmentation")
+	case placement.Spread:
+		return models.Say("lowest load")
 	default:
 		return models.Say("tightest fit")
 	}
@@ -52,6 +54,10 @@ func describeDecider(r placement.RunnerUp) models.Text {
 		return models.Say("the next best option would leave less space for typical requests")
 	case placement.Unlinked:
 		return models.Say("the next best option has %d more device pairs without NVLink", r.Margin)
+	case placement.DeviceLoad:
+		return models.Say("the next best option has %d more GPU cores in use", r.Margin)
+	case placement.MachineLoad:
+		return models.Say("the next best option is on a machine with more GPU cores in use")
 	case placement.LeftoverCores:
 		return models.Say("the next best option would leave %d more GPU cores unused", r.Margin)
 	case placement.LeftoverMemory:

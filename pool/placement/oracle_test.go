@@ -219,6 +219,33 @@ func weirCosts(n Node, set []int, d Demand, past []Demand) []int64 {
 	return []int64{c[1], fragments(n, set, d, past), c[2], c[3], c[4] / 1024}
 }
 
+// spreadCosts says what spread weighs, likewise.
+func spreadCosts(n Node, set []int, d Demand) []int64 {
+	var chosen, all int64
+	for i, dev := range n.Devices {
+		for _, s := range dev.Shares {
+			all += s.Cores
+			if slices.Contains(set, i) {
+				chosen += s.Cores
+			}
+		}
+	}
+	c := costs(n, set, d)
+	return []int64{chosen, all / int64(len(n.Devices)), c[2], c[4]}
+}
+
+// costsBy says what a policy weighs.
+func costsBy(policy string, n Node, set []int, d Demand, past []Demand) []int64 {
+	switch policy {
+	case Weir:
+		return weirCosts(n, set, d, past)
+	case Spread:
+		return spreadCosts(n, set, d)
+	default:
+		return costs(n, set, d)
+	}
+}
+
 func one(is bool) int64 {
 	if is {
 		return 1
@@ -227,7 +254,7 @@ func one(is bool) int64 {
 }
 
 // bruteForce is the least cost of all possible placements, its node last; nil
-// if none is possible. Weir compares nodes by the devices that it takes there.
+// if none is possible. Policies compare nodes by the devices that they take there.
 func bruteForce(policy string, s Snapshot, d Demand, past []Demand) []int64 {
 	var best []int64
 	for _, n := range s.Nodes {
@@ -244,12 +271,9 @@ func bruteForce(policy string, s Snapshot, d Demand, past []Demand) []int64 {
 			if !possible || len(set) != d.GPUs {
 				continue
 			}
-			total := costs(n, set, d)
-			order := total
-			if policy == Weir {
-				if total = weirCosts(n, set, d, past); d.GPUs == 1 {
-					order = total
-				}
+			order, total := costs(n, set, d), costsBy(policy, n, set, d, past)
+			if d.GPUs == 1 {
+				order = total
 			}
 			if fit == nil || slices.Compare(order, fit) < 0 || slices.Equal(order, fit) && slices.Compare(total, onNode) < 0 {
 				fit, onNode = order, total
@@ -288,11 +312,8 @@ func TestPlaceAgreesWithBruteForce(t *testing.T) {
 			set = append(set, slices.IndexFunc(n.Devices, func(dev Device) bool { return dev.ID == g.Device }))
 		}
 		plain := costs(n, set, d)
-		total := append(plain, choice.Node)
-		if name == Weir {
-			total = append(weirCosts(n, set, d, past), choice.Node)
-		}
-		if !slices.Equal(total, best) && !(d.GPUs > 1 && name == Weir && choice.Node == best[len(best)-1]) {
+		total := append(costsBy(name, n, set, d, past), choice.Node)
+		if !slices.Equal(total, best) && !(d.GPUs > 1 && name != BestFit && choice.Node == best[len(best)-1]) {
 			t.Fatalf("%s: costs %v, brute force %v", name, total, best)
 		}
 		e := choice.Explanation

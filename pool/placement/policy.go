@@ -10,6 +10,7 @@ import (
 // Names of the policies that the pool offers.
 const (
 	BestFit = "best-fit"
+	Spread  = "spread"
 	Weir    = "weir"
 )
 
@@ -17,7 +18,7 @@ const (
 const Default = Weir
 
 // Policies are the names that [PolicyNamed] knows, the simplest first.
-func Policies() []string { return []string{BestFit, Weir} }
+func Policies() []string { return []string{BestFit, Spread, Weir} }
 
 // Policy orders the nodes that fit a demand, and the devices of each. The zero
 // Policy is [BestFit]. Many pools may use one policy at once, unless it draws
@@ -36,6 +37,8 @@ func PolicyNamed(name string, history []Demand) (Policy, error) {
 	switch name {
 	case BestFit:
 		return Policy{Name: BestFit}, nil
+	case Spread:
+		return Policy{Name: Spread, scorer: func(*Engine) scorer { return spread{} }}, nil
 	case Weir, "":
 		if kinds := kindsOf(history); len(kinds) > 0 {
 			return Policy{Name: Weir, scorer: func(e *Engine) scorer { return newLookahead(e, kinds) }}, nil
@@ -77,6 +80,10 @@ const (
 	Fragmentation
 	// Unlinked counts the pairs of chosen devices without NVLink.
 	Unlinked
+	// DeviceLoad is the GPU cores in use on the chosen devices.
+	DeviceLoad
+	// MachineLoad is the GPU cores in use on all devices of the machine, in percent.
+	MachineLoad
 	// LeftoverCores is the GPU cores that stay free on the chosen devices.
 	LeftoverCores
 	// LeftoverMemory is the memory, in MiB, that stays free there.
@@ -202,6 +209,41 @@ func (b bestFit) bestDevice(m *machine, n *demandInfo) (int, cost) {
 func (bestFit) costOf(m *machine, n *demandInfo, devices []int) (c cost) {
 	a, f := m.amounts(n, devices), bestFitFields
 	return c.put(f[0], a.splits).put(f[1], a.newToProject).put(f[2], a.unlinked).put(f[3], a.cores).put(f[4], a.memory)
+}
+
+// spread takes the devices with the fewest GPU cores in use, among those the machine with
+// the smallest part of its GPU cores in use, then devices linked to each other. Several
+// devices of one machine are chosen as by [bestFit].
+type spread struct{}
+
+var spreadFields = []field{{DeviceLoad, 14, 1, 0}, {MachineLoad, 7, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverMemory, 24, 1, 0}}
+
+func (spread) fields() []field                     { return spreadFields }
+func (spread) observe(*machine)                    {}
+func (spread) opportunityCosts(*demandInfo) []cost { return nil }
+
+func (s spread) bestDevice(m *machine, n *demandInfo) (int, cost) {
+	return cheapest(m, n, func(i int) cost { return s.costOf(m, n, []int{i}) })
+}
+
+func (spread) costOf(m *machine, n *demandInfo, devices []int) (c cost) {
+	a, f := m.amounts(n, devices), spreadFields
+	var chosen, all int64
+	for _, i := range devices {
+		chosen += m.devices[i].coresInUse()
+	}
+	for i := range m.devices {
+		all += m.devices[i].coresInUse()
+	}
+	return c.put(f[0], chosen).put(f[1], all/max(int64(len(m.devices)), 1)).put(f[2], a.unlinked).put(f[3], a.memory)
+}
+
+// coresInUse is the GPU cores of the device's shares.
+func (d *Device) coresInUse() (n int64) {
+	for _, s := range d.Shares {
+		n += s.Cores
+	}
+	return n
 }
 
 // scored is a policy of another package.
