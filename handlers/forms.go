@@ -112,17 +112,6 @@ func (f *form) number(name string) int64 {
 	return 0
 }
 
-// fraction reads an optional number such as 0.7; 0 if it is empty.
-func (f *form) fraction(name string) float64 {
-	text := strings.TrimSpace(f.values.Get(name))
-	n, err := strconv.ParseFloat(text, 64)
-	if text != "" && (err != nil || !(n >= 0 && n <= 1)) {
-		f.problems.Add(name, "must be from %g to %g", 0.0, 1.0)
-		return 0
-	}
-	return n
-}
-
 func (f *form) optionalText(name string) *string {
 	text := strings.TrimSpace(f.values.Get(name))
 	if text == "" {

@@ -31,8 +31,8 @@ func (a *App) planGraphPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := workspaces.GraphInput{CPUs: int(f.number("cpus")), Utilization: f.fraction("utilization"),
-		SecondThreshold: f.fraction("second_threshold"), FirstThreshold: f.fraction("first_threshold"),
+	in := workspaces.GraphInput{CPUs: int(f.number("cpus")), Utilization: int(f.number("utilization")),
+		SecondThreshold: int(f.number("second_threshold")), FirstThreshold: int(f.number("first_threshold")),
 		ReducedCPUs: int(f.number("reduced_cpus")), SerialCPUs: int(f.number("serial_cpus"))}
 	v := web.GraphsView{Done: true}
 	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {

@@ -14,9 +14,9 @@ const (
 type GraphPlan struct {
 	Name            string       `json:"name,omitempty" doc:"name of the graph; absent if it has none"`
 	CPUs            int          `json:"cpus" doc:"number of CPUs of the machine"`
-	Utilization     float64      `json:"utilization" doc:"utilization of the machine, from 0 to 1"`
-	SecondThreshold float64      `json:"second_threshold" doc:"utilization from which branches share fewer CPUs"`
-	FirstThreshold  float64      `json:"first_threshold" doc:"utilization above which branches run one after another"`
+	Utilization     float64      `json:"utilization" doc:"utilization of the machine by others, percent"`
+	SecondThreshold float64      `json:"second_threshold" doc:"utilization from which branches share fewer CPUs, percent"`
+	FirstThreshold  float64      `json:"first_threshold" doc:"utilization above which operators run one after another, percent"`
 	ReducedCPUs     int          `json:"reduced_cpus" doc:"number of CPUs that takes the place of that of the machine between the thresholds"`
 	SerialCPUs      int          `json:"serial_cpus" doc:"number of CPUs above the first threshold"`
 	Mode            GraphMode    `json:"mode" enum:"parallel,reduced,serial" doc:"how branches share CPUs at this utilization"`

@@ -41,7 +41,7 @@ branches:
 
 // GraphDefaults are the values of the form before anything was entered.
 func GraphDefaults() map[string]string {
-	return map[string]string{"cpus": "8", "utilization": "0.2", "second_threshold": "0.5", "first_threshold": "0.7"}
+	return map[string]string{"cpus": "8", "utilization": "20", "second_threshold": "50", "first_threshold": "70"}
 }
 
 var graphModes = map[models.GraphMode]models.Text{
@@ -98,8 +98,8 @@ func timelineOf(ctx context.Context, p models.GraphPlan) (cpus []int, bars []tim
 	return cpus, bars
 }
 
-// utilizationX is where a part of all CPUs is on the bar of the utilization.
-func utilizationX(part float64) int { return int(part * timelineWidth) }
+// utilizationX is where a number of percent is on the bar of the utilization.
+func utilizationX(percent float64) int { return int(percent / 100 * timelineWidth) }
 
 // graphTime is a time of a plan, or a ratio of times.
 func graphTime(ctx context.Context, p models.GraphPlan, seconds float64) string {
@@ -123,6 +123,3 @@ func graphNotes(ctx context.Context, share models.GraphShare) (notes []string) {
 	}
 	return notes
 }
-
-// part is a part of one in percent.
-func part(f float64) string { return fmt.Sprintf("%.3g%%", f*100) }

@@ -369,7 +369,7 @@ func utilizationBar(p models.GraphPlan) templ.Component {
 			templ_7745c5c3_Var16 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		words := T(ctx, "Utilization %s, second threshold %s, first threshold %s", part(p.Utilization), part(p.SecondThreshold), part(p.FirstThreshold))
+		words := T(ctx, "Utilization %g%%, second threshold %g%%, first threshold %g%%", p.Utilization, p.SecondThreshold, p.FirstThreshold)
 		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "<figure class=\"utilization\"><svg class=\"graph-utilization\" role=\"img\" aria-label=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

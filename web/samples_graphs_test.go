@@ -10,13 +10,13 @@ func graphSamples() []sample {
 		{"graphs-serial", "/graphs", &li, GraphsPage(sampleGraph(models.GraphSerial))},
 		{"graphs-none", "/graphs", &li, GraphsPage(GraphsView{Form: Form{Values: GraphDefaults()}})},
 		{"graphs-refused", "/graphs", &li, GraphsPage(GraphsView{Form: refused.Refuse(models.InvalidFields(models.Field{Name: "graph", Reason: models.Say("branch %s has no operators", "load")},
-			models.Field{Name: "utilization", Reason: models.Say("must be from %g to %g", 0.0, 1.0)}))})},
+			models.Field{Name: "utilization", Reason: models.Say("must be from %g%% to %g%%", 0.0, 100.0)}))})},
 	}
 }
 
 // sampleGraph is a plan of two stages, the second with all that a share can say.
 func sampleGraph(mode models.GraphMode) GraphsView {
-	p := models.GraphPlan{Name: "training", CPUs: 8, Utilization: 0.6, SecondThreshold: 0.5, FirstThreshold: 0.7, ReducedCPUs: 6, SerialCPUs: 4, Mode: mode, Budget: 2,
+	p := models.GraphPlan{Name: "training", CPUs: 8, Utilization: 60, SecondThreshold: 50, FirstThreshold: 70, ReducedCPUs: 6, SerialCPUs: 4, Mode: mode, Budget: 2,
 		Makespan: 90, Serial: 150, Equal: 100, Relative: mode == models.GraphSerial,
 		Text: models.Say("Utilization %g%% is between the thresholds, %g%% and %g%%: branches share %g%% of %d CPUs, %.1f, rounded to %d.", 60.0, 50.0, 70.0, 40.0, 6, 2.4, 2),
 		Stages: []models.GraphStage{
@@ -24,5 +24,5 @@ func sampleGraph(mode models.GraphMode) GraphsView {
 				{Branch: "images", Operators: []string{"decode"}, Seconds: 60, Exact: 1.31, CPUs: []int{4}, Until: 60}}},
 			{Level: 2, Wave: 1, From: 60, Until: 90, Shares: []models.GraphShare{{Branch: "train", After: []string{"text", "images"}, Operators: []string{"fit"}, Seconds: 40, Assumed: true, Exact: 2.4, CPUs: []int{1, 4}, Until: 90}}},
 		}}
-	return GraphsView{Form: Form{Values: map[string]string{"graph": GraphsExample, "cpus": "8", "utilization": "0.6"}}, Plan: p, Done: true}
+	return GraphsView{Form: Form{Values: map[string]string{"graph": GraphsExample, "cpus": "8", "utilization": "60"}}, Plan: p, Done: true}
 }

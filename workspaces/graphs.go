@@ -22,13 +22,13 @@ const (
 
 // GraphInput is a graph to be planned, and the machine that it is planned for.
 type GraphInput struct {
-	Graph           string  `json:"graph" doc:"graph in YAML; at most 256 KiB"`
-	CPUs            int     `json:"cpus" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
-	Utilization     float64 `json:"utilization,omitempty" minimum:"0" maximum:"1" doc:"utilization of the machine by others; 0 if absent"`
-	SecondThreshold float64 `json:"second_threshold,omitempty" minimum:"0" maximum:"1"`
-	FirstThreshold  float64 `json:"first_threshold,omitempty" minimum:"0" maximum:"1"`
-	ReducedCPUs     int     `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024"`
-	SerialCPUs      int     `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024"`
+	Graph           string `json:"graph" doc:"graph in YAML; at most 256 KiB"`
+	CPUs            int    `json:"cpus" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
+	Utilization     int    `json:"utilization,omitempty" minimum:"0" maximum:"100"`
+	SecondThreshold int    `json:"second_threshold,omitempty" minimum:"0" maximum:"100"`
+	FirstThreshold  int    `json:"first_threshold,omitempty" minimum:"0" maximum:"100"`
+	ReducedCPUs     int    `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024"`
+	SerialCPUs      int    `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024"`
 }
 
 // PlanGraph plans a graph. Whoever is signed in can do that: it reads nothing and stores
@@ -44,8 +44,9 @@ func (s *Service) PlanGraph(actor policies.Actor, in GraphInput) (models.GraphPl
 	if err != nil {
 		return models.GraphPlan{}, err
 	}
-	return graph.Plan(g, graph.Machine(in.CPUs), graph.Settings{Utilization: in.Utilization, SecondThreshold: in.SecondThreshold,
-		FirstThreshold: in.FirstThreshold, ReducedCPUs: in.ReducedCPUs, SerialCPUs: in.SerialCPUs})
+	return graph.Plan(g, graph.Machine(in.CPUs), graph.Settings{Utilization: float64(in.Utilization) / 100,
+		SecondThreshold: float64(in.SecondThreshold) / 100, FirstThreshold: float64(in.FirstThreshold) / 100,
+		ReducedCPUs: in.ReducedCPUs, SerialCPUs: in.SerialCPUs})
 }
 
 // graphFile is a graph as YAML has it.

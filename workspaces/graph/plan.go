@@ -28,8 +28,8 @@ func Plan(g Graph, machine []CPU, s Settings) (models.GraphPlan, error) {
 	exact, budget := s.budget(len(machine))
 	reason := s.reason(len(machine))
 	p := planner{g: g, loads: loads, cpus: byLoad(machine), exact: exact, GraphPlan: models.GraphPlan{Name: g.Name, CPUs: len(machine),
-		Utilization: s.Utilization, SecondThreshold: s.SecondThreshold, FirstThreshold: s.FirstThreshold, ReducedCPUs: s.ReducedCPUs,
-		SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason, Relative: relative}}
+		Utilization: percent(s.Utilization), SecondThreshold: percent(s.SecondThreshold), FirstThreshold: percent(s.FirstThreshold),
+		ReducedCPUs: s.ReducedCPUs, SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason, Relative: relative}}
 	for n, level := range levels {
 		p.level(n+1, level)
 	}

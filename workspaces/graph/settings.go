@@ -39,14 +39,14 @@ func (s Settings) complete(n int) (Settings, error) {
 	within := func(field string, value, least float64) bool {
 		ok := value >= least && value <= 1
 		if !ok {
-			p.Add(field, "must be from %g to %g", least, 1.0)
+			p.Add(field, "must be from %g%% to %g%%", percent(least), 100.0)
 		}
 		return ok
 	}
 	within("utilization", s.Utilization, 0)
 	if within("second_threshold", s.SecondThreshold, 0.01) && within("first_threshold", s.FirstThreshold, 0.01) &&
 		s.SecondThreshold >= s.FirstThreshold {
-		p.Add("second_threshold", "must be less than the first threshold, %g", s.FirstThreshold)
+		p.Add("second_threshold", "must be less than the first threshold, %g%%", percent(s.FirstThreshold))
 	}
 	most, below := n, s.ReducedCPUs
 	if n >= 3 { // P2 < P1 < M
