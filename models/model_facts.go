@@ -63,3 +63,72 @@ type ModelMemory struct {
 	Total       int64 `json:"total_bytes" doc:"sum"`
 	Partial     bool  `json:"partial" doc:"config.json does not state what activations and cache need, so they are not counted"`
 }
+
+// ModelDevice is a device that a model can be placed on.
+type ModelDevice struct {
+	Name        string  `json:"name" doc:"name of the device"`
+	Machine     string  `json:"machine,omitempty" doc:"provider of the device; absent for stated devices"`
+	MemoryBytes int64   `json:"memory_bytes" doc:"memory that is available"`
+	TFLOPS      float64 `json:"tflops" doc:"speed in TFLOP/s"`
+	LinkGBps    float64 `json:"link_gb_per_second" doc:"what it receives from other devices, in GB/s"`
+}
+
+// ModelSplit is how a model is cut.
+type ModelSplit string
+
+// Splits of a model.
+const (
+	SplitNone    ModelSplit = "none"    // it is on one device
+	SplitLayers  ModelSplit = "layers"  // a part has some layers
+	SplitHeads   ModelSplit = "heads"   // a part has some attention heads and columns of each layer
+	SplitExperts ModelSplit = "experts" // a part has some experts of each layer
+)
+
+// ModelCombine is what is done with the results of the parts.
+type ModelCombine string
+
+// Ways to combine the results of parts.
+const (
+	CombineNone        ModelCombine = "none"
+	CombinePassOn      ModelCombine = "pass_on"
+	CombineConcatenate ModelCombine = "concatenate"
+	CombineSum         ModelCombine = "sum"
+	CombineVote        ModelCombine = "vote"
+)
+
+// ModelPlan is how a model is placed on devices.
+type ModelPlan struct {
+	Possible      bool         `json:"possible" doc:"the devices have enough memory"`
+	ServiceType   string       `json:"service_type,omitempty" doc:"service type whose preset split is used; absent if no split is needed or known"`
+	Split         ModelSplit   `json:"split" enum:"none,layers,heads,experts" doc:"where the model is cut; none if it is on one device"`
+	Combine       ModelCombine `json:"combine" enum:"none,pass_on,concatenate,sum,vote" doc:"what is done with the results of the parts"`
+	MarginPercent int64        `json:"margin_percent" doc:"share of each device's memory that is kept free, percent"`
+	Seconds       float64      `json:"bottleneck_seconds" doc:"time of the slowest part for a pass over the whole context"`
+	Reasons       []Text       `json:"-"`
+	Parts         []ModelPart  `json:"parts" doc:"in the order in which data passes them; empty if the plan is not possible"`
+}
+
+// ModelPart is what a device has of a model, with the memory that it needs there in bytes.
+type ModelPart struct {
+	Device      ModelDevice `json:"device" doc:"device of the part"`
+	First       string      `json:"first" doc:"first layer, head or expert of the part"`
+	Last        string      `json:"last" doc:"last layer, head or expert of the part"`
+	From        int         `json:"from" doc:"number of the first one, from 0"`
+	Until       int         `json:"until" doc:"number after the last one"`
+	Weights     int64       `json:"weights_bytes" doc:"bytes of its tensors"`
+	KVCache     int64       `json:"kv_cache_bytes" doc:"cache of keys and values"`
+	Activations int64       `json:"activations_bytes" doc:"largest intermediate results"`
+	Total       int64       `json:"total_bytes" doc:"sum"`
+	Seconds     float64     `json:"seconds" doc:"time for a pass over the whole context"`
+}
+
+// ModelReport is a model with what it needs and how it is placed.
+type ModelReport struct {
+	Facts   ModelFacts    `json:"facts"`
+	Memory  ModelMemory   `json:"memory"`
+	Devices []ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
+	Plan    ModelPlan     `json:"plan"`
+}
+
+// Say adds sentences to the reasons of the plan.
+func (p *ModelPlan) Say(reasons ...Text) { p.Reasons = append(p.Reasons, reasons...) }
