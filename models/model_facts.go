@@ -66,8 +66,10 @@ type ModelMemory struct {
 
 // ModelDevice is a device that a model can be placed on.
 type ModelDevice struct {
-	Name        string  `json:"name" doc:"name of the device"`
-	Machine     string  `json:"machine,omitempty" doc:"provider of the device; absent for stated devices"`
+	Name        string  `json:"name" doc:"provider and number of the GPU on it; for stated devices their number, from 0"`
+	Model       string  `json:"gpu_model,omitempty" doc:"GPU model; absent for stated devices"`
+	Machine     string  `json:"provider,omitempty" doc:"name of the provider; absent for stated devices"`
+	Simulated   bool    `json:"simulated,omitempty" doc:"the device is simulated"`
 	MemoryBytes int64   `json:"memory_bytes" doc:"memory that is available"`
 	TFLOPS      float64 `json:"tflops" doc:"speed in TFLOP/s"`
 	LinkGBps    float64 `json:"link_gb_per_second" doc:"what it receives from other devices, in GB/s"`
@@ -124,6 +126,7 @@ type ModelPart struct {
 
 // ModelReport is a model with what it needs and how it is placed.
 type ModelReport struct {
+	Path    FilePath      `json:"path" doc:"percent-encoded path of the folder"`
 	Facts   ModelFacts    `json:"facts"`
 	Memory  ModelMemory   `json:"memory"`
 	Devices []ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
@@ -132,3 +135,14 @@ type ModelReport struct {
 
 // Say adds sentences to the reasons of the plan.
 func (p *ModelPlan) Say(reasons ...Text) { p.Reasons = append(p.Reasons, reasons...) }
+
+// FreeDevice is what is available of a device of the pool.
+type FreeDevice struct {
+	ID        int64
+	Provider  string // its name
+	Number    int64  // on its machine, from 0
+	Model     string
+	Simulated bool
+	Cores     int64
+	MemoryMiB int64
+}
