@@ -71,6 +71,11 @@ var fields = map[string]field{
 		Hint: models.Say("Of a thread block, from 1 to 16."), Inputmode: "numeric", Required: true},
 	"threads": {Label: models.Say("Threads of a block"), Inputmode: "numeric",
 		Hint: models.Say("For kernels without .reqntid whose blocks have one dimension. Default: not known, and fewer barriers are reused.")},
+	"batch":        {Label: models.Say("Batch"), Hint: models.Say("Sequences at once."), Inputmode: "numeric", Required: true},
+	"context":      {Label: models.Say("Context"), Hint: models.Say("Tokens of a sequence."), Inputmode: "numeric", Required: true},
+	"service_type": {Label: models.Say("Service type"), Hint: models.Say("How the model is split if it does not fit on one GPU.")},
+	"device": {Label: models.Say("Devices"), Placeholder: "24GiB, 24GiB",
+		Hint: models.Say("Default: what is available in the pool. With speed in TFLOP/s and link in GB/s: 24GiB:100:25.")},
 	"permission": {Label: models.Say("Permission")},
 
 	"gpu_cores": {Label: models.Say("GPU cores"), Hint: models.Say("100 cores are one whole GPU."), Inputmode: "numeric"},

@@ -19,6 +19,7 @@ type FilesView struct {
 	CanRule   bool // change the rules
 	Directory FileRow
 	IsModel   bool   // the directory is a model, or of one
+	HasModel  bool   // the directory contains files with tensors
 	Crumbs    []Link // the directories above, from the top
 	Roots     []FileRoot
 	Tree      []FileBranch

@@ -21,6 +21,7 @@ const (
 
 	maxConfig = 1 << 20 // bytes
 	maxFiles  = 10_000
+	maxLayers = 10_000
 )
 
 // Model is the files of a model and what they say.
@@ -60,8 +61,15 @@ func Read(folder fs.FS) (Model, error) {
 	if err := m.checkNames(index); err != nil {
 		return Model{}, err
 	}
-	m.Facts = m.facts()
+	if m.Facts = m.facts(); len(m.Facts.Layers) > maxLayers {
+		return Model{}, tooLarge()
+	}
 	return m, nil
+}
+
+func tooLarge() error {
+	return models.Conflict("The model is too large: at most %d files, %d tensors, %d layers and %d MB of headers.",
+		int64(maxFiles), int64(maxTensors), int64(maxLayers), int64(maxHeader/1_000_000))
 }
 
 // readFiles reads the headers.
@@ -81,8 +89,7 @@ func (m *Model) readFiles(folder fs.FS, names []string) error {
 		}
 		headers, tensors = headers+file.Header, tensors+len(file.Tensors)
 		if headers > maxHeader || tensors > maxTensors || len(names) > maxFiles {
-			return models.Conflict("The model is too large: at most %d files, %d tensors and %d MB of headers.",
-				int64(maxFiles), int64(maxTensors), int64(maxHeader/1_000_000))
+			return tooLarge()
 		}
 		m.Files = append(m.Files, file)
 	}
