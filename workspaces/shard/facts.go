@@ -115,8 +115,9 @@ func (m *Model) facts() models.ModelFacts {
 		f.Experts = experts
 	}
 	slices.SortFunc(order, comparePlaces)
-	for _, at := range order {
-		f.Layers = append(f.Layers, *layers[at])
+	m.layers = map[place]int{}
+	for i, at := range order {
+		m.layers[at], f.Layers = i, append(f.Layers, *layers[at])
 	}
 	for _, kind := range types {
 		f.Types = append(f.Types, *kind)

@@ -138,7 +138,7 @@ func TestHostileFiles(t *testing.T) {
 		}
 	}
 	fine := raw(`{"scalar":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"empty":{"dtype":"F32","shape":[0,9],"data_offsets":[0,0]}}    `, make([]byte, 4))
-	if f, err := ReadFile("a", bytes.NewReader(fine), int64(len(fine))); err != nil || f.Tensors[0].Name != "empty" || f.Tensors[1].Parameters != 1 {
+	if f, err := ReadFile("a.safetensors", bytes.NewReader(fine), int64(len(fine))); err != nil || f.Tensors[0].Name != "empty" || f.Tensors[1].Parameters != 1 {
 		t.Errorf("got %+v, %v", f, err)
 	}
 }

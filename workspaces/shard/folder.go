@@ -29,11 +29,22 @@ type Model struct {
 	Files  []File // in the order of their names
 	Config Config
 	Facts  models.ModelFacts
+
+	layers map[place]int // numbers of the layers
 }
 
 // Is reports whether a folder with files of these names can be a model.
 func Is(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return path.Ext(name) == extension })
+}
+
+// IsName reports whether a text is the name of a file with tensors in the folder itself.
+func IsName(name string) bool {
+	return path.Base(name) == name && fs.ValidPath(name) && !strings.Contains(name, `\`) && Is(name)
+}
+
+func notName(name string) models.Text {
+	return models.Say("%s is not the name of a file in the folder that ends with .safetensors", models.VisibleName(name))
 }
 
 // Read reads the facts of the model in a folder: config.json, the index if there is one,
@@ -131,8 +142,8 @@ func readIndex(folder fs.FS) (map[string]string, error) {
 		return object(d, func(tensor string) error {
 			var file string
 			err := d.Decode(&file)
-			if err == nil && (path.Base(file) != file || !fs.ValidPath(file) || strings.Contains(file, `\`) || !Is(file)) {
-				return refuse(indexName, models.Say("%s is not the name of a file in the folder that ends with .safetensors", models.VisibleName(file)))
+			if err == nil && !IsName(file) {
+				return refuse(indexName, notName(file))
 			}
 			index[tensor] = file
 			return err
@@ -161,6 +172,14 @@ func tensorFiles(folder fs.FS) (names []string, err error) {
 	return names, err
 }
 
+// Open opens a file of the model for reading at any place; close it.
+func Open(folder fs.FS, name string) (interface {
+	io.ReaderAt
+	io.Closer
+}, error) {
+	return openFile(folder, name)
+}
+
 // openedFile is a file that can be read at any place.
 type openedFile struct {
 	fs.File
@@ -168,7 +187,7 @@ type openedFile struct {
 	size int64
 }
 
-// openFile opens a file of the model.
+// openFile opens a regular file of the model, which can be read at any place.
 func openFile(folder fs.FS, name string) (f openedFile, err error) {
 	if f.File, err = folder.Open(name); err != nil {
 		if models.KindOf(err) == models.KindNotFound || errors.Is(err, fs.ErrNotExist) {

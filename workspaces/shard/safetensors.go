@@ -49,6 +49,8 @@ type File struct {
 	Size    int64    // bytes
 	Header  int64    // bytes before the tensors
 	Tensors []Tensor // in the order of their bytes
+
+	Metadata map[string]string
 }
 
 // errJSON is inside the refusal of a text that is not the JSON that it should be.
@@ -62,19 +64,27 @@ func refuse(name string, why models.Text) error {
 // ReadFile reads the header of a safetensors file of a size. It is somebody's file: it is
 // refused unless its tensors cover it from the header to the end, each once.
 func ReadFile(name string, r io.ReaderAt, size int64) (File, error) {
-	text, err := readHeader(name, r, size)
+	text, err := ReadHeader(name, r, size)
 	if err != nil {
 		return File{}, err
 	}
+	return ParseHeader(name, text, size)
+}
+
+// ParseHeader reads the JSON of a header of a file of a size.
+func ParseHeader(name string, text []byte, size int64) (File, error) {
 	f := File{Name: name, Size: size, Header: sizeBytes + int64(len(text))}
+	if !IsName(name) {
+		return File{}, refuse(name, notName(name))
+	}
 	if why := f.parse(text); !why.Empty() {
 		return File{}, refuse(name, why)
 	}
 	return f, nil
 }
 
-// readHeader reads the JSON of a header.
-func readHeader(name string, r io.ReaderAt, size int64) ([]byte, error) {
+// ReadHeader reads the JSON of a header, without its size before it.
+func ReadHeader(name string, r io.ReaderAt, size int64) ([]byte, error) {
 	var head [sizeBytes]byte
 	if size < sizeBytes {
 		return nil, refuse(name, models.Say("it is truncated: it has %d bytes", size))
@@ -113,8 +123,7 @@ func (f *File) parse(text []byte) (why models.Text) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	err := object(d, func(name string) error {
 		if name == "__metadata__" {
-			var metadata map[string]string
-			return d.Decode(&metadata)
+			return d.Decode(&f.Metadata)
 		}
 		if len(f.Tensors) == maxTensors {
 			why = models.Say("it has more than %d tensors", int64(maxTensors))
@@ -248,4 +257,45 @@ func object(d *json.Decoder, each func(key string) error) error {
 	}
 	_, err := d.Token()
 	return err
+}
+
+// described is a tensor of a header that is written.
+type described struct {
+	Type    string   `json:"dtype"`
+	Shape   []int64  `json:"shape"`
+	Offsets [2]int64 `json:"data_offsets"`
+}
+
+// AppendHeader appends the header of a file with tensors in their order, with its size before
+// it, and padded so that the tensors begin at a multiple of 8.
+func AppendHeader(to []byte, tensors []Placed, metadata map[string]string) ([]byte, error) {
+	text, at := []byte("{"), int64(0)
+	add := func(name string, value any) error {
+		key, err := json.Marshal(name)
+		if err != nil {
+			return err
+		}
+		content, err := json.Marshal(value)
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, key...), ':'), content...)
+		return err
+	}
+	if len(metadata) > 0 {
+		if err := add("__metadata__", metadata); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range tensors {
+		if err := add(t.Name, described{t.Type, t.Shape, [2]int64{at, at + t.Bytes()}}); err != nil {
+			return nil, err
+		}
+		at += t.Bytes()
+	}
+	text = append(text, '}')
+	for len(text)%8 > 0 {
+		text = append(text, ' ')
+	}
+	return append(binary.LittleEndian.AppendUint64(to, uint64(len(text))), text...), nil
 }
