@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // The bytes that are read and not yet written are at most pieces of pieceBytes.
 const (
-	pieceBytes = 4 << 20
-	pieces     = 4
+	pieceBytes = 512 << 10 // so that what is read is hashed and written while it is in the cache
+	pieces     = 8
 )
 
 // piece is bytes that were read.
@@ -89,4 +92,24 @@ func writeAll(to []io.Writer, bytes []byte) error {
 		err = errors.Join(err, <-written)
 	}
 	return err
+}
+
+// startBytes is how many bytes are written before their way to the disk begins.
+const startBytes = 16 << 20
+
+// earlyWriter writes to a file whose bytes begin their way to the disk while others are still
+// written, so that less remains for the end.
+type earlyWriter struct {
+	file           *os.File
+	written, begun int64
+}
+
+func (w *earlyWriter) Write(b []byte) (int, error) {
+	n, err := w.file.Write(b)
+	if w.written += int64(n); w.written-w.begun >= startBytes {
+		// Where that is not supported, everything waits for the end.
+		_ = unix.SyncFileRange(int(w.file.Fd()), w.begun, w.written-w.begun, unix.SYNC_FILE_RANGE_WRITE)
+		w.begun = w.written
+	}
+	return n, err
 }

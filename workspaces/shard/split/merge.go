@@ -123,5 +123,5 @@ func (f Source) merge(ctx context.Context, to *os.Root, parts []source, at map[s
 	}
 	header := append(binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header))), f.Header...)
 	reader, size := joined(header, parts, list)
-	return writeFile(to, func(w *os.File) error { return copyTo(ctx, reader, size, w) }, func() string { return f.Name })
+	return writeFile(to, func(w *os.File) error { return copyTo(ctx, reader, size, &earlyWriter{file: w}) }, func() string { return f.Name })
 }

@@ -148,7 +148,7 @@ func writePart(ctx context.Context, to *os.Root, sources []source, tensors []sha
 		hash.Reset()
 	}
 	part.Written = true
-	return writeFile(to, func(f *os.File) error { return copyTo(ctx, reader, size, f, hash) }, func() string {
+	return writeFile(to, func(f *os.File) error { return copyTo(ctx, reader, size, &earlyWriter{file: f}, hash) }, func() string {
 		part.File = partName(hash)
 		return part.File
 	})
