@@ -50,7 +50,8 @@ func (a *App) modelPage(c echo.Context) error {
 		})
 	}
 	v.Done = true
-	v.Form.Values["batch"], v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Batch, 10), strconv.FormatInt(v.Report.Memory.Context, 10)
+	v.Form.Values["batch"] = strconv.FormatInt(v.Report.Memory.Batch, 10)
+	v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Context, 10)
 	return a.render(c, http.StatusOK, web.ModelFactsPage(v))
 }
 

@@ -15,7 +15,7 @@ type ModelFacts struct {
 	Heads        int64        `json:"attention_heads" doc:"number of attention heads; 0 if not known"`
 	KVHeads      int64        `json:"kv_heads" doc:"number of key and value heads; 0 if not known"`
 	HeadSize     int64        `json:"head_size" doc:"width of an attention head; 0 if not known"`
-	Latent       int64        `json:"kv_latent_size" doc:"values per token and layer in a compressed cache of keys and values; 0 if it is not compressed"`
+	Latent       int64        `json:"kv_latent_size" doc:"values per token and layer in a compressed KV cache; 0 if it is not compressed"`
 	Vocabulary   int64        `json:"vocabulary_size" doc:"number of tokens; 0 if not known"`
 	MaxContext   int64        `json:"max_context" doc:"longest context, in tokens; 0 if not known"`
 	Experts      int64        `json:"experts" doc:"experts of a layer; 0 for none"`
@@ -101,7 +101,7 @@ const (
 // ModelPlan is how a model is placed on devices.
 type ModelPlan struct {
 	Possible      bool         `json:"possible" doc:"the devices have enough memory"`
-	ServiceType   string       `json:"service_type,omitempty" doc:"service type whose preset split is used; absent if no split is needed or known"`
+	ServiceType   string       `json:"service_type,omitempty" doc:"service type whose split is used; absent if there is none"`
 	Split         ModelSplit   `json:"split" enum:"none,layers,heads,experts" doc:"where the model is cut; none if it is on one device"`
 	Combine       ModelCombine `json:"combine" enum:"none,pass_on,concatenate,sum,vote" doc:"what is done with the results of the parts"`
 	MarginPercent int64        `json:"margin_percent" doc:"share of each device's memory that is kept free, percent"`

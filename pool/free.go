@@ -17,7 +17,8 @@ func (s *Scheduler) FreeDevices(ctx context.Context, actor policies.Actor) (list
 	for _, m := range views.machines {
 		for _, d := range m.devices {
 			if cores, memory := m.free(d.ID); cores > 0 && memory > 0 {
-				list = append(list, models.FreeDevice{ID: d.ID, Provider: m.Name, Number: d.Number, Model: d.Model, Simulated: d.Simulated, Cores: cores, MemoryMiB: memory})
+				list = append(list, models.FreeDevice{ID: d.ID, Provider: m.Name, Number: d.Number, Model: d.Model,
+					Simulated: d.Simulated, Cores: cores, MemoryMiB: memory})
 			}
 		}
 	}

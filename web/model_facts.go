@@ -47,9 +47,13 @@ func known(n int64) string {
 // facts are the model in words.
 func (v ModelFactsView) facts(ctx context.Context) []factPair {
 	f := v.Report.Facts
-	list := []factPair{{T(ctx, "Architecture"), f.Architecture}, {T(ctx, "Parameters"), parameters(f.Parameters)}, {T(ctx, "Weights"), fileSize(f.Bytes)},
-		{T(ctx, "Tensors"), count(f.Tensors)}, {T(ctx, "Files"), count(f.Files)}, {T(ctx, "Hidden size"), known(f.Hidden)}, {T(ctx, "Attention heads"), known(f.Heads)},
-		{T(ctx, "Key and value heads"), known(f.KVHeads)}, {T(ctx, "Longest context"), known(f.MaxContext)}, {T(ctx, "Vocabulary"), known(f.Vocabulary)}}
+	list := []factPair{
+		{T(ctx, "Architecture"), f.Architecture}, {T(ctx, "Parameters"), parameters(f.Parameters)},
+		{T(ctx, "Weights"), fileSize(f.Bytes)}, {T(ctx, "Tensors"), count(f.Tensors)}, {T(ctx, "Files"), count(f.Files)},
+		{T(ctx, "Hidden size"), known(f.Hidden)}, {T(ctx, "Attention heads"), known(f.Heads)},
+		{T(ctx, "Key and value heads"), known(f.KVHeads)}, {T(ctx, "Longest context"), known(f.MaxContext)},
+		{T(ctx, "Vocabulary"), known(f.Vocabulary)},
+	}
 	if f.Experts > 0 {
 		list = append(list, factPair{T(ctx, "Experts"), T(ctx, "%d, of which a token uses %d", f.Experts, f.ExpertsUsed)})
 	}

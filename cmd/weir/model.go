@@ -47,7 +47,7 @@ func (m *modelCommand) add(cmd *cobra.Command, planned bool) *cobra.Command {
 	cmd.Flags().Int64Var(&m.context, "context", deployments.DefaultContext, "`TOKENS` of a sequence")
 	cmd.Flags().Var(&m.output, "output", "`FORMAT` of the output: text or json")
 	if planned {
-		cmd.Flags().StringArrayVar(&m.devices, "device", nil, "`MEMORY` of a device, with TFLOP/s and GB/s of its link if known: 24GiB:100:25; repeat for several")
+		cmd.Flags().StringArrayVar(&m.devices, "device", nil, "`MEMORY` of a device, with TFLOP/s and GB/s if known: 24GiB:100:25; repeat for several")
 		cmd.Flags().StringVar(&m.service, "service-type", "", "service `TYPE` whose preset split is used; default: by the architecture")
 	}
 	return cmd
@@ -55,7 +55,8 @@ func (m *modelCommand) add(cmd *cobra.Command, planned bool) *cobra.Command {
 
 func newModelShowCommand() *cobra.Command {
 	var m modelCommand
-	return m.add(&cobra.Command{Use: "show DIRECTORY", Short: "Show what a model consists of and the memory that it needs", Args: cobra.ExactArgs(1),
+	return m.add(&cobra.Command{Use: "show DIRECTORY", Short: "Show what a model consists of and the memory that it needs",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, report, err := m.read(args[0])
 			if err != nil {
@@ -159,7 +160,8 @@ func (m *modelCommand) plan(dir string) (model shard.Model, report models.ModelR
 	if err != nil {
 		return model, report, err
 	}
-	report.Plan, err = shard.Plan(model.Facts, shard.Request{Load: shard.Load{Batch: m.batch, Context: m.context}, ServiceType: m.service, Presets: presets, Devices: report.Devices})
+	report.Plan, err = shard.Plan(model.Facts, shard.Request{Load: shard.Load{Batch: m.batch, Context: m.context},
+		ServiceType: m.service, Presets: presets, Devices: report.Devices})
 	return model, report, usageOf(err)
 }
 
@@ -238,10 +240,11 @@ func writeJSON(out io.Writer, value any) error {
 func printFacts(out io.Writer, r models.ModelReport) error {
 	f, m := r.Facts, r.Memory
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "architecture\t%s\nparameters\t%d\nweights\t%s\ntensors\t%d in %d files\n", f.Architecture, f.Parameters, models.FormatBytes(f.Bytes), f.Tensors, f.Files)
+	fmt.Fprintf(w, "architecture\t%s\nparameters\t%d\nweights\t%s\ntensors\t%d in %d files\n",
+		f.Architecture, f.Parameters, models.FormatBytes(f.Bytes), f.Tensors, f.Files)
 	fmt.Fprintf(w, "attention heads\t%d, for keys and values %d\nexperts\t%d\n", f.Heads, f.KVHeads, f.Experts)
-	fmt.Fprintf(w, "memory\t%s for batch %d and context %d: weights %s, KV cache %s, activations %s\n", models.FormatBytes(m.Total), m.Batch, m.Context,
-		models.FormatBytes(m.Weights), models.FormatBytes(m.KVCache), models.FormatBytes(m.Activations))
+	fmt.Fprintf(w, "memory\t%s for batch %d and context %d: weights %s, KV cache %s, activations %s\n",
+		models.FormatBytes(m.Total), m.Batch, m.Context, models.FormatBytes(m.Weights), models.FormatBytes(m.KVCache), models.FormatBytes(m.Activations))
 	if m.Partial {
 		fmt.Fprintln(w, "\tconfig.json does not state hidden size and attention heads, so only the weights are counted")
 	}
@@ -263,7 +266,8 @@ func printPlan(out io.Writer, p models.ModelPlan) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\ndevice\tavailable\tfrom\tto\tweights\tKV cache\tactivations\ttotal\tms")
 	for _, part := range p.Parts {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3g\n", part.Device.Name, models.FormatBytes(part.Device.MemoryBytes), part.First, part.Last, models.FormatBytes(part.Weights),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3g\n", part.Device.Name,
+			models.FormatBytes(part.Device.MemoryBytes), part.First, part.Last, models.FormatBytes(part.Weights),
 			models.FormatBytes(part.KVCache), models.FormatBytes(part.Activations), models.FormatBytes(part.Total), part.Seconds*1000)
 	}
 	return w.Flush()

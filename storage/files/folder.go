@@ -19,7 +19,8 @@ const maxFolder = 20_000
 // Folder returns a directory with the files in it that the user can read, for what reads
 // several of them, and its path. Directories in it cannot be opened. Its files are for
 // programs: what is downloaded is opened by Open.
-func (s *Service) Folder(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (models.FilePath, fs.ReadDirFS, error) {
+func (s *Service) Folder(ctx context.Context, actor policies.Actor, project int64,
+	path models.FilePath) (models.FilePath, fs.ReadDirFS, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return "", nil, err

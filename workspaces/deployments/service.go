@@ -45,8 +45,8 @@ const DefaultContext = 4096
 type ModelInput struct {
 	Batch       int64    `query:"batch" minimum:"1" maximum:"65536" default:"1" doc:"sequences at once"`
 	Context     int64    `query:"context" minimum:"1" maximum:"100000000" default:"4096" doc:"tokens of a sequence"`
-	ServiceType string   `query:"service_type" maxLength:"100" doc:"service type whose preset split is used; absent: by the architecture of the model"`
-	Devices     []string `query:"device,explode" maxItems:"64" doc:"devices to plan for, such as 24GiB or, with TFLOP/s and GB/s of the link, 24GiB:100:25; absent: those of the pool"`
+	ServiceType string   `query:"service_type" maxLength:"100" doc:"service type whose split is used; absent: by the architecture"`
+	Devices     []string `query:"device,explode" maxItems:"64" doc:"devices such as 24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
 }
 
 // ServiceTypes are the names of the presets.
@@ -61,7 +61,8 @@ func (s *Service) ServiceTypes() (names []string) {
 // plan for the stated devices or, without any, for what is available of the pool. Whoever can
 // read the files of the folder can do that. Errors: invalid, for a field of the input;
 // conflict, if the folder contains no valid model.
-func (s *Service) Describe(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, in ModelInput) (v models.ModelReport, err error) {
+func (s *Service) Describe(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
+	in ModelInput) (v models.ModelReport, err error) {
 	in.Batch, in.Context = cmp.Or(in.Batch, 1), cmp.Or(in.Context, DefaultContext)
 	load, err := shard.CheckLoad(in.Batch, in.Context)
 	if err != nil {
@@ -84,7 +85,8 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	v.Facts, v.Memory = model.Facts, shard.Memory(model.Facts, load)
-	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets, Devices: v.Devices, Fewest: len(in.Devices) == 0})
+	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets,
+		Devices: v.Devices, Fewest: len(in.Devices) == 0})
 	return v, err
 }
 
@@ -104,8 +106,8 @@ func (s *Service) read(ctx context.Context, folder fs.FS) (shard.Model, error) {
 func (s *Service) poolDevices(ctx context.Context, actor policies.Actor) (list []models.ModelDevice, err error) {
 	devices, err := s.pool.FreeDevices(ctx, actor)
 	for _, d := range devices {
-		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider, Simulated: d.Simulated,
-			MemoryBytes: d.MemoryMiB << 20, TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
+		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
+			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20, TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
 	return list, err
 }

@@ -20,7 +20,7 @@ func (m Model) Cut(plan models.ModelPlan) ([][]Placed, error) {
 		return nil, models.Conflict("The plan is not possible.")
 	}
 	if plan.Split == models.SplitHeads {
-		return nil, models.Conflict("A split by attention heads cuts through tensors. Only splits by layers and by experts can be written to files.")
+		return nil, models.Conflict("A split by attention heads cuts through tensors, so it cannot be written to files.")
 	}
 	parts := make([][]Placed, len(plan.Parts))
 	for i, f := range m.Files {

@@ -36,7 +36,8 @@ var splits = map[models.ModelSplit]struct {
 		models.Say("The attention heads of each layer are divided, and with them all matrices; heads that share keys and values stay together."),
 		models.Say("it needs from 2 to %d attention heads for keys and values in config.json", int64(MaxItems))},
 	models.SplitExperts: {func(f models.ModelFacts) bool { return f.Experts > 1 && f.Experts <= MaxItems }, workload.byExperts,
-		models.Say("The experts of each layer are divided into groups; everything else is on each part."), models.Say("it needs from 2 to %d experts", int64(MaxItems))},
+		models.Say("The experts of each layer are divided into groups; everything else is on each part."),
+		models.Say("it needs from 2 to %d experts", int64(MaxItems))},
 }
 
 // combines say what is done with the results of parts.
@@ -137,20 +138,22 @@ func (r Request) planOne(plan *models.ModelPlan, w workload) bool {
 		if largest == nil || d.MemoryBytes > largest.MemoryBytes {
 			largest = d
 		}
-		if w.Total <= usable(d.MemoryBytes) && (best == nil || d.TFLOPS > best.TFLOPS || d.TFLOPS == best.TFLOPS && d.MemoryBytes < best.MemoryBytes) {
+		better := best == nil || d.TFLOPS > best.TFLOPS || d.TFLOPS == best.TFLOPS && d.MemoryBytes < best.MemoryBytes
+		if better && w.Total <= usable(d.MemoryBytes) {
 			best = d
 		}
 	}
 	if best == nil {
-		plan.Say(models.Say("The model needs %s, and the largest device has %s. No more than %s of that can be used: %d%% of its memory are kept free.",
-			models.FormatBytes(w.Total), models.FormatBytes(largest.MemoryBytes), models.FormatBytes(usable(largest.MemoryBytes)), int64(MarginPercent)))
+		plan.Say(models.Say("The model needs %s. The largest device has %s, of which %s can be used: %d%% of its memory are kept free.",
+			models.FormatBytes(w.Total), models.FormatBytes(largest.MemoryBytes),
+			models.FormatBytes(usable(largest.MemoryBytes)), int64(MarginPercent)))
 		return false
 	}
 	plan.Say(models.Say("The model needs %s. %s has %s, so one device is enough; %d%% of its memory are kept free.",
 		models.FormatBytes(w.Total), best.Name, models.FormatBytes(best.MemoryBytes), int64(MarginPercent)))
 	shared, experts := w.modelFLOPs()
-	part := models.ModelPart{Device: *best, Until: len(w.Layers), Weights: w.Weights, KVCache: w.KVCache, Activations: w.Activations, Total: w.Total,
-		Seconds: (shared + experts) / (best.TFLOPS * tera)}
+	part := models.ModelPart{Device: *best, Until: len(w.Layers), Weights: w.Weights, KVCache: w.KVCache,
+		Activations: w.Activations, Total: w.Total, Seconds: (shared + experts) / (best.TFLOPS * tera)}
 	if n := len(w.Layers); n > 0 {
 		part.First, part.Last = w.Layers[0].Name, w.Layers[n-1].Name
 	}
@@ -189,7 +192,7 @@ func (v work) missing(devices []models.ModelDevice) models.Text {
 		available = sum(available, max(usable(d.MemoryBytes)-v.fixed(), 0))
 	}
 	if needed > available {
-		return models.Say("The devices do not have enough memory: the parts share %s, and %s remain on the devices when each has the %s that every part needs.",
+		return models.Say("The devices do not have enough memory: the parts share %s, and %s remain where each has the %s of every part.",
 			models.FormatBytes(needed), models.FormatBytes(available), models.FormatBytes(v.fixed()))
 	}
 	return models.Say("The devices have enough memory together, and no division fits on each of them.")

@@ -102,10 +102,11 @@ func (w workload) byLayers() work {
 // network.
 func (w workload) equal(n, weights, kv int64, flops float64) (v work) {
 	each := func(total int64) int64 { return (total + n - 1) / n }
+	received := product(2, layerCount(w.ModelFacts), w.passed())
 	for i := range n {
 		p := piece{strconv.FormatInt(i, 10), each(weights), each(kv)}
 		v.pieces = append(v.pieces, p)
-		v.items = append(v.items, Item{Bytes: sum(p.weights, p.kv), FLOPs: flops / float64(n), Received: product(2, layerCount(w.ModelFacts), w.passed())})
+		v.items = append(v.items, Item{Bytes: sum(p.weights, p.kv), FLOPs: flops / float64(n), Received: received})
 	}
 	v.activated = w.Activations
 	return v
@@ -155,7 +156,8 @@ func (v work) targets(devices []models.ModelDevice) (list []Target) {
 func (v work) parts(stages []Stage, devices []models.ModelDevice) (list []models.ModelPart) {
 	targets := v.targets(devices)
 	for _, s := range stages {
-		p := models.ModelPart{Device: devices[s.Target], From: s.From, Until: s.Until, First: v.pieces[s.From].name, Last: v.pieces[s.Until-1].name,
+		p := models.ModelPart{Device: devices[s.Target], From: s.From, Until: s.Until,
+			First: v.pieces[s.From].name, Last: v.pieces[s.Until-1].name,
 			Weights: v.weights, KVCache: v.kv, Activations: v.activated, Seconds: s.Time(v.items, targets)}
 		for _, one := range v.pieces[s.From:s.Until] {
 			p.Weights, p.KVCache = sum(p.Weights, one.weights), sum(p.KVCache, one.kv)
