@@ -21,8 +21,11 @@ type ModelQuery struct {
 
 // ModelReport is a model with what it needs and how it is placed.
 type ModelReport struct {
-	models.ModelReport
-	Plan ModelPlan `json:"plan"`
+	Path    models.FilePath      `json:"path" doc:"percent-encoded path of the directory"`
+	Facts   models.ModelFacts    `json:"facts" doc:"what the model consists of"`
+	Memory  models.ModelMemory   `json:"memory" doc:"memory that it needs on one device"`
+	Devices []models.ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
+	Plan    ModelPlan            `json:"plan" doc:"how it is placed"`
 }
 
 // ModelPlan is a plan with its reasons in words.
@@ -33,8 +36,10 @@ type ModelPlan struct {
 
 // ModelReportOf is a report for programs.
 func ModelReportOf(v models.ModelReport) ModelReport {
-	v.Devices, v.Plan.Parts = convert(v.Devices, unchanged), convert(v.Plan.Parts, unchanged) // never null
-	return ModelReport{v, ModelPlan{v.Plan, convert(v.Plan.Reasons, models.Text.String)}}
+	v.Plan.Parts = convert(v.Plan.Parts, unchanged) // never null
+	v.Facts.Layers = convert(v.Facts.Layers, unchanged)
+	plan := ModelPlan{v.Plan, convert(v.Plan.Reasons, models.Text.String)}
+	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan}
 }
 
 func (a rest) getModel(ctx context.Context, in *ModelQuery) (*Response[ModelReport], error) {

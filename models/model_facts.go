@@ -126,11 +126,11 @@ type ModelPart struct {
 
 // ModelReport is a model with what it needs and how it is placed.
 type ModelReport struct {
-	Path    FilePath      `json:"path" doc:"percent-encoded path of the folder"`
-	Facts   ModelFacts    `json:"facts"`
-	Memory  ModelMemory   `json:"memory"`
-	Devices []ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
-	Plan    ModelPlan     `json:"plan"`
+	Path    FilePath
+	Facts   ModelFacts
+	Memory  ModelMemory
+	Devices []ModelDevice // that the plan chooses from
+	Plan    ModelPlan
 }
 
 // Say adds sentences to the reasons of the plan.

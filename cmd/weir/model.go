@@ -47,7 +47,8 @@ func (m *modelCommand) add(cmd *cobra.Command, planned bool) *cobra.Command {
 	cmd.Flags().Int64Var(&m.context, "context", deployments.DefaultContext, "`TOKENS` of a sequence")
 	cmd.Flags().Var(&m.output, "output", "`FORMAT` of the output: text or json")
 	if planned {
-		cmd.Flags().StringArrayVar(&m.devices, "device", nil, "`MEMORY` of a device, with TFLOP/s and GB/s if known: 24GiB:100:25; repeat for several")
+		cmd.Flags().StringArrayVar(&m.devices, "device", nil,
+			"`MEMORY` of a device, with TFLOP/s and GB/s if known: 24GiB:100:25; repeat for several")
 		cmd.Flags().StringVar(&m.service, "service-type", "", "service `TYPE` whose preset split is used; default: by the architecture")
 	}
 	return cmd
@@ -244,7 +245,8 @@ func printFacts(out io.Writer, r models.ModelReport) error {
 		f.Architecture, f.Parameters, models.FormatBytes(f.Bytes), f.Tensors, f.Files)
 	fmt.Fprintf(w, "attention heads\t%d, for keys and values %d\nexperts\t%d\n", f.Heads, f.KVHeads, f.Experts)
 	fmt.Fprintf(w, "memory\t%s for batch %d and context %d: weights %s, KV cache %s, activations %s\n",
-		models.FormatBytes(m.Total), m.Batch, m.Context, models.FormatBytes(m.Weights), models.FormatBytes(m.KVCache), models.FormatBytes(m.Activations))
+		models.FormatBytes(m.Total), m.Batch, m.Context, models.FormatBytes(m.Weights),
+		models.FormatBytes(m.KVCache), models.FormatBytes(m.Activations))
 	if m.Partial {
 		fmt.Fprintln(w, "\tconfig.json does not state hidden size and attention heads, so only the weights are counted")
 	}

@@ -46,7 +46,7 @@ type ModelInput struct {
 	Batch       int64    `query:"batch" minimum:"1" maximum:"65536" default:"1" doc:"sequences at once"`
 	Context     int64    `query:"context" minimum:"1" maximum:"100000000" default:"4096" doc:"tokens of a sequence"`
 	ServiceType string   `query:"service_type" maxLength:"100" doc:"service type whose split is used; absent: by the architecture"`
-	Devices     []string `query:"device,explode" maxItems:"64" doc:"devices such as 24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
+	Devices     []string `query:"device,explode" maxItems:"64" doc:"24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
 }
 
 // ServiceTypes are the names of the presets.
@@ -107,7 +107,8 @@ func (s *Service) poolDevices(ctx context.Context, actor policies.Actor) (list [
 	devices, err := s.pool.FreeDevices(ctx, actor)
 	for _, d := range devices {
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
-			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20, TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
+			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20,
+			TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
 	return list, err
 }
