@@ -241,7 +241,7 @@ func writeJSON(out io.Writer, value any) error {
 func printFacts(out io.Writer, r models.ModelReport) error {
 	f, m := r.Facts, r.Memory
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "architecture\t%s\nparameters\t%d\nweights\t%s\ntensors\t%d in %d files\n",
+	fmt.Fprintf(w, "architecture\t%s\nparameters\t%d\nweights\t%s\ntensors\t%d\nfiles\t%d\n",
 		f.Architecture, f.Parameters, models.FormatBytes(f.Bytes), f.Tensors, f.Files)
 	fmt.Fprintf(w, "attention heads\t%d, for keys and values %d\nexperts\t%d\n", f.Heads, f.KVHeads, f.Experts)
 	fmt.Fprintf(w, "memory\t%s for batch %d and context %d: weights %s, KV cache %s, activations %s\n",
