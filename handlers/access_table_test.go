@@ -82,8 +82,9 @@ var queries = map[string]string{
 	"/audit": "project_id=$project", apiPrefix + "/audit": "project_id=$project", apiPrefix + "/audit.csv": "project_id=$project",
 	apiPrefix + "/projects/:id/files/archive": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/stat": "path=/notebook/$project/project_model",
 	"/projects/:id/files": "path=/&id=$project", "/projects/:id/files/access": "path=/notebook/$project/project_model", "/projects/:id/files/move": "item=/notebook/$project/project_model",
-	apiPrefix + "/projects/:id/files/environment": "path=/notebook/$project/project_model",
-	"/requests/new": "kind=role&project_id=$project", "/events": "topic=project:$project",
+	apiPrefix + "/projects/:id/files/environment": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/model": "path=/notebook/$project/project_model",
+	"/projects/:id/files/model": "path=/notebook/$project/project_model",
+	"/requests/new":             "kind=role&project_id=$project", "/events": "topic=project:$project",
 }
 
 // isPage tells whether a route is a page for a browser.

@@ -24,6 +24,7 @@ import (
 	"weir/storage"
 	"weir/storage/files"
 	"weir/workspaces"
+	"weir/workspaces/deployments"
 )
 
 // Proxy serves the origins of workspaces.
@@ -51,6 +52,7 @@ type Config struct {
 	Directories   *storage.Directories
 	Storage       *storage.Service
 	Files         *files.Service
+	Deployments   *deployments.Service
 	Proxy         Proxy
 	// Holds reports whether the server lease permits to send on open connections;
 	// checked for each write. nil: always.

@@ -32,6 +32,7 @@ func (a rest) filesOperations(s section) {
 	register(a, s, route{http.MethodPost, "/projects/{id}/files/versions/{version}/restore", 200, "restore-file-version", models.Say("Restore an overwritten version of a file")}, a.restoreFileVersion)
 	register(a, s, route{http.MethodGet, "/projects/{id}/files/environment", 200, "get-model-environment", models.Say("Get the environment that a model needs, by its manifest")}, a.getModelEnvironment, http.StatusConflict)
 	register(a, s, route{http.MethodPut, "/projects/{id}/files/environment", 200, "set-model-environment", models.Say("Set the environment that a model needs, in its manifest")}, a.setModelEnvironment)
+	a.deploymentsOperations(s)
 	a.fileContentOperations(s)
 	a.describeUploads(s)
 }

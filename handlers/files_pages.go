@@ -20,6 +20,7 @@ func (a *App) filesRoutes(p *echo.Group) {
 	const at = "/projects/:id/files"
 	p.GET(at, a.page(a.filesPage))
 	p.GET(at+"/entry", a.page(a.filePage))
+	p.GET(at+"/model", a.modelPage)
 	p.GET(at+"/preview", a.previewFile)
 	p.POST(at+"/directories", a.submit(a.filesPage, a.createDirectoryPage))
 	p.POST(at+"/upload", a.uploadFilesPage)
@@ -76,6 +77,7 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 	for _, e := range list.Entries {
 		v.Rows = append(v.Rows, fileRowOf(e))
 	}
+	v.HasModel = hasModel(v.Rows)
 	if list.Next != "" {
 		q := c.Request().URL.Query()
 		q.Del("in")

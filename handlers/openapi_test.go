@@ -272,6 +272,7 @@ var twins = map[string]string{
 
 	"GET /projects/:id/files":                            "GET /projects/{id}/files",
 	"GET /projects/:id/files/entry":                      "GET /projects/{id}/files/stat",
+	"GET /projects/:id/files/model":                      "GET /projects/{id}/files/model",
 	"GET /projects/:id/files/preview":                    "GET /projects/{id}/files/content",
 	"POST /projects/:id/files/upload":                    "PUT /projects/{id}/files/content",
 	"POST /projects/:id/files/directories":               "POST /projects/{id}/files/directories",

@@ -145,6 +145,22 @@ func Quantity(name string, value int64) string {
 	}
 }
 
+// FormatBytes formats a number of bytes with two or three digits: "512 B", "1.5 KiB", "16 GiB".
+func FormatBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	value, unit := float64(n)/1024, 0
+	for ; value >= 1000 && unit < 4; unit++ {
+		value /= 1024
+	}
+	digits := 0
+	if value < 10 {
+		digits = 1
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[unit]
+}
+
 // FormatMiB formats an amount of MiB: "512 MiB", "16 GiB", "1.5 TiB".
 func FormatMiB(mib int64) string {
 	switch {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -20,6 +19,7 @@ type FilesView struct {
 	CanRule   bool // change the rules
 	Directory FileRow
 	IsModel   bool   // the directory is a model, or of one
+	HasModel  bool   // the directory contains files with tensors
 	Crumbs    []Link // the directories above, from the top
 	Roots     []FileRoot
 	Tree      []FileBranch
@@ -99,21 +99,8 @@ func (s StorageView) words(ctx context.Context) string {
 	return T(ctx, "%s used, limit %s", fileSize(s.Used), limit)
 }
 
-// fileSize formats bytes with three digits.
-func fileSize(n int64) string {
-	if n < 1024 {
-		return number(n) + " B"
-	}
-	value, unit := float64(n)/1024, 0
-	for ; value >= 1000 && unit < 4; unit++ {
-		value /= 1024
-	}
-	digits := 0
-	if value < 10 {
-		digits = 1
-	}
-	return strconv.FormatFloat(value, 'f', digits, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[unit]
-}
+// fileSize formats bytes.
+func fileSize(n int64) string { return models.FormatBytes(n) }
 
 // filesPath is an address below a project's files; the path is an argument of its own.
 func filesPath(project int64, operation string, path models.FilePath) string {

@@ -6,8 +6,26 @@ import (
 	"weir/models"
 )
 
+// sampleModel is a model that fits on two devices, or on none.
+func sampleModel(files FilesView, possible bool) ModelFactsView {
+	v := ModelFactsView{FilesView: files, Done: true, Form: Form{Values: map[string]string{"batch": "1", "context": "4096"}}, ServiceTypes: []Option{{Label: "by the architecture"}, {"sequential", "sequential"}}}
+	part := models.ModelPart{Device: models.ModelDevice{Name: "gpu-node-1 #0", Model: "NVIDIA H200", Simulated: true, MemoryBytes: 80 << 30}, First: "input", Last: "model.layers.1", Until: 3,
+		Weights: 60 << 30, KVCache: 2 << 30, Activations: 1 << 30, Total: 63 << 30, Seconds: 0.5}
+	v.Report = models.ModelReport{Memory: models.ModelMemory{Batch: 1, Context: 4096, Weights: 120 << 30, Total: 120 << 30, Partial: !possible},
+		Facts: models.ModelFacts{Architecture: "MixtralForCausalLM", Files: 2, Tensors: 99, Parameters: 64 << 30, Bytes: 120 << 30, Heads: 32, KVHeads: 8, Experts: 8, ExpertsUsed: 2,
+			Types: []models.ModelType{{Type: "BF16", Tensors: 99, Bytes: 120 << 30}}, Layers: []models.ModelLayer{{Name: "input", Kind: models.LayerInput, Tensors: 1, Bytes: 1 << 30}, {Name: "model.layers.0", Kind: models.LayerInner, Tensors: 90, Bytes: 100 << 30}, {Name: "output", Kind: models.LayerOutput, Tensors: 8, Bytes: 2 << 30}}},
+		Plan: models.ModelPlan{Split: models.SplitLayers, Combine: models.CombinePassOn, MarginPercent: 10, Reasons: []models.Text{models.Say("It is cut between layers.")}}}
+	if possible {
+		last := part
+		last.First, last.Last = "output", "output"
+		v.Report.Plan.Possible, v.Report.Plan.Parts, v.Report.Plan.Seconds = true, []models.ModelPart{part, last}, 1.5
+	}
+	return v
+}
+
 func fileSamples() []sample {
 	files := sampleFiles()
+	files.HasModel = true
 	readOnly := files
 	readOnly.Directory.Access, readOnly.Next, readOnly.Rows = models.AccessRead, "", nil
 	found := files
@@ -24,6 +42,8 @@ func fileSamples() []sample {
 		{"files-read-only", "/projects/1/files", &li, FilesPage(readOnly)},
 		{"files-found", "/projects/1/files?q=model", &li, FilesPage(found)},
 		{"files-refused", "/projects/1/files", &li, FilesPage(refused)},
+		{"model-facts", "/projects/1/files/model", &li, ModelFactsPage(sampleModel(files, true))},
+		{"model-facts-none", "/projects/1/files/model", &li, ModelFactsPage(sampleModel(files, false))},
 		{"file-model", "/projects/1/files/entry", &li, FilePage(model)},
 		{"file", "/projects/1/files/entry", &li, FilePage(notebook)},
 		{"file-preview", "/projects/1/files/preview", &li, FilePreviewPage(FilePreviewView{Name: "train.ipynb", Cells: []NotebookCell{{HTML: "<h1>Title</h1>"}, {Code: true, Source: "print(42)", Count: &count, Outputs: []NotebookOutput{{Text: "42"}, {Image: "data:image/png;base64,iVBORw0KGgo="}, {Text: "failed", Failed: true}}}}})},

@@ -16,7 +16,7 @@ func main() {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{Use: "weir", Short: "Pool GPUs and run Jupyter workspaces on them"}
 	root.AddCommand(newServeCommand(), newAgentCommand(), newNFSCommand(), newMigrateCommand(), newAdminCommand(),
-		newVersionCommand(), newOpenAPICommand(), newSimulateCommand(), newBarriersCommand(), newGraphCommand())
+		newVersionCommand(), newOpenAPICommand(), newSimulateCommand(), newBarriersCommand(), newGraphCommand(), newModelCommand())
 	root.AddCommand(cli.Commands()...)
 	root.AddCommand(newReferenceCommand(root))
 	return root

@@ -24,6 +24,7 @@ import (
 	"weir/storage"
 	"weir/storage/files"
 	"weir/workspaces"
+	"weir/workspaces/deployments"
 	"weir/workspaces/kube"
 	"weir/workspaces/local"
 	"weir/workspaces/proxy"
@@ -112,6 +113,10 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.runs != nil {
 		p.runs.Changes().OnChange(func(int64) { p.reconciler.StepRuns() })
 	}
+	described, err := deployments.New(p.files, p.pool)
+	if err != nil {
+		return p, err
+	}
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
@@ -121,7 +126,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Requests: requests.New(p.store, access, projectService, capacity),
 		Pool:     p.pool, Broker: p.broker, Providers: p.providers,
 		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service,
-		Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files,
+		Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Deployments: described,
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})

@@ -59,6 +59,10 @@ var mayImport = map[string][]string{
 	"workspaces/graph/runner": {"models", "workspaces/graph"},
 	"workspaces/idleness":     {},
 	"workspaces/runtime":      {"models", "workspaces/idleness"},
+	"workspaces/shard":        {"models"}, // the same
+
+	"workspaces/shard/split": {"models", "workspaces/shard"},
+	"workspaces/deployments": {"models", "policies", "workspaces/shard"},
 
 	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
 	"workspaces/kube":  {"models", "workspaces/runtime"},
@@ -71,7 +75,7 @@ var mayImport = map[string][]string{
 	"handlers/notebook":  {"web"}, // for what its pages show
 	"handlers/reference": {},
 	"handlers/sheet":     {"models"},
-	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces"},
+	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces", "workspaces/deployments", "workspaces/shard"},
 	"cmd/weir":           {everything},
 	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/providers", "workspaces"},
 	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
@@ -104,10 +108,10 @@ var testHelpers = []string{"storage/storagetest", "models/store/storetest", "poo
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
 var pure = []string{"models", "pool/authority", "pool/placement", "pool/placement/baselines", "pool/placement/trace", "pool/placement/history",
-	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/idleness"}
+	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/shard"}
 
 // withoutDatabase must not link the database, not even through others.
-var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
+var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {

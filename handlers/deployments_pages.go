@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/web"
+	"weir/workspaces/deployments"
+	"weir/workspaces/shard"
+)
+
+// modelInput reads what a model is planned for.
+func (f *form) modelInput() deployments.ModelInput {
+	in := deployments.ModelInput{Batch: f.number("batch"), Context: f.number("context"), ServiceType: f.text("service_type")}
+	if devices := f.optionalText("device"); devices != nil {
+		in.Devices = []string{*devices}
+	}
+	return in
+}
+
+// modelPage is the model in a directory, with its plan.
+func (a *App) modelPage(c echo.Context) error {
+	ctx, id := c.Request().Context(), number(c, "id")
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	v := web.ModelFactsView{Form: f.asSubmitted(), ServiceTypes: serviceTypeOptions(a.localized(c), a.Deployments.ServiceTypes())}
+	if v.FilesView, err = a.filesView(ctx, id); err != nil {
+		return err
+	}
+	e, err := a.Files.Stat(ctx, actorOf(ctx), id, pathOf(c))
+	if err != nil {
+		return err
+	}
+	a.locate(&v.FilesView, e)
+	in := f.modelInput()
+	if err = f.err(); err == nil {
+		v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)
+	}
+	if err != nil {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
+			v.Form = v.Form.Refuse(err)
+			return web.ModelFactsPage(v), nil
+		})
+	}
+	v.Done = true
+	v.Form.Values["batch"] = strconv.FormatInt(v.Report.Memory.Batch, 10)
+	v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Context, 10)
+	return a.render(c, http.StatusOK, web.ModelFactsPage(v))
+}
+
+func serviceTypeOptions(ctx context.Context, names []string) []web.Option {
+	list := []web.Option{{Label: web.T(ctx, "by the architecture")}}
+	for _, name := range names {
+		list = append(list, web.Option{Value: name, Label: name})
+	}
+	return list
+}
+
+// hasModel reports whether a list of files contains a model.
+func hasModel(rows []web.FileRow) bool {
+	return slices.ContainsFunc(rows, func(r web.FileRow) bool { return !r.IsDirectory() && shard.Is(r.Name) })
+}

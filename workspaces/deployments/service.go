@@ -1,0 +1,114 @@
+package deployments
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces/shard"
+)
+
+// Files opens folders of the shared directories, as the actor may read them.
+type Files interface {
+	Folder(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (models.FilePath, fs.ReadDirFS, error)
+}
+
+// Pool knows the devices of the pool, if the actor may see it.
+type Pool interface {
+	FreeDevices(ctx context.Context, actor policies.Actor) ([]models.FreeDevice, error)
+}
+
+// readers is how many models are read at once: a header can take much memory.
+const readers = 2
+
+// Service describes models.
+type Service struct {
+	files   Files
+	pool    Pool
+	presets []shard.Preset
+	reading chan struct{}
+}
+
+// New returns the service. The error is about the presets.
+func New(files Files, pool Pool) (*Service, error) {
+	presets, err := Presets()
+	return &Service{files, pool, presets, make(chan struct{}, readers)}, err
+}
+
+// DefaultContext is the number of tokens for which a plan is made unless one is stated.
+const DefaultContext = 4096
+
+// ModelInput is what a model is planned for.
+type ModelInput struct {
+	Batch       int64    `query:"batch" minimum:"1" maximum:"65536" default:"1" doc:"sequences at once"`
+	Context     int64    `query:"context" minimum:"1" maximum:"100000000" default:"4096" doc:"tokens of a sequence"`
+	ServiceType string   `query:"service_type" maxLength:"100" doc:"service type whose split is used; absent: by the architecture"`
+	Devices     []string `query:"device,explode" maxItems:"64" doc:"24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
+}
+
+// ServiceTypes are the names of the presets.
+func (s *Service) ServiceTypes() (names []string) {
+	for _, p := range s.presets {
+		names = append(names, p.ServiceType)
+	}
+	return names
+}
+
+// Describe returns what a model in a folder consists of, the memory that it needs, and a
+// plan for the stated devices or, without any, for what is available of the pool. Whoever can
+// read the files of the folder can do that. Errors: invalid, for a field of the input;
+// conflict, if the folder contains no valid model.
+func (s *Service) Describe(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
+	in ModelInput) (v models.ModelReport, err error) {
+	in.Batch, in.Context = cmp.Or(in.Batch, 1), cmp.Or(in.Context, DefaultContext)
+	load, err := shard.CheckLoad(in.Batch, in.Context)
+	if err != nil {
+		return v, err
+	}
+	if v.Devices, err = shard.ParseDevices(in.Devices); err != nil {
+		return v, err
+	}
+	at, folder, err := s.files.Folder(ctx, actor, project, path)
+	if err != nil {
+		return v, err
+	}
+	if v.Path = at; len(v.Devices) == 0 {
+		if v.Devices, err = s.poolDevices(ctx, actor); err != nil {
+			return v, err
+		}
+	}
+	model, err := s.read(ctx, folder)
+	if err != nil {
+		return v, err
+	}
+	v.Facts, v.Memory = model.Facts, shard.Memory(model.Facts, load)
+	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets,
+		Devices: v.Devices, Fewest: len(in.Devices) == 0})
+	return v, err
+}
+
+// read reads a model when few others are read.
+func (s *Service) read(ctx context.Context, folder fs.FS) (shard.Model, error) {
+	select {
+	case s.reading <- struct{}{}:
+		defer func() { <-s.reading }()
+		return shard.Read(folder)
+	case <-ctx.Done():
+		return shard.Model{}, ctx.Err()
+	}
+}
+
+// poolDevices are the devices of the pool of which something is available. All are assumed
+// to have the same speed, of which the cores that are available are a part.
+func (s *Service) poolDevices(ctx context.Context, actor policies.Actor) (list []models.ModelDevice, err error) {
+	devices, err := s.pool.FreeDevices(ctx, actor)
+	for _, d := range devices {
+		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
+			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20,
+			TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
+	}
+	return list, err
+}

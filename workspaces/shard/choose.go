@@ -1,0 +1,122 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"weir/models"
+)
+
+// MaxDevices is the most devices of a plan.
+const MaxDevices = 64
+
+// NetworkGBps is what a device is assumed to receive from another machine: 10 Gbit/s.
+const NetworkGBps = 1.25
+
+// DefaultTFLOPS and DefaultLinkGBps are assumed of devices that nothing else is stated of:
+// with one speed for all, only the ratio of work to transfers depends on it. The link is
+// PCIe 4.0 with 16 lanes, at four fifths of its 31.5 GB/s.
+const (
+	DefaultTFLOPS   = 100
+	DefaultLinkGBps = 25
+)
+
+// choose divides the items among all devices, or among the fewest.
+func (v work) choose(devices []models.ModelDevice, fewest bool) ([]Stage, []models.ModelDevice) {
+	if !fewest {
+		return v.divide(devices), devices
+	}
+	machines := machinesOf(devices)
+	for n := 1; n <= min(len(devices), MaxDevices); n++ {
+		var best []Stage
+		var of []models.ModelDevice
+		for _, machine := range machines {
+			if len(machine) < n {
+				continue
+			}
+			stages, chosen := v.divide(machine[:n]), machine[:n]
+			if stages != nil && (best == nil || v.bottleneck(stages, chosen) < v.bottleneck(best, of)) {
+				best, of = stages, chosen
+			}
+		}
+		if best != nil {
+			return best, of
+		}
+	}
+	return v.acrossMachines(devices)
+}
+
+// acrossMachines divides the items among the fewest devices of any machines.
+func (v work) acrossMachines(devices []models.ModelDevice) ([]Stage, []models.ModelDevice) {
+	sorted := slices.Clone(devices)
+	slices.SortStableFunc(sorted, byMemory)
+	for n := 2; n <= min(len(sorted), MaxDevices); n++ {
+		chosen := slices.Clone(sorted[:n])
+		slices.SortStableFunc(chosen, func(a, b models.ModelDevice) int { return cmp.Compare(a.Machine, b.Machine) })
+		for i := range chosen {
+			if chosen[i].Machine != chosen[max(i-1, 0)].Machine {
+				chosen[i].LinkGBps = min(chosen[i].LinkGBps, NetworkGBps)
+			}
+		}
+		if stages, ok := v.stages(chosen, InOrder); ok {
+			return stages, chosen
+		}
+	}
+	return nil, nil
+}
+
+func byMemory(a, b models.ModelDevice) int { return cmp.Compare(b.MemoryBytes, a.MemoryBytes) }
+
+// machinesOf are the devices of each machine, those with most memory first, without machines
+// that are like another one.
+func machinesOf(devices []models.ModelDevice) (machines [][]models.ModelDevice) {
+	at, seen := map[string]int{}, map[string]bool{}
+	for _, d := range devices {
+		i, known := at[d.Machine]
+		if !known {
+			i, machines = len(machines), append(machines, nil)
+			at[d.Machine] = i
+		}
+		machines[i] = append(machines[i], d)
+	}
+	return slices.DeleteFunc(machines, func(machine []models.ModelDevice) bool {
+		slices.SortStableFunc(machine, byMemory)
+		key := ""
+		for _, d := range machine {
+			key += fmt.Sprintln(d.MemoryBytes, d.TFLOPS, d.LinkGBps)
+		}
+		known := seen[key]
+		seen[key] = true
+		return known
+	})
+}
+
+// divide divides the items among devices, in any order if they are few.
+func (v work) divide(devices []models.ModelDevice) []Stage {
+	order := InOrder
+	if len(devices) <= MaxReordered && len(v.items) <= MaxItems/4 {
+		order = AnyOrder
+	}
+	stages, _ := v.stages(devices, order)
+	return stages
+}
+
+// stages divides the items, unless the memory of all devices is too little.
+func (v work) stages(devices []models.ModelDevice, order Order) ([]Stage, bool) {
+	available, needed, targets := int64(0), int64(0), v.targets(devices)
+	for _, t := range targets {
+		available = sum(available, max(t.Memory, 0))
+	}
+	for _, item := range v.items {
+		needed = sum(needed, item.Bytes)
+	}
+	if needed > available {
+		return nil, false
+	}
+	return Stages(v.items, targets, order)
+}
+
+func (v work) bottleneck(stages []Stage, devices []models.ModelDevice) float64 {
+	return Bottleneck(stages, v.items, v.targets(devices))
+}

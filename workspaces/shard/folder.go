@@ -1,0 +1,225 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+const (
+	configName = "config.json"
+	indexName  = "model.safetensors.index.json"
+	extension  = ".safetensors"
+
+	maxConfig = 1 << 20 // bytes
+	maxFiles  = 10_000
+	maxLayers = 10_000
+)
+
+// Model is the files of a model and what they say.
+type Model struct {
+	Files  []File // in the order of their names
+	Config Config
+	Facts  models.ModelFacts
+
+	layers map[place]int // numbers of the layers
+}
+
+// Is reports whether a folder with files of these names can be a model.
+func Is(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return path.Ext(name) == extension })
+}
+
+// IsName reports whether a text is the name of a file with tensors in the folder itself.
+func IsName(name string) bool {
+	return path.Base(name) == name && fs.ValidPath(name) && !strings.Contains(name, `\`) && Is(name)
+}
+
+func notName(name string) models.Text {
+	return models.Say("%s is not the name of a file in the folder that ends with .safetensors", models.VisibleName(name))
+}
+
+// Read reads the facts of the model in a folder: config.json, the index if there is one,
+// and the headers of the files with tensors, whose files must implement io.ReaderAt. Errors:
+// conflict with the reason, if there is no model or it is not valid.
+func Read(folder fs.FS) (Model, error) {
+	config, err := readConfig(folder)
+	if err != nil {
+		return Model{}, err
+	}
+	index, err := readIndex(folder)
+	if err != nil {
+		return Model{}, err
+	}
+	names := slices.Sorted(maps.Values(index))
+	if index == nil {
+		if names, err = tensorFiles(folder); err != nil {
+			return Model{}, err
+		}
+	}
+	m := Model{Config: config}
+	if err := m.readFiles(folder, slices.Compact(names)); err != nil {
+		return Model{}, err
+	}
+	if err := m.checkNames(index); err != nil {
+		return Model{}, err
+	}
+	if m.Facts = m.facts(); len(m.Facts.Layers) > maxLayers {
+		return Model{}, tooLarge()
+	}
+	return m, nil
+}
+
+func tooLarge() error {
+	return models.Conflict("The model is too large: at most %d files, %d tensors, %d layers and %d MB of headers.",
+		int64(maxFiles), int64(maxTensors), int64(maxLayers), int64(maxHeader/1_000_000))
+}
+
+// readFiles reads the headers.
+func (m *Model) readFiles(folder fs.FS, names []string) error {
+	if len(names) == 0 {
+		return models.Conflict("The folder contains no tensors in files that end with .safetensors.")
+	}
+	headers, tensors := int64(0), 0
+	for _, name := range names {
+		f, err := openFile(folder, name)
+		if err != nil {
+			return err
+		}
+		file, err := ReadFile(name, f, f.size)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+		headers, tensors = headers+file.Header, tensors+len(file.Tensors)
+		if headers > maxHeader || tensors > maxTensors || len(names) > maxFiles {
+			return tooLarge()
+		}
+		m.Files = append(m.Files, file)
+	}
+	return nil
+}
+
+// checkNames refuses a name that two files have, and entries of the index that are not so.
+func (m *Model) checkNames(index map[string]string) error {
+	at := map[string]string{}
+	for _, f := range m.Files {
+		for _, t := range f.Tensors {
+			if other, known := at[t.Name]; known {
+				return refuse(f.Name, models.Say("%s has a tensor %s, too", models.VisibleName(other), models.VisibleName(t.Name)))
+			}
+			at[t.Name] = f.Name
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(index)) {
+		if at[name] != index[name] {
+			return refuse(indexName, models.Say("%s has no tensor %s", models.VisibleName(index[name]), models.VisibleName(name)))
+		}
+	}
+	return nil
+}
+
+// readIndex reads which file has which tensor; nil without an index.
+func readIndex(folder fs.FS) (map[string]string, error) {
+	content, err := readSmall(folder, indexName, maxHeader)
+	if content == nil || err != nil {
+		return nil, err
+	}
+	index := map[string]string{}
+	d := json.NewDecoder(bytes.NewReader(content))
+	err = object(d, func(key string) error {
+		if key != "weight_map" {
+			var other json.RawMessage
+			return d.Decode(&other)
+		}
+		return object(d, func(tensor string) error {
+			var file string
+			err := d.Decode(&file)
+			if err == nil && !IsName(file) {
+				return refuse(indexName, notName(file))
+			}
+			index[tensor] = file
+			return err
+		})
+	})
+	known, repeated := (*models.Error)(nil), repeatedKey("")
+	switch {
+	case errors.As(err, &known):
+		return nil, err
+	case errors.As(err, &repeated):
+		return nil, refuse(indexName, models.Say("the name %s occurs twice", models.VisibleName(string(repeated))))
+	case err != nil || len(index) == 0:
+		return nil, refuse(indexName, models.Say("it has no weight_map with names of files"))
+	}
+	return index, nil
+}
+
+// tensorFiles are the files with tensors of a folder without an index.
+func tensorFiles(folder fs.FS) (names []string, err error) {
+	list, err := fs.ReadDir(folder, ".")
+	for _, e := range list {
+		if Is(e.Name()) && !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// Open opens a file of the model for reading at any place; close it.
+func Open(folder fs.FS, name string) (interface {
+	io.ReaderAt
+	io.Closer
+}, error) {
+	return openFile(folder, name)
+}
+
+// openedFile is a file that can be read at any place.
+type openedFile struct {
+	fs.File
+	io.ReaderAt
+	size int64
+}
+
+// openFile opens a regular file of the model, which can be read at any place.
+func openFile(folder fs.FS, name string) (f openedFile, err error) {
+	if f.File, err = folder.Open(name); err != nil {
+		if models.KindOf(err) == models.KindNotFound || errors.Is(err, fs.ErrNotExist) {
+			err = models.Conflict("The file %s was not found.", models.VisibleName(name))
+		}
+		return f, err
+	}
+	info, err := f.Stat()
+	r, readable := f.File.(io.ReaderAt)
+	if err == nil && (!readable || !info.Mode().IsRegular()) {
+		err = refuse(name, models.Say("it is not a regular file"))
+	}
+	if err != nil {
+		return f, errors.Join(err, f.Close())
+	}
+	f.ReaderAt, f.size = r, info.Size()
+	return f, nil
+}
+
+// readSmall reads a file that may not exist; it is nil then.
+func readSmall(folder fs.FS, name string, most int64) ([]byte, error) {
+	if _, err := fs.Stat(folder, name); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	f, err := openFile(folder, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.size > most {
+		return nil, refuse(name, models.Say("it has more than %d bytes", most))
+	}
+	content := make([]byte, f.size)
+	return content, readFull(f, content, 0)
+}

@@ -1,0 +1,199 @@
+package shard
+
+import (
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+// MarginPercent is the share of a device's memory that is kept free, for the program that
+// serves the model and for memory that is allocated in pieces.
+const MarginPercent = 10
+
+// usable is the memory of a device without the margin.
+func usable(bytes int64) int64 { return bytes / 100 * (100 - MarginPercent) }
+
+// Preset is how models of a service type are split.
+type Preset struct {
+	ServiceType   string              `yaml:"service_type"`
+	Split         models.ModelSplit   `yaml:"split"`
+	Combine       models.ModelCombine `yaml:"combine"`
+	Architectures []string            `yaml:"architectures"` // ends of names, for which it is used by itself; none: for any
+	OnRequest     bool                `yaml:"on_request"`    // it is never used by itself
+}
+
+// splits are what models need for a split.
+var splits = map[models.ModelSplit]struct {
+	fits func(models.ModelFacts) bool
+	work func(workload) work
+	why  models.Text
+	lack models.Text
+}{
+	models.SplitLayers: {func(f models.ModelFacts) bool { return len(f.Layers) > 1 && len(f.Layers) <= MaxItems }, workload.byLayers,
+		models.Say("It is cut between layers."), models.Say("it needs from 2 to %d layers", int64(MaxItems))},
+	models.SplitHeads: {func(f models.ModelFacts) bool { return f.KVHeads > 1 && f.KVHeads <= MaxItems }, workload.byHeads,
+		models.Say("The attention heads of each layer are divided, and with them all matrices; heads that share keys and values stay together."),
+		models.Say("it needs from 2 to %d attention heads for keys and values in config.json", int64(MaxItems))},
+	models.SplitExperts: {func(f models.ModelFacts) bool { return f.Experts > 1 && f.Experts <= MaxItems }, workload.byExperts,
+		models.Say("The experts of each layer are divided into groups; everything else is on each part."),
+		models.Say("it needs from 2 to %d experts", int64(MaxItems))},
+}
+
+// combines say what is done with the results of parts.
+var combines = map[models.ModelCombine]models.Text{
+	models.CombinePassOn:      models.Say("Each part passes its result on to the next one."),
+	models.CombineConcatenate: models.Say("The results of the parts are concatenated."),
+	models.CombineSum:         models.Say("The results of the parts are added in each layer."),
+	models.CombineVote:        models.Say("The result that most parts have is used."),
+}
+
+// Check returns what is wrong with a preset; empty: nothing.
+func (p Preset) Check() string {
+	if _, known := splits[p.Split]; !known {
+		return "split is not known"
+	}
+	if _, known := combines[p.Combine]; !known {
+		return "combine is not known"
+	}
+	if p.ServiceType == "" {
+		return "service_type is missing"
+	}
+	return ""
+}
+
+// suits reports whether the preset is used for a model by itself.
+func (p Preset) suits(f models.ModelFacts) bool {
+	if p.OnRequest || !splits[p.Split].fits(f) {
+		return false
+	}
+	for _, end := range p.Architectures {
+		if strings.HasSuffix(f.Architecture, end) {
+			return true
+		}
+	}
+	return len(p.Architectures) == 0
+}
+
+// Request is what a plan is for.
+type Request struct {
+	Load
+	ServiceType string   // empty: by the architecture
+	Presets     []Preset // the first one that suits is used
+	Devices     []models.ModelDevice
+	Fewest      bool // use no more devices than needed, if possible of one machine
+}
+
+// Plan places a model on devices: on one if it fits there, else on several by the split of
+// its service type. The error is for the field service_type.
+func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
+	w := workload{f, r.Load, Memory(f, r.Load)}
+	plan := models.ModelPlan{Split: models.SplitNone, Combine: models.CombineNone, MarginPercent: MarginPercent}
+	chosen, err := r.preset(f)
+	if err != nil || len(r.Devices) == 0 {
+		plan.Say(models.Say("There is no device with available memory."))
+		return plan, err
+	}
+	if r.planOne(&plan, w) {
+		return plan, nil
+	}
+	if chosen == nil {
+		plan.Say(models.Say("No split is known for this model."))
+		return plan, nil
+	}
+	split := splits[chosen.Split]
+	plan.ServiceType, plan.Split, plan.Combine = chosen.ServiceType, chosen.Split, chosen.Combine
+	plan.Say(models.Say("It is split as the service type %s.", chosen.ServiceType), split.why, combines[chosen.Combine])
+	r.planParts(&plan, split.work(w))
+	return plan, nil
+}
+
+// preset is that of the service type or, without one, the first that suits; nil if none does.
+func (r Request) preset(f models.ModelFacts) (*Preset, error) {
+	var names []string
+	for i, p := range r.Presets {
+		if r.ServiceType == "" && p.suits(f) {
+			return &r.Presets[i], nil
+		}
+		if p.ServiceType == r.ServiceType {
+			if !splits[p.Split].fits(f) {
+				return nil, models.Invalid("service_type", "%s does not suit this model: %s", p.ServiceType, splits[p.Split].lack)
+			}
+			return &r.Presets[i], nil
+		}
+		names = append(names, p.ServiceType)
+	}
+	if r.ServiceType != "" {
+		return nil, models.Invalid("service_type", "must be one of %s", strings.Join(names, ", "))
+	}
+	return nil, nil
+}
+
+// planOne puts the model on one device if it fits: of those where it fits on the fastest, and
+// of these on that with the least memory.
+func (r Request) planOne(plan *models.ModelPlan, w workload) bool {
+	var largest, best *models.ModelDevice
+	for i := range r.Devices {
+		d := &r.Devices[i]
+		if largest == nil || d.MemoryBytes > largest.MemoryBytes {
+			largest = d
+		}
+		better := best == nil || d.TFLOPS > best.TFLOPS || d.TFLOPS == best.TFLOPS && d.MemoryBytes < best.MemoryBytes
+		if better && w.Total <= usable(d.MemoryBytes) {
+			best = d
+		}
+	}
+	if best == nil {
+		plan.Say(models.Say("The model needs %s. The largest device has %s, of which %s can be used: %d%% of its memory are kept free.",
+			models.FormatBytes(w.Total), models.FormatBytes(largest.MemoryBytes),
+			models.FormatBytes(usable(largest.MemoryBytes)), int64(MarginPercent)))
+		return false
+	}
+	plan.Say(models.Say("The model needs %s. %s has %s, so one device is enough; %d%% of its memory are kept free.",
+		models.FormatBytes(w.Total), best.Name, models.FormatBytes(best.MemoryBytes), int64(MarginPercent)))
+	shared, experts := w.modelFLOPs()
+	part := models.ModelPart{Device: *best, Until: len(w.Layers), Weights: w.Weights, KVCache: w.KVCache,
+		Activations: w.Activations, Total: w.Total, Seconds: (shared + experts) / (best.TFLOPS * tera)}
+	if n := len(w.Layers); n > 0 {
+		part.First, part.Last = w.Layers[0].Name, w.Layers[n-1].Name
+	}
+	plan.Possible, plan.Parts, plan.Seconds = true, []models.ModelPart{part}, part.Seconds
+	return true
+}
+
+// planParts divides the items among several devices.
+func (r Request) planParts(plan *models.ModelPlan, v work) {
+	stages, devices := v.choose(r.Devices, r.Fewest)
+	if stages == nil {
+		plan.Say(v.missing(r.Devices))
+		return
+	}
+	plan.Possible, plan.Parts = true, v.parts(stages, devices)
+	for _, p := range plan.Parts {
+		plan.Seconds = max(plan.Seconds, p.Seconds)
+	}
+	first := plan.Parts[0].Device.Machine
+	switch {
+	case r.Fewest && slices.ContainsFunc(plan.Parts, func(p models.ModelPart) bool { return p.Device.Machine != first }):
+		plan.Say(models.Say("The devices of no single machine have enough memory, so the parts are on several machines."))
+	case r.Fewest:
+		plan.Say(models.Say("Fewer devices of one machine do not have enough memory for this split."))
+	}
+	plan.Say(models.Say("It is divided so that the slowest part takes the least time."))
+}
+
+// missing is why items cannot be divided.
+func (v work) missing(devices []models.ModelDevice) models.Text {
+	needed, available := int64(0), int64(0)
+	for _, item := range v.items {
+		needed = sum(needed, item.Bytes)
+	}
+	for _, d := range devices {
+		available = sum(available, max(usable(d.MemoryBytes)-v.fixed(), 0))
+	}
+	if needed > available {
+		return models.Say("The devices do not have enough memory: the parts share %s, and %s remain where each has the %s of every part.",
+			models.FormatBytes(needed), models.FormatBytes(available), models.FormatBytes(v.fixed()))
+	}
+	return models.Say("The devices have enough memory together, and no division fits on each of them.")
+}

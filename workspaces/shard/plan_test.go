@@ -1,0 +1,131 @@
+package shard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/models"
+)
+
+var testPresets = []Preset{
+	{ServiceType: "experts", Split: models.SplitExperts, Combine: models.CombineSum, Architectures: []string{"ForCausalLM"}},
+	{ServiceType: "text", Split: models.SplitLayers, Combine: models.CombinePassOn, Architectures: []string{"ForCausalLM"}},
+	{ServiceType: "heads", Split: models.SplitHeads, Combine: models.CombineSum, OnRequest: true},
+	{ServiceType: "sequential", Split: models.SplitLayers, Combine: models.CombinePassOn},
+}
+
+// devices are devices of one machine.
+func devices(machine string, bytes ...int64) (list []models.ModelDevice) {
+	for i, n := range bytes {
+		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s-%d", machine, i), Machine: machine, MemoryBytes: n, TFLOPS: 100, LinkGBps: 25})
+	}
+	return list
+}
+
+func plan(t *testing.T, f models.ModelFacts, r Request) models.ModelPlan {
+	t.Helper()
+	r.Presets = testPresets
+	p, err := Plan(f, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// saying reports whether one of the reasons contains a text.
+func saying(p models.ModelPlan, text string) bool {
+	for _, reason := range p.Reasons {
+		if strings.Contains(reason.String(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestPlan(t *testing.T) {
+	dense, moe := read(t, llama(t)).Facts, read(t, mixtral(t)).Facts
+	load := Load{Batch: 1, Context: 64}
+	need := Memory(dense, load).Total
+	p := plan(t, dense, Request{Load: load, Devices: devices("a", need*10/9+200, need*3, need)})
+	if !p.Possible || p.Split != models.SplitNone || len(p.Parts) != 1 || p.Parts[0].Device.Name != "a-0" || p.Parts[0].Total != need || !saying(p, "one device is enough") {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, dense, Request{Load: load, Devices: devices("a", need, need/2)})
+	if !p.Possible || p.ServiceType != "text" || p.Combine != models.CombinePassOn || len(p.Parts) != 2 || p.Parts[0].First != "input" || p.Parts[1].Last != "output" || !saying(p, "The model needs") {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, moe, Request{Load: load, Devices: devices("a", 260<<10, 260<<10)})
+	if !p.Possible || p.ServiceType != "experts" || p.Combine != models.CombineSum || len(p.Parts) != 2 || p.Parts[0].Until-p.Parts[0].From+p.Parts[1].Until-p.Parts[1].From != 4 {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, dense, Request{Load: load, ServiceType: "heads", Devices: devices("a", need*4/5, need*4/5)})
+	if !p.Possible || p.Split != models.SplitHeads || len(p.Parts) != 2 || p.Parts[0].Weights >= dense.Bytes*3/5 {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, dense, Request{Load: load, Devices: devices("a", need/3, need/3)})
+	if p.Possible || len(p.Parts) != 0 || !saying(p, "do not have enough memory: the parts share") {
+		t.Errorf("got %+v", p)
+	}
+	if p = plan(t, dense, Request{Load: load}); p.Possible || !saying(p, "no device with available memory") {
+		t.Errorf("got %+v", p)
+	}
+	for service, reason := range map[string]string{"none": "must be one of experts, text, heads, sequential", "experts": "experts does not suit this model: it needs from 2 to 1024 experts"} {
+		_, err := Plan(dense, Request{Load: load, ServiceType: service, Presets: testPresets, Devices: devices("a", 1)})
+		if models.KindOf(err) != models.KindInvalid || !strings.Contains(err.Error(), "service_type: "+reason) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// Of the pool, a plan uses the fewest devices, of one machine if one has enough.
+func TestFewestDevices(t *testing.T) {
+	f, load := read(t, llama(t)).Facts, Load{Batch: 1, Context: 64}
+	need := Memory(f, load).Total
+	pool := append(append(devices("a", need, need/20), devices("b", need*2/3, need*2/3, need*2/3, need*2/3)...), devices("c", need/2, need/2)...)
+	p := plan(t, f, Request{Load: load, Devices: pool, Fewest: true})
+	if !p.Possible || len(p.Parts) != 2 || p.Parts[0].Device.Machine != "b" || p.Parts[1].Device.Machine != "b" || !saying(p, "Fewer devices of one machine") {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, f, Request{Load: load, Devices: append(devices("a", need*2/3), devices("b", need*2/3)...), Fewest: true})
+	if !p.Possible || len(p.Parts) != 2 || p.Parts[1].Device.LinkGBps != NetworkGBps || !saying(p, "the parts are on several machines") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// A part never needs more than its device has without the margin, and parts have every item once.
+func TestPlansFit(t *testing.T) {
+	all := []models.ModelFacts{read(t, llama(t)).Facts, read(t, mixtral(t)).Facts}
+	possible := 0
+	rapid.Check(t, func(t *rapid.T) {
+		f := rapid.SampledFrom(all).Draw(t, "facts")
+		f.Tied = rapid.Bool().Draw(t, "tied")
+		r := Request{Load: Load{rapid.Int64Range(1, 4).Draw(t, "batch"), rapid.Int64Range(1, 500).Draw(t, "context")}, Presets: testPresets,
+			ServiceType: rapid.SampledFrom([]string{"", "sequential", "text"}).Draw(t, "service"), Fewest: rapid.Bool().Draw(t, "fewest")}
+		for i, share := range rapid.SliceOfN(rapid.Int64Range(1, 120), 1, 12).Draw(t, "shares") {
+			r.Devices = append(r.Devices, devices(fmt.Sprint("m", i/3), f.Bytes*share/100)...)
+		}
+		p, err := Plan(f, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, weights := 0, int64(0)
+		for _, part := range p.Parts {
+			if part.From != at || part.Until <= part.From || part.Total > usable(part.Device.MemoryBytes) || part.Total != part.Weights+part.KVCache+part.Activations || part.Seconds > p.Seconds {
+				t.Fatalf("part %+v of %+v", part, p)
+			}
+			at, weights = part.Until, weights+part.Weights
+		}
+		if p.Possible != (len(p.Parts) > 0) || p.Possible && weights < f.Bytes || len(p.Reasons) == 0 {
+			t.Fatalf("got %+v", p)
+		}
+		if p.Possible && p.Split != models.SplitNone {
+			possible++
+		}
+	})
+	if possible == 0 {
+		t.Error("nothing was split")
+	}
+}
