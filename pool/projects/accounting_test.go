@@ -248,7 +248,9 @@ func TestAccountingIsWithinTheProject(t *testing.T) {
 		if err != nil || !own.OwnOnly {
 			t.Fatal(own, err)
 		}
-		p.compare(t, own, func(s models.Share) (string, bool) { return p.names[-s.UserID], s.UserID == member.ID && s.ProjectID == share.ProjectID })
+		p.compare(t, own, func(s models.Share) (string, bool) {
+			return p.names[-s.UserID], s.UserID == member.ID && s.ProjectID == share.ProjectID
+		})
 		all, err := o.Accounting(o.Ctx, o.Actor(t, manager), share.ProjectID, in, store.Page{})
 		if err != nil || all.OwnOnly || len(all.Rows) != 2 {
 			t.Fatal(all, err)
