@@ -64,10 +64,10 @@ func pathsOf(paths ...string) (all []visit) {
 }
 
 func operatorVisits() []visit {
-	forms := []string{"/projects/start", "/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
+	forms := []string{"/projects/start", "/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/prices/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
 		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/planning", "/pool/planning?add=h100:8", "/barriers", "/barriers?example=1", "/graphs", "/graphs?example=1", "/environments", "/environments/1/edit",
-		"/environments/1/delete", "/requests", "/requests/1", "/capacity", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/usage", "/projects/1/former-members", "/projects?sort=remaining&order=desc&q=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notifications", "/curators", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere",
+		"/environments/1/delete", "/requests", "/requests/1", "/capacity", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/usage", "/accounting", "/projects/1/accounting?group=model", "/prices", "/projects/1/former-members", "/projects?sort=remaining&order=desc&q=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notifications", "/curators", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere",
 		"/projects/1/files/rules", "/projects/1/files/access?path=/notebook/1/project_model", "/projects/1/files/access?path=/notebook/1/project_model&remove=1")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})

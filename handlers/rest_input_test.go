@@ -55,6 +55,7 @@ func (w *world) bodies() map[string]string {
 		"PUT " + at + "/join-requests":                         `{"on":true}`,
 		"PUT /capacity":                                        `{"ratio":` + plenty + `,"stated":{"cpu_milli":1}}`,
 		"POST /departments":                                    `{"name":"new"}`,
+		"POST /prices":                                         `{"model":"NVIDIA H200","billing":"on_demand","micros":1,"currency":"EUR"}`,
 		"PUT /departments/1":                                   `{"name":"new"}`,
 		"POST " + at + "/preview":                              `{"quota":` + plenty + `}`,
 		"POST " + at + "/members/import":                       `{"csv":"email,role\neve@example.org,lead","dry_run":true}`,

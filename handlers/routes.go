@@ -64,7 +64,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET(eventsPath, a.streamEvents)
 	p.GET("/", a.cached(a.inOneState(a.homePage)))
 	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.serviceAccountsRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
-		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
+		a.accountingRoutes, a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
 		a.reservationsRoutes, a.runsRoutes, a.filesRoutes, a.curatorsRoutes, a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes,
 		a.auditRoutes, a.barriersRoutes, a.graphsRoutes} {

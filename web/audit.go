@@ -41,6 +41,7 @@ var objectWords = map[string]models.Text{
 	"identity":      models.Say("identity"),
 	"invitation":    models.Say("invitation"),
 	"member":        models.Say("member"),
+	"gpu_price":     models.Say("GPU price"),
 	"overcommit":    models.Say("overcommit"),
 	"project":       models.Say("project"),
 	"provider":      models.Say("provider"),

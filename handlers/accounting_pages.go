@@ -1,0 +1,79 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool/projects"
+	"weir/web"
+)
+
+func (a *App) accountingRoutes(p *echo.Group) {
+	p.GET("/accounting", a.page(a.accountingPage))
+	p.GET("/projects/:id/accounting", a.page(a.accountingPage))
+	p.GET("/prices", a.page(a.pricesPage))
+	p.GET("/prices/new", a.page(a.newPricePage))
+	p.POST("/prices", a.submit(a.newPricePage, a.setPricePage))
+}
+
+// accountingPage shows what the shares of a project took, or those of all projects.
+func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	var project int64
+	if c.Param("id") != "" {
+		project = number(c, "id")
+	}
+	in := projects.AccountingQuery{UsageQuery: usageQuery(c), Group: c.QueryParam("group")}
+	u, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, pageAfter(c, pageSize))
+	if err != nil {
+		return nil, err
+	}
+	v := web.AccountingView{UsageRange: usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group, OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total)}
+	for _, r := range u.Rows {
+		v.Rows = append(v.Rows, accountedRow(r))
+	}
+	for _, s := range u.Steps {
+		v.Steps = append(v.Steps, web.AccountingStep(s))
+	}
+	if n := len(u.Rows); n > 0 {
+		v.Next = nextPage(c, n, pageSize, u.Rows[n-1].Key)
+	}
+	return web.AccountingPage(v), nil
+}
+
+func accountedRow(r projects.AccountingRow) web.AccountingRow {
+	return web.AccountingRow{Key: r.Key, Name: r.Name, CoreMS: r.CoreMS, ReservedMS: r.ReservedMS, UnpricedMS: r.UnpricedMS, Cost: r.Cost, Simulated: r.Simulated,
+		MeasuredMS: r.MeasuredMS, UsedMS: r.UsedMS}
+}
+
+func (a *App) pricesPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
+	list, err := a.Projects.Prices(ctx, actorOf(ctx))
+	return web.PricesPage(web.PricesView{Rows: list, Now: a.Store.Now()}), err
+}
+
+func (a *App) newPricePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	known, err := a.Projects.PriceForm(ctx, actorOf(ctx))
+	return web.PriceFormPage(web.PriceFormView{Form: submittedOr(c, formOf(0)), Models: known}), err
+}
+
+func (a *App) setPricePage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	in := f.priceInput()
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	p, err := a.Projects.SetPrice(ctx, actorOf(ctx), in)
+	return redirect{"/prices", models.Say("Price of %s set.", p.Model)}, err
+}
+
+// priceInput reads a price; its time has the offset of the browser, or is in UTC.
+func (f *form) priceInput() projects.PriceInput {
+	in := projects.PriceInput{Model: f.text("model"), Billing: models.Billing(f.text("billing")), Currency: f.text("currency")}
+	var err error
+	if in.Micros, err = models.ParseMicros(f.text("micros")); err != nil {
+		f.problems.Add("micros", "must be a price such as 0.012, with at most six decimals")
+	}
+	in.ValidFrom = f.localTime("valid_from", f.timeZone())
+	return in
+}

@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
+)
+
+// GPU core hours and their cost by page, over REST and as a file: a share of an hour of
+// 50 cores, with a price for its second half.
+func TestAccountingByPageAndProgram(t *testing.T) {
+	w := newWorld(t)
+	day := w.store.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
+	workspace := w.get(w.member, path("workspaces", w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)))
+	user := int64(workspace.body["user_id"].(float64))
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		return q.CreateShare(&models.Share{DeviceID: w.device, HolderID: 1, ProjectID: w.project, UserID: user, Cores: 50, Enforcement: models.EnforcedAdvisory,
+			From: day.Add(2 * time.Hour), Until: new(day.Add(3 * time.Hour))})
+	})
+	span := "?from=" + day.Format(time.DateOnly) + "&until=" + day.Format(time.DateOnly)
+	root, ann, at := w.visitor("ada@example.org", true), w.as("ann@example.org"), path("projects", w.project)
+	root.shows(root.page(200, "GET", "/accounting"+span), "50.00 GPU core hours were allocated.", "vision", "not measured", "simulated", "!Cost")
+
+	w.problem(w.want(403, w.manager, "POST", "/prices", price("", "")))
+	for body, field := range map[string]string{price("model", "NVIDIA X"): "model", price("currency", " "): "currency", price("valid_from", "1969-01-01T00:00:00Z"): "valid_from"} {
+		if fields := w.problem(w.want(422, w.admin, "POST", "/prices", body)); fields[field] == "" {
+			t.Errorf("%s: %s is not named: %v", body, field, fields)
+		}
+	}
+	w.want(200, w.admin, "POST", "/prices", price("valid_from", day.Add(150*time.Minute).Format(time.RFC3339)))
+	if fields := w.problem(w.want(422, w.admin, "POST", "/prices", price("valid_from", day.Add(160*time.Minute).Format(time.RFC3339)))); fields["valid_from"] == "" {
+		t.Errorf("a price of the past can be replaced: %v", fields)
+	}
+	root.page(422, "POST", "/prices", "model", "NVIDIA H200", "billing", "on_demand", "micros", "1.2345678", "currency", "EUR")
+	root.page(422, "POST", "/prices", "model", "NVIDIA H200", "billing", "reserved", "micros", "1", "currency", "USD")
+	root.page(303, "POST", "/prices", "model", "NVIDIA H200", "billing", "reserved", "micros", "0.008", "currency", "EUR")
+	root.shows(root.page(200, "GET", "/prices"), "0.02 EUR", "0.008 EUR", "in force")
+	root.shows(root.page(200, "GET", "/prices/new"), "NVIDIA H200")
+	if list := w.get(w.admin, "/prices").body["items"].([]any); len(list) != 2 {
+		t.Errorf("%d prices", len(list))
+	}
+
+	root.shows(root.page(200, "GET", "/accounting"+span+"&group=model"), "50.00 GPU core hours were allocated, for 0.50 EUR.", "NVIDIA H200", "25.00", "0.50 EUR")
+	u := w.get(w.admin, "/accounting"+span)
+	first := u.body["items"].([]any)[0].(map[string]any)
+	if first["name"] != "vision" || first["gpu_core_milliseconds"] != 180e6 || first["unpriced_gpu_core_milliseconds"] != 90e6 || first["cost_micros"] != 5e5 || first["simulated"] != true {
+		t.Errorf("%s", u.raw)
+	}
+	ann.shows(ann.page(200, "GET", at+"/accounting"+span), "Accounting of vision", "you see your own", "50.00")
+	if file := w.get(w.member, at+"/accounting.csv"+span+"&group=holder").raw; !strings.Contains(file, "\n1,workspace,180000000,50.00,0,90000000,500000,EUR,0,0,true\n") {
+		t.Errorf("the file: %s", file)
+	}
+	w.problem(w.want(403, w.manager, "GET", "/accounting", ""))
+	w.problem(w.want(422, w.admin, "GET", "/accounting?group=color", ""))
+	root.page(422, "GET", "/accounting?group=color")
+}
+
+// price is a price as JSON, with one field changed or added.
+func price(field, value string) string {
+	fields := map[string]any{"model": "NVIDIA H200", "billing": "on_demand", "micros": 20_000, "currency": "EUR"}
+	if field != "" {
+		fields[field] = value
+	}
+	text, _ := json.Marshal(fields) // of strings and numbers
+	return string(text)
+}

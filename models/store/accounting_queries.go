@@ -1,0 +1,215 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// ShareSpan selects the shares of a span of time, and by whom. Times count in whole
+// milliseconds.
+type ShareSpan struct {
+	From, Until time.Time
+	Project     int64   // 0: all
+	User        int64   // 0: all
+	Among       []int64 // projects or users, as the sums are grouped; nil: all
+}
+
+// ShareSum is the sum of shares in a span of time, at one price.
+type ShareSum struct {
+	Key       int64 // see [ShareGroup]
+	Name      string
+	Model     string
+	Billing   models.Billing
+	Price     int64 // ID of the price; 0: none was in force
+	Simulated bool  // some of the devices are simulated
+	CoreMS    int64 // GPU cores × milliseconds
+}
+
+// ShareGroup is by what shares are summed.
+type ShareGroup struct{ key, name string }
+
+// Groups of shares. Those with a key are by ID, the others by a name.
+var (
+	SharesByProject = ShareGroup{"s.project_id", "''"}
+	SharesByUser    = ShareGroup{"s.user_id", "''"}
+	SharesByModel   = ShareGroup{"0", "d.model"}
+	SharesByHolder  = ShareGroup{"0", "(SELECT kind FROM holders WHERE holders.id = s.holder_id)"}
+	SharesByBilling = ShareGroup{"0", billingOf}
+	SharesTogether  = ShareGroup{"0", "''"}
+)
+
+const billingOf = "CASE WHEN s.grant_id IS NULL THEN 'on_demand' ELSE 'reserved' END"
+
+// Keyed reports whether the group is by ID.
+func (g ShareGroup) Keyed() bool { return g.key != "0" }
+
+// ShareKeys lists the IDs of a group that has shares in a span, by ID.
+func (q *Queries) ShareKeys(in ShareSpan, by ShareGroup, page Page) (keys []int64, err error) {
+	rows, args := q.sharesIn(in, by)
+	return keys, q.db.Table("(?) AS r", q.db.Raw(rows, args...)).Distinct("key").Where("key > ?", page.After).
+		Order("key").Limit(page.limit()).Pluck("key", &keys).Error
+}
+
+// ShareSums adds up shares by group, model, billing model and price. A share counts with
+// the part of it that lies in the span, each part at the price in force.
+func (q *Queries) ShareSums(in ShareSpan, by ShareGroup, prices []models.GPUPrice) (sums []ShareSum, err error) {
+	rows, args := q.sharesIn(in, by)
+	part := q.least("r.until_ms", "COALESCE(p.until_ms, r.until_ms)") + " - " + q.greatest("r.from_ms", "COALESCE(p.from_ms, r.from_ms)")
+	join, priced := priceTable(prices)
+	return sums, q.db.Raw(`WITH prices (model, billing, id, from_ms, until_ms) AS (`+join+`)
+		SELECT r.key, r.name, r.model, r.billing, COALESCE(p.id, 0) AS price, MAX(r.simulated) = 1 AS simulated,
+			CAST(SUM(r.cores * (`+part+`)) AS BIGINT) AS core_ms
+		FROM (`+rows+`) AS r
+		LEFT JOIN prices p ON p.model = r.model AND p.billing = r.billing AND p.from_ms < r.until_ms AND p.until_ms > r.from_ms
+		GROUP BY r.key, r.name, r.model, r.billing, p.id ORDER BY 1, 2, 3, 4, 5`, slices.Concat(priced, args)...).Scan(&sums).Error
+}
+
+// ShareSteps adds up shares in each of n equal steps of a span that begins with it.
+func (q *Queries) ShareSteps(in ShareSpan, step time.Duration, n int) ([]int64, error) {
+	rows, args := q.sharesIn(in, SharesTogether)
+	var list strings.Builder
+	for i := range n {
+		end := in.From.Add(time.Duration(i+1) * step)
+		if i == n-1 {
+			end = in.Until
+		}
+		fmt.Fprintf(&list, ", (%d, %d, %d)", i, in.From.Add(time.Duration(i)*step).UnixMilli(), end.UnixMilli())
+	}
+	var sums []struct{ Step, CoreMS int64 }
+	err := q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`)
+		SELECT p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+q.greatest("r.from_ms", "p.from_ms")+`)) AS BIGINT) AS core_ms
+		FROM (`+rows+`) AS r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY p.step`, args...).Scan(&sums).Error
+	steps := make([]int64, n)
+	for _, s := range sums {
+		steps[s.Step] = s.CoreMS
+	}
+	return steps, err
+}
+
+// sharesIn is SQL for the shares of a span, clipped to it. Open ones and those that ended
+// within it are read separately, so that an index excludes those that ended before.
+func (q *Queries) sharesIn(in ShareSpan, by ShareGroup) (string, []any) {
+	from, until := in.From.Truncate(time.Millisecond), in.Until.Truncate(time.Millisecond)
+	where, args := " WHERE s.from_at < ?", []any{until}
+	for _, c := range []struct {
+		column string
+		id     int64
+	}{{"s.project_id", in.Project}, {"s.user_id", in.User}} {
+		if c.id != 0 {
+			where, args = where+" AND "+c.column+" = ?", append(args, c.id)
+		}
+	}
+	if in.Among != nil {
+		where, args = where+" AND "+by.key+" IN ?", append(args, in.Among)
+	}
+	ended := q.least(q.milliseconds("s.until_at"), fmt.Sprint(until.UnixMilli()))
+	rows := func(end string) string {
+		return "SELECT " + by.key + " AS key, " + by.name + " AS name, d.model, " + billingOf + ` AS billing, CASE WHEN d.simulated THEN 1 ELSE 0 END AS simulated,
+			s.cores, ` + q.greatest(q.milliseconds("s.from_at"), fmt.Sprint(from.UnixMilli())) + " AS from_ms, " + end + ` AS until_ms
+			FROM shares s JOIN devices d ON d.id = s.device_id` + where
+	}
+	return rows(fmt.Sprint(until.UnixMilli())) + " AND s.until_at IS NULL UNION ALL " + rows(ended) + " AND s.until_at > ?",
+		slices.Concat(args, args, []any{from})
+}
+
+// priceTable is SQL for the spans in which prices are in force; before the first of a model
+// and a billing model, the ID is 0. Prices are in the order of [Queries.Prices].
+func priceTable(prices []models.GPUPrice) (string, []any) {
+	const never = -1 << 62
+	rows, args := []string{"('', '', 0, 0, 0)"}, []any(nil)
+	add := func(p models.GPUPrice, id, from, until int64) {
+		rows = append(rows, fmt.Sprintf("(?, ?, %d, %d, %d)", id, from, until))
+		args = append(args, p.Model, string(p.Billing))
+	}
+	same := func(a, b models.GPUPrice) bool { return a.Model == b.Model && a.Billing == b.Billing }
+	for i, p := range prices {
+		if i == 0 || !same(prices[i-1], p) {
+			add(p, 0, never, p.ValidFrom.UnixMilli())
+		}
+		end := int64(-never)
+		if i+1 < len(prices) && same(prices[i+1], p) {
+			end = prices[i+1].ValidFrom.UnixMilli()
+		}
+		add(p, p.ID, p.ValidFrom.UnixMilli(), end)
+	}
+	return "VALUES " + strings.Join(rows, ", "), args
+}
+
+// milliseconds is SQL for the milliseconds since 1970 of a time in a column, cut off.
+func (q *Queries) milliseconds(column string) string {
+	if q.postgres {
+		return "CAST(FLOOR(EXTRACT(EPOCH FROM " + column + ") * 1000) AS BIGINT)"
+	}
+	return fmt.Sprintf("(CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000 + CAST(CAST(substr(%[1]s, 20, 4) AS REAL) * 1000 + 0.5 AS INTEGER))", column)
+}
+
+func (q *Queries) least(a, b string) string {
+	if q.postgres {
+		return "LEAST(" + a + ", " + b + ")"
+	}
+	return "MIN(" + a + ", " + b + ")"
+}
+
+func (q *Queries) greatest(a, b string) string {
+	if q.postgres {
+		return "GREATEST(" + a + ", " + b + ")"
+	}
+	return "MAX(" + a + ", " + b + ")"
+}
+
+// MeasuredUse is what was measured of shares in whole hours in which a share had its GPU
+// alone: use is measured of devices, not of shares.
+type MeasuredUse struct {
+	Key         int64
+	Name        string
+	AllocatedMS int64 `gorm:"column:allocated_ms"` // GPU cores × milliseconds of the shares in these hours
+	UsedMS      int64 `gorm:"column:used_ms"`      // the same, as utilized; at most 100 cores a device
+}
+
+// MeasuredUses adds up measured use in a span by group. Of MIG instances and GPUs under
+// MIG, the driver does not measure it.
+func (q *Queries) MeasuredUses(in ShareSpan, by ShareGroup) (list []MeasuredUse, err error) {
+	db := q.db.Table("telemetry t").Joins("JOIN devices d ON d.id = t.device_id AND d.parent_id IS NULL AND d.applied <> ?", models.SharingMIG).
+		Joins("JOIN shares s ON s.device_id = t.device_id AND s.from_at <= t.at AND (s.until_at IS NULL OR s.until_at >= "+q.hourAfter("t.at")+")").
+		Where("t.step = 3600 AND t.samples > 0 AND t.at >= ? AND t.at <= ?", in.From, in.Until.Add(-time.Hour)).
+		Where("NOT EXISTS (SELECT 1 FROM shares o WHERE o.device_id = t.device_id AND o.id <> s.id AND o.from_at < " + q.hourAfter("t.at") +
+			" AND (o.until_at IS NULL OR o.until_at > t.at))")
+	db = inSpan(db, in, by)
+	return list, db.Select(by.key + " AS key, " + by.name + ` AS name, CAST(SUM(s.cores * 3600000) AS BIGINT) AS allocated_ms,
+		CAST(SUM(t.utilisation_sum * 3600000 / t.samples) AS BIGINT) AS used_ms`).Group("1, 2").Scan(&list).Error
+}
+
+func inSpan(db *gorm.DB, in ShareSpan, by ShareGroup) *gorm.DB {
+	if in.Project != 0 {
+		db = db.Where("s.project_id = ?", in.Project)
+	}
+	if in.User != 0 {
+		db = db.Where("s.user_id = ?", in.User)
+	}
+	if in.Among != nil {
+		db = db.Where(by.key+" IN ?", in.Among)
+	}
+	return db
+}
+
+// hourAfter is SQL for the time an hour after that in a column, of a whole hour.
+func (q *Queries) hourAfter(column string) string {
+	if q.postgres {
+		return "(" + column + " + INTERVAL '1 hour')"
+	}
+	return "strftime('%Y-%m-%d %H:%M:%S+00:00', " + column + ", '+1 hour')"
+}
+
+// KeyNames are the names of the IDs of a group.
+func (q *Queries) KeyNames(by ShareGroup, ids []int64) (map[int64]string, error) {
+	if by == SharesByUser {
+		return names(q.db.Table("users").Select("users.id, "+nameOf), "users.id", ids)
+	}
+	return names(q.db.Table("projects").Select("id, name"), "id", ids)
+}

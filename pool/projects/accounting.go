@@ -1,0 +1,208 @@
+package projects
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+)
+
+// AccountingQuery selects a span of time, and by what shares are summed.
+type AccountingQuery struct {
+	UsageQuery
+	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"by what shares are summed; default project for all projects, member for one"`
+}
+
+// Groups of [AccountingQuery].
+const (
+	GroupProject = "project"
+	GroupMember  = "member"
+	GroupModel   = "model"
+	GroupHolder  = "holder"
+	GroupBilling = "billing"
+)
+
+// Groups are all groups of [AccountingQuery].
+var Groups = []string{GroupProject, GroupMember, GroupModel, GroupHolder, GroupBilling}
+
+var shareGroups = map[string]store.ShareGroup{GroupProject: store.SharesByProject, GroupMember: store.SharesByUser,
+	GroupModel: store.SharesByModel, GroupHolder: store.SharesByHolder, GroupBilling: store.SharesByBilling}
+
+// Accounting is what shares of GPUs took over a span of time, and what it cost, with one
+// page of groups.
+type Accounting struct {
+	Project     models.Project // zero: all
+	From, Until time.Time
+	Group       string
+	OwnOnly     bool // only the actor's own shares are counted
+	Total       AccountingRow
+	Rows        []AccountingRow
+	Steps       []AccountingStep
+	Currency    string // of the costs; empty: no prices are set
+}
+
+// AccountingStep is one of equally long steps of a span.
+type AccountingStep struct {
+	From   time.Time
+	CoreMS int64
+}
+
+// AccountingRow is one group. The sums of all groups are those of the total; costs are
+// rounded once in each row, after they have been added up.
+type AccountingRow struct {
+	Key        int64  // ID of the project or user; else the place of the row from 1
+	Name       string // of the project, user or model; else the holder's kind or the billing model
+	CoreMS     int64  // allocated GPU cores × milliseconds
+	ReservedMS int64  // the part that was reserved
+	UnpricedMS int64  // the part for which no price was in force
+	Cost       int64  // of the priced part, in millionths of the currency
+	Simulated  bool   // some of the GPUs are simulated
+	// What was measured in hours in which a share had its GPU alone; 0: nothing was.
+	MeasuredMS, UsedMS int64 // GPU cores × milliseconds, as allocated and as used
+
+	cost models.Cost
+}
+
+func (r *AccountingRow) add(s store.ShareSum, micros map[int64]int64) {
+	r.CoreMS, r.Simulated = r.CoreMS+s.CoreMS, r.Simulated || s.Simulated
+	if s.Billing == models.BillingReserved {
+		r.ReservedMS += s.CoreMS
+	}
+	if s.Price == 0 {
+		r.UnpricedMS += s.CoreMS
+		return
+	}
+	r.cost.Add(s.CoreMS, micros[s.Price])
+	r.Cost = r.cost.Micros()
+}
+
+// Accounting returns what the shares of a project took, or with 0 those of all projects.
+// All is for administrators and auditors; of a project, those who can read its usage see
+// all members, and others only their own shares.
+func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project int64, in AccountingQuery, page store.Page) (a Accounting, err error) {
+	q := s.store.Read(ctx)
+	span := store.ShareSpan{Project: project}
+	if project == 0 {
+		err = s.access.Check(actor, policies.Platform, policies.CapacityRead)
+	} else if err = s.access.Check(actor, project, policies.ProjectRead); err == nil {
+		a.Project, err = q.Project(actor.Scope(), project)
+	}
+	if err != nil {
+		return a, err
+	}
+	if a.OwnOnly = project != 0 && !s.CanReadUsage(actor, project); a.OwnOnly {
+		span.User = actor.User.ID
+	}
+	if a.Group, err = in.group(project); err != nil {
+		return a, err
+	}
+	if a.From, a.Until, err = in.span(q.Now()); err != nil {
+		return a, err
+	}
+	span.From, span.Until = a.From, a.Until
+	return a, a.sum(q, span, page)
+}
+
+// group is the chosen group, or the usual one.
+func (in AccountingQuery) group(project int64) (string, error) {
+	switch {
+	case in.Group == "" && project == 0:
+		return GroupProject, nil
+	case in.Group == "":
+		return GroupMember, nil
+	case !slices.Contains(Groups, in.Group):
+		return "", models.Invalid("group", "must be one of %s", strings.Join(Groups, ", "))
+	}
+	return in.Group, nil
+}
+
+func (a *Accounting) sum(q *store.Queries, span store.ShareSpan, page store.Page) error {
+	prices, err := q.Prices()
+	if err != nil {
+		return err
+	}
+	micros := make(map[int64]int64, len(prices))
+	for _, p := range prices {
+		micros[p.ID], a.Currency = p.Micros, p.Currency
+	}
+	total, err := accountingRows(q, span, store.SharesTogether, prices, micros)
+	if err != nil {
+		return err
+	}
+	if len(total) > 0 {
+		a.Total = total[0]
+	}
+	step, n := stepsOf(a.Until.Sub(a.From))
+	steps, err := q.ShareSteps(span, step, n)
+	for i, ms := range steps {
+		a.Steps = append(a.Steps, AccountingStep{a.From.Add(time.Duration(i) * step), ms})
+	}
+	if err != nil {
+		return err
+	}
+	by := shareGroups[a.Group]
+	if by.Keyed() {
+		if span.Among, err = q.ShareKeys(span, by, page); err != nil || len(span.Among) == 0 {
+			return err
+		}
+	}
+	if a.Rows, err = accountingRows(q, span, by, prices, micros); err != nil {
+		return err
+	}
+	return a.complete(q, by, page)
+}
+
+// complete names the rows that are by ID, and pages the others.
+func (a *Accounting) complete(q *store.Queries, by store.ShareGroup, page store.Page) error {
+	if !by.Keyed() {
+		for i := range a.Rows {
+			a.Rows[i].Key = int64(i + 1)
+		}
+		from := min(int(page.After), len(a.Rows))
+		a.Rows = a.Rows[from:]
+		if page.Limit > 0 {
+			a.Rows = a.Rows[:min(page.Limit, len(a.Rows))]
+		}
+		return nil
+	}
+	ids := make([]int64, len(a.Rows))
+	for i, r := range a.Rows {
+		ids[i] = r.Key
+	}
+	names, err := q.KeyNames(by, ids)
+	for i := range a.Rows {
+		a.Rows[i].Name = names[ids[i]]
+	}
+	return err
+}
+
+// accountingRows are the groups of a span, in the order of their keys and names.
+func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup, prices []models.GPUPrice, micros map[int64]int64) ([]AccountingRow, error) {
+	sums, err := q.ShareSums(span, by, prices)
+	if err != nil {
+		return nil, err
+	}
+	measured, err := q.MeasuredUses(span, by)
+	if err != nil {
+		return nil, err
+	}
+	var rows []AccountingRow
+	for _, s := range sums {
+		if n := len(rows); n == 0 || rows[n-1].Key != s.Key || rows[n-1].Name != s.Name {
+			rows = append(rows, AccountingRow{Key: s.Key, Name: s.Name})
+		}
+		rows[len(rows)-1].add(s, micros)
+	}
+	for i, r := range rows {
+		for _, m := range measured {
+			if m.Key == r.Key && m.Name == r.Name {
+				rows[i].MeasuredMS, rows[i].UsedMS = m.AllocatedMS, m.UsedMS
+			}
+		}
+	}
+	return rows, nil
+}

@@ -1,0 +1,268 @@
+package projects_test
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
+	"weir/policies"
+	"weir/pool/pooltest"
+	"weir/pool/projects"
+)
+
+// past is a random history: shares of two projects on two models, some in reservations or
+// still open, and prices that change.
+type past struct {
+	from   time.Time
+	shares []models.Share
+	prices []models.GPUPrice
+	models map[int64]string // of devices
+	names  map[int64]string // of projects and, below 0, users
+}
+
+// the largest instant of a history, in tenths of a second.
+const pastLength = 1200
+
+func (o *world) newPast(t *testing.T, random *rand.Rand) past {
+	t.Helper()
+	p := past{from: o.Store.Now().Add(time.Hour).Truncate(time.Minute), models: map[int64]string{}, names: map[int64]string{}}
+	o.Clock.Advance(2 * time.Hour)
+	at := func(n int) time.Time { return p.from.Add(time.Duration(n) * 100 * time.Millisecond) }
+	var members []models.Member
+	for _, name := range []string{"vision", "speech"} {
+		r := o.NewRole(t, o.NewProject(t, name, pooltest.Cores(1000)).ID, "engineer", models.PermissionMember, pooltest.Cores(10))
+		for range 2 {
+			m, u := o.NewMember(t, r)
+			members = append(members, m)
+			p.names[m.ProjectID], p.names[-u.ID] = name, u.Name
+		}
+	}
+	var devices []int64
+	for _, model := range []string{"H100", "B200", "B200"} {
+		id := o.deviceOf(t, model)
+		devices, p.models[id] = append(devices, id), model
+	}
+	for range 25 {
+		m, begin := members[random.IntN(len(members))], random.IntN(pastLength)-100
+		s := models.Share{DeviceID: devices[random.IntN(len(devices))], ProjectID: m.ProjectID, UserID: m.UserID, Cores: 1 + random.Int64N(100),
+			Enforcement: models.EnforcedAdvisory, From: at(begin).Add(time.Duration(random.IntN(1000)) * time.Microsecond)}
+		if random.IntN(4) > 0 {
+			s.Until = new(at(begin + random.IntN(400)).Add(time.Duration(random.IntN(1000)) * time.Microsecond))
+			if s.Until.Before(s.From) {
+				s.Until = &s.From
+			}
+		}
+		if random.IntN(3) == 0 {
+			s.GrantID = new(int64(1))
+		}
+		s.HolderID = o.holder(t, m)
+		p.shares = append(p.shares, s)
+	}
+	for _, model := range []string{"H100", "B200"} {
+		for _, b := range models.Billings {
+			for n := random.IntN(300); n < pastLength && random.IntN(5) > 0; n += 1 + random.IntN(400) {
+				p.prices = append(p.prices, models.GPUPrice{Model: model, Billing: b, Micros: random.Int64N(2_000_000), Currency: "EUR", ValidFrom: at(n), CreatedAt: at(n)})
+			}
+		}
+	}
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
+		for i := range p.shares {
+			if err := q.CreateShare(&p.shares[i]); err != nil {
+				return err
+			}
+		}
+		for i := range p.prices {
+			if err := q.CreatePrice(&p.prices[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return p
+}
+
+// deviceOf adds a machine with one GPU of a model.
+func (o *world) deviceOf(t *testing.T, model string) int64 {
+	t.Helper()
+	d := models.Device{UUID: policies.NewSecret(), Model: model, MemoryMiB: 81_920, Simulated: model == "B200", Present: true, Cores: 100, Version: 1,
+		Sharing: models.SharingTimeSlicing, CreatedAt: o.Store.Now()}
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
+		p := models.Provider{Name: policies.NewSecret(), State: models.ProviderOnline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
+		if err := q.CreateProvider(&p); err != nil {
+			return err
+		}
+		d.ProviderID = p.ID
+		return q.CreateDevice(&d)
+	})
+	return d.ID
+}
+
+// holder is a workspace of a member.
+func (o *world) holder(t *testing.T, m models.Member) int64 {
+	t.Helper()
+	return o.NewWorkspace(t, m, models.Demand{}).HolderID
+}
+
+// counted is what the oracle finds of one group.
+type counted struct {
+	coreMS, reserved, unpriced int64
+	cost                       big.Int // millionths × milliseconds
+	simulated                  bool
+}
+
+// micros rounds the cost as a row does, halves up.
+func (c *counted) micros() int64 {
+	twice := new(big.Int).Lsh(&c.cost, 1)
+	return twice.Add(twice, big.NewInt(3_600_000)).Div(twice, big.NewInt(7_200_000)).Int64()
+}
+
+// count looks at every millisecond of a span: which shares there are, and what each costs.
+func (p past) count(from, until time.Time, of func(models.Share) (string, bool)) map[string]*counted {
+	all := map[string]*counted{}
+	for _, s := range p.shares {
+		name, wanted := of(s)
+		if !wanted {
+			continue
+		}
+		c := all[name]
+		if c == nil {
+			c = &counted{}
+		}
+		for ms := from.UnixMilli(); ms < until.UnixMilli(); ms++ {
+			if s.From.UnixMilli() > ms || s.Until != nil && s.Until.UnixMilli() <= ms {
+				continue
+			}
+			all[name] = c
+			c.tick(p, s, ms)
+		}
+	}
+	return all
+}
+
+// tick adds a millisecond of a share.
+func (c *counted) tick(p past, s models.Share, ms int64) {
+	model, billing := p.models[s.DeviceID], models.BillingOnDemand
+	if s.GrantID != nil {
+		billing, c.reserved = models.BillingReserved, c.reserved+s.Cores
+	}
+	c.coreMS, c.simulated = c.coreMS+s.Cores, c.simulated || model == "B200"
+	var latest *models.GPUPrice
+	for i, price := range p.prices {
+		if price.Model == model && price.Billing == billing && price.ValidFrom.UnixMilli() <= ms && (latest == nil || price.ValidFrom.After(latest.ValidFrom)) {
+			latest = &p.prices[i]
+		}
+	}
+	if latest == nil {
+		c.unpriced += s.Cores
+		return
+	}
+	c.cost.Add(&c.cost, big.NewInt(s.Cores*latest.Micros))
+}
+
+// TestAccountingByTheMillisecond compares sums of random histories in both databases with a
+// count of every millisecond.
+func TestAccountingByTheMillisecond(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		random := rand.New(rand.NewPCG(15, 9))
+		p := o.newPast(t, random)
+		for range 6 {
+			from := p.from.Add(time.Duration(random.IntN(60_000)) * time.Millisecond)
+			until := from.Add(time.Duration(1+random.IntN(20_000)) * time.Millisecond)
+			for _, group := range projects.Groups {
+				in := projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: from.Format(time.RFC3339Nano), Until: until.Format(time.RFC3339Nano)}, Group: group}
+				got, err := o.Accounting(o.Ctx, o.Root, 0, in, store.Page{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.compare(t, got, func(s models.Share) (string, bool) { return p.groupOf(s, group), true })
+			}
+		}
+	})
+}
+
+// groupOf is the name of the group of a share.
+func (p past) groupOf(s models.Share, group string) string {
+	switch {
+	case group == projects.GroupProject:
+		return p.names[s.ProjectID]
+	case group == projects.GroupMember:
+		return p.names[-s.UserID]
+	case group == projects.GroupModel:
+		return p.models[s.DeviceID]
+	case group == projects.GroupHolder:
+		return string(models.HolderWorkspace)
+	case s.GrantID != nil:
+		return string(models.BillingReserved)
+	}
+	return string(models.BillingOnDemand)
+}
+
+// compare checks the rows, and that their sums are the total and the sum of the steps.
+func (p past) compare(t *testing.T, got projects.Accounting, of func(models.Share) (string, bool)) {
+	t.Helper()
+	want := p.count(got.From, got.Until, of)
+	if len(want) != len(got.Rows) {
+		t.Errorf("by %s there are %d rows, not %d: %+v", got.Group, len(got.Rows), len(want), got.Rows)
+	}
+	var sum, reserved, unpriced, inSteps int64
+	for _, r := range got.Rows {
+		c := want[r.Name]
+		if c == nil {
+			t.Errorf("by %s: there is no %q", got.Group, r.Name)
+			continue
+		}
+		if r.CoreMS != c.coreMS || r.ReservedMS != c.reserved || r.UnpricedMS != c.unpriced || r.Cost != c.micros() || r.Simulated != c.simulated {
+			t.Errorf("by %s: %+v, not %+v and %d", got.Group, r, c, c.micros())
+		}
+		sum, reserved, unpriced = sum+r.CoreMS, reserved+r.ReservedMS, unpriced+r.UnpricedMS
+	}
+	whole := p.count(got.From, got.Until, func(s models.Share) (string, bool) { _, wanted := of(s); return "", wanted })[""]
+	if whole == nil {
+		whole = &counted{}
+	}
+	for _, s := range got.Steps {
+		inSteps += s.CoreMS
+	}
+	if total := got.Total; total.CoreMS != sum || total.ReservedMS != reserved || total.UnpricedMS != unpriced || inSteps != sum || total.Cost != whole.micros() {
+		t.Errorf("by %s: the total is %+v; the rows are %d, %d and %d, the steps %d, the cost %d", got.Group, total, sum, reserved, unpriced, inSteps, whole.micros())
+	}
+}
+
+// TestAccountingIsWithinTheProject shows managers their project, and members their own
+// shares, page by page.
+func TestAccountingIsWithinTheProject(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		p := o.newPast(t, rand.New(rand.NewPCG(3, 4)))
+		share := p.shares[0]
+		in := projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: p.from.Format(time.RFC3339), Until: p.from.Add(time.Minute).Format(time.RFC3339)}}
+		member, err := o.Store.Read(o.Ctx).User(share.UserID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, manager := o.NewMember(t, o.NewRole(t, share.ProjectID, "lead", models.PermissionManager, pooltest.Cores(10)))
+		own, err := o.Accounting(o.Ctx, o.Actor(t, member), share.ProjectID, in, store.Page{})
+		if err != nil || !own.OwnOnly {
+			t.Fatal(own, err)
+		}
+		p.compare(t, own, func(s models.Share) (string, bool) {
+			return p.names[-s.UserID], s.UserID == member.ID && s.ProjectID == share.ProjectID
+		})
+		all, err := o.Accounting(o.Ctx, o.Actor(t, manager), share.ProjectID, in, store.Page{})
+		if err != nil || all.OwnOnly || len(all.Rows) != 2 {
+			t.Fatal(all, err)
+		}
+		p.compare(t, all, func(s models.Share) (string, bool) { return p.names[-s.UserID], s.ProjectID == share.ProjectID })
+		second, err := o.Accounting(o.Ctx, o.Actor(t, manager), share.ProjectID, in, store.Page{After: all.Rows[0].Key, Limit: 1})
+		if err != nil || len(second.Rows) != 1 || second.Rows[0].Key != all.Rows[1].Key || second.Rows[0].CoreMS != all.Rows[1].CoreMS || second.Total.CoreMS != all.Total.CoreMS {
+			t.Errorf("the second page is %+v, %v", second, err)
+		}
+		pooltest.WantError(t, pooltest.Error(o.Accounting(o.Ctx, o.Actor(t, manager), 0, in, store.Page{})), models.KindForbidden)
+		pooltest.WantError(t, pooltest.Error(o.Accounting(o.Ctx, o.Actor(t, o.NewPerson(t)), share.ProjectID, in, store.Page{})), models.KindNotFound)
+		in.Group = "color"
+		pooltest.WantError(t, pooltest.Error(o.Accounting(o.Ctx, o.Root, 0, in, store.Page{})), models.KindInvalid, "group")
+	})
+}
