@@ -29,7 +29,8 @@ func Plan(g Graph, machine []CPU, s Settings) (models.GraphPlan, error) {
 	reason := s.reason(len(machine))
 	p := planner{g: g, loads: loads, cpus: byLoad(machine), exact: exact, GraphPlan: models.GraphPlan{Name: g.Name, CPUs: len(machine),
 		Utilization: percent(s.Utilization), SecondThreshold: percent(s.SecondThreshold), FirstThreshold: percent(s.FirstThreshold),
-		ReducedCPUs: s.ReducedCPUs, SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason, Relative: relative}}
+		ReducedCPUs: s.ReducedCPUs, SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason,
+		Relative: relative}}
 	for n, level := range levels {
 		p.level(n+1, level)
 	}
