@@ -304,7 +304,7 @@ func TestRevision(t *testing.T) {
 	if result.Code != 0 || result.Revisions != 2 {
 		t.Errorf("got %+v", result)
 	}
-	r.wants("one operator runs after another on 1 CPUs", "below the second threshold")
+	r.wants("one operator runs after another on 1 CPU.", "below the second threshold")
 }
 
 // setLoad changes what the machine is measured with and has it measured. When the second
