@@ -117,6 +117,8 @@ func TestRunForm(t *testing.T) {
 	}
 
 	ws := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`}`)
+	hasTexts(t, w.page(w.member, path("workspaces", ws)), "Run a command", "/runs/new?workspace_id="+id(ws))
+	hasTexts(t, w.page(w.member, "/runs/new?workspace_id="+id(ws)), "notebook · ")
 	member := w.want(200, w.member, "POST", "/runs/preview", `{"workspace_id":`+id(ws)+`,"command":["true"],"request":{"gpus":1,"cores":10}}`)
 	if d := member.body["decision"].(map[string]any); d["outcome"] != "granted" || len(member.body["problems"].([]any)) != 0 {
 		t.Errorf("the preview is %s", member.raw)
@@ -152,7 +154,8 @@ func TestOutputAfterARevocation(t *testing.T) {
 	answered := make(chan answer)
 	go func() { answered <- w.send(w.member, "GET", "/runs/"+id(run)+"/log?wait_seconds=25", "") }()
 	<-reading
-	w.want(204, w.admin, "DELETE", "/projects/"+id(w.project)+"/members/"+id(w.place), "")
+	user := must(w.store.Read(w.Context()).UserByEmail("ann@example.org"))(w)
+	w.want(200, w.admin, "PUT", "/users/"+id(user.ID), `{"name":"Ann","admin":false,"disabled":true}`)
 	if err := os.WriteFile(filepath.Join(gate, "go"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

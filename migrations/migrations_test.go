@@ -42,6 +42,7 @@ var rows = []string{
 	`holders (id, kind, project_id, member_id, user_id, name, phase, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
 		VALUES (2, 'run', 1, 1, 1, 'python', 'ended', 1, 1, 1, 1, 1, ` + day + ")",
 	"runs (id, holder_id, project_id, member_id, user_id, environment_id, command, state, exit_code) VALUES (1, 2, 1, 1, 1, 1, '[\"python\"]', 'ended', 0)",
+	"run_events (run_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'ended', '')",
 	`shares (device_id, holder_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
 		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",

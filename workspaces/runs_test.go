@@ -3,6 +3,7 @@ package workspaces_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -297,6 +298,32 @@ func TestEnvironmentOfARunIsKept(t *testing.T) {
 		used, err := w.store.Read(w.ctx).EnvironmentUsed(r.EnvironmentID)
 		if err != nil || !used {
 			w.Errorf("used: %t, %v", used, err)
+		}
+	})
+}
+
+// The pages of a run are told when it has printed something, and only then.
+func TestOutputOfARunIsTold(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		told := make(chan string, 1000)
+		w.store.OnChange(func(topics []string) {
+			for _, topic := range topics {
+				told <- topic
+			}
+		})
+		r := w.ticks(w.start("echo begun; sleep 600").ID, models.RunRunning)
+		output := fmt.Sprintf("run-output:%d", r.ID)
+		heard := func() (n int) {
+			for len(told) > 0 {
+				if <-told == output {
+					n++
+				}
+			}
+			return n
+		}
+		w.poll(w.T, "its output is told", func() bool { return w.TickRuns(w.ctx) != nil || heard() > 0 })
+		if err := w.TickRuns(w.ctx); err != nil || heard() != 0 {
+			w.Errorf("told again, %v", err)
 		}
 	})
 }
