@@ -9,89 +9,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes that are read and not yet written are at most pieces of pieceBytes.
-const (
-	pieceBytes = 512 << 10 // so that what is read is hashed and written while it is in the cache
-	pieces     = 8
-)
+// pieceBytes is how many bytes are in memory at once. What is read is written and hashed
+// while it is in the processor's cache.
+const pieceBytes = 256 << 10
 
-// piece is bytes that were read.
-type piece struct {
-	buffer []byte
-	err    error
-}
-
-// copyTo copies size bytes to several writers at the same time, such as a file and a hash, and
-// reads the next pieces meanwhile.
+// copyTo copies size bytes to several writers, such as a file and a hash.
 func copyTo(ctx context.Context, from io.Reader, size int64, to ...io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	free, filled := make(chan []byte, pieces), make(chan piece, pieces+1)
-	for range pieces {
-		free <- make([]byte, min(pieceBytes, size+1))
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		readPieces(ctx, from, free, filled)
-	}()
-	defer func() { cancel(); <-done }()
-	copied := int64(0)
-	for p := range filled {
-		if p.err != nil {
-			return p.err
-		}
-		if err := writeAll(to, p.buffer); err != nil {
-			return err
-		}
-		copied += int64(len(p.buffer))
-		free <- p.buffer[:cap(p.buffer)]
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if copied != size {
-		return errChanged
-	}
-	return nil
-}
-
-// readPieces reads until the end, an error, or that the context is canceled.
-func readPieces(ctx context.Context, from io.Reader, free <-chan []byte, filled chan<- piece) {
-	defer close(filled)
+	all, buffer, copied := io.MultiWriter(to...), make([]byte, pieceBytes), int64(0)
 	for {
-		select {
-		case buffer := <-free:
-			n, err := io.ReadFull(from, buffer)
-			if n > 0 {
-				filled <- piece{buffer: buffer[:n]}
-			}
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return
-			}
-			if err != nil {
-				filled <- piece{err: err}
-				return
-			}
-		case <-ctx.Done():
-			return
+		n, err := io.ReadFull(from, buffer)
+		if _, failed := all.Write(buffer[:n]); failed != nil {
+			return failed
+		}
+		copied += int64(n)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+			return err
+		case copied != size:
+			return errChanged
+		default:
+			return nil
 		}
 	}
-}
-
-// writeAll writes to all writers at the same time.
-func writeAll(to []io.Writer, bytes []byte) error {
-	written := make(chan error)
-	for _, w := range to {
-		go func() {
-			_, err := w.Write(bytes)
-			written <- err
-		}()
-	}
-	var err error
-	for range to {
-		err = errors.Join(err, <-written)
-	}
-	return err
 }
 
 // startBytes is how many bytes are written before their way to the disk begins.
