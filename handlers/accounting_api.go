@@ -14,14 +14,24 @@ import (
 )
 
 func (a rest) accountingOperations(s section) {
-	register(a, s, route{http.MethodGet, "/accounting", 200, "get-accounting", models.Say("Get the GPU core hours of all projects and their cost; requires platform administrator")}, a.getAccounting)
-	register(a, s, route{http.MethodGet, "/accounting.csv", 200, "download-accounting", models.Say("Export the GPU core hours of all projects as CSV; requires platform administrator")}, a.downloadAccounting)
-	register(a, s, route{http.MethodGet, "/projects/{id}/accounting", 200, "get-project-accounting", models.Say("Get a project's GPU core hours and their cost; without permission to manage members, only your own")}, a.getProjectAccounting)
-	register(a, s, route{http.MethodGet, "/projects/{id}/accounting.csv", 200, "download-project-accounting", models.Say("Export a project's GPU core hours as CSV")}, a.downloadProjectAccounting)
-	register(a, s, route{http.MethodGet, "/prices", 200, "list-prices", models.Say("List the prices of GPU core hours; requires platform administrator")}, a.listPrices)
-	register(a, s, route{http.MethodPost, "/prices", 200, "set-price", models.Say("Set the price of a GPU core hour from an instant on; requires platform administrator")}, a.setPrice)
+	register(a, s, route{http.MethodGet, "/accounting", 200, "get-accounting",
+		models.Say("Get the GPU core hours of all projects and their cost; requires platform administrator")}, a.getAccounting)
+	register(a, s, route{http.MethodGet, "/accounting.csv", 200, "download-accounting",
+		models.Say("Export the GPU core hours of all projects as CSV; requires platform administrator")}, a.downloadAccounting)
+	register(a, s, route{http.MethodGet, "/projects/{id}/accounting", 200, "get-project-accounting",
+		models.Say("Get a project's GPU core hours and their cost; without permission to manage members, only your own")},
+		a.getProjectAccounting)
+	register(a, s, route{http.MethodGet, "/projects/{id}/accounting.csv", 200, "download-project-accounting",
+		models.Say("Export a project's GPU core hours as CSV")}, a.downloadProjectAccounting)
 	describeDownload(s, "/accounting.csv", "text/csv")
 	describeDownload(s, "/projects/{id}/accounting.csv", "text/csv")
+}
+
+func (a rest) pricesOperations(s section) {
+	register(a, s, route{http.MethodGet, "/prices", 200, "list-prices",
+		models.Say("List the prices of GPU core hours; requires platform administrator")}, a.listPrices)
+	register(a, s, route{http.MethodPost, "/prices", 200, "set-price",
+		models.Say("Set the price of a GPU core hour from an instant on; requires platform administrator")}, a.setPrice)
 }
 
 // AllAccountingQuery selects the accounting of all projects.
@@ -68,11 +78,11 @@ type AccountingStep struct {
 type AccountedGroup struct {
 	Key        int64  `json:"key" doc:"ID of the project or user; otherwise the position of the group; 0 in the total"`
 	Name       string `json:"name" doc:"name of the project, user or model, kind of holder or billing model; empty in the total"`
-	CoreMS     int64  `json:"gpu_core_milliseconds" doc:"allocated GPU cores multiplied by milliseconds; 360000000 equal one hour of a whole GPU"`
+	CoreMS     int64  `json:"gpu_core_milliseconds" doc:"allocated GPU cores multiplied by milliseconds; 360000000 are a whole GPU hour"`
 	ReservedMS int64  `json:"reserved_gpu_core_milliseconds" doc:"the part that was taken in reservations"`
 	UnpricedMS int64  `json:"unpriced_gpu_core_milliseconds" doc:"the part for which no price was in force"`
 	Cost       int64  `json:"cost_micros" doc:"cost of the priced part, in millionths of the currency, rounded once"`
-	MeasuredMS int64  `json:"measured_gpu_core_milliseconds" doc:"the part in whole hours in which a share had its GPU alone and the GPU was measured; 0 if not measured"`
+	MeasuredMS int64  `json:"measured_gpu_core_milliseconds" doc:"the part whose use was measured: whole hours alone on a GPU"`
 	UsedMS     int64  `json:"used_gpu_core_milliseconds" doc:"GPU cores utilized in the measured part, multiplied by milliseconds"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"includes simulated GPUs"`
@@ -85,7 +95,8 @@ func accountedGroup(r projects.AccountingRow) AccountedGroup {
 // accounting responds with one page of groups.
 func (a rest) accounting(ctx context.Context, project int64, p Paging, in projects.AccountingQuery) (*Response[Accounting], error) {
 	var all projects.Accounting
-	list, err := listed(p, func(r projects.AccountingRow) int64 { return r.Key }, func(page store.Page) ([]projects.AccountingRow, error) {
+	list, err := listed(p, func(r projects.AccountingRow) int64 { return r.Key }, func(page store.Page) (
+		[]projects.AccountingRow, error) {
 		one, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)
 		if all.From.IsZero() {
 			all = one
@@ -96,7 +107,8 @@ func (a rest) accounting(ctx context.Context, project int64, p Paging, in projec
 		return nil, err
 	}
 	steps := convert(all.Steps, func(s projects.AccountingStep) AccountingStep { return AccountingStep(s) })
-	return &Response[Accounting]{Accounting{all.From, all.Until, all.Group, all.OwnOnly, all.Currency, accountedGroup(all.Total), steps, list.Body}}, nil
+	return &Response[Accounting]{Accounting{all.From, all.Until, all.Group, all.OwnOnly, all.Currency,
+		accountedGroup(all.Total), steps, list.Body}}, nil
 }
 
 func (a rest) getAccounting(ctx context.Context, in *AllAccountingQuery) (*Response[Accounting], error) {
@@ -107,17 +119,18 @@ func (a rest) getProjectAccounting(ctx context.Context, in *AccountingOf) (*Resp
 	return a.accounting(ctx, in.ID, in.Paging, in.AccountingQuery)
 }
 
-var accountingColumns = []string{"key", "name", "gpu_core_milliseconds", "gpu_core_hours", "reserved_gpu_core_milliseconds", "unpriced_gpu_core_milliseconds",
-	"cost_micros", "currency", "measured_gpu_core_milliseconds", "used_gpu_core_milliseconds", "simulated"}
+var accountingColumns = []string{"key", "name", "gpu_core_milliseconds", "gpu_core_hours", "reserved_gpu_core_milliseconds",
+	"unpriced_gpu_core_milliseconds", "cost_micros", "currency", "measured_gpu_core_milliseconds", "used_gpu_core_milliseconds", "simulated"}
 
 // accountingFile responds with the groups as a CSV file.
 func (a rest) accountingFile(ctx context.Context, project int64, in projects.AccountingQuery) (*huma.StreamResponse, error) {
 	currency := ""
 	return downloaded(a, ctx, "weir-accounting.csv", accountingColumns, func(r projects.AccountingRow) []string {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
-		return []string{n(r.Key), r.Name, n(r.CoreMS), models.CoreHours(r.CoreMS), n(r.ReservedMS), n(r.UnpricedMS), n(r.Cost), currency, n(r.MeasuredMS), n(r.UsedMS),
-			strconv.FormatBool(r.Simulated)}
-	}, func(r projects.AccountingRow) int64 { return r.Key }, func(ctx context.Context, page store.Page) ([]projects.AccountingRow, error) {
+		return []string{n(r.Key), r.Name, n(r.CoreMS), models.CoreHours(r.CoreMS), n(r.ReservedMS), n(r.UnpricedMS), n(r.Cost), currency,
+			n(r.MeasuredMS), n(r.UsedMS), strconv.FormatBool(r.Simulated)}
+	}, func(r projects.AccountingRow) int64 { return r.Key }, func(ctx context.Context, page store.Page) (
+		[]projects.AccountingRow, error) {
 		one, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)
 		currency = one.Currency
 		return one.Rows, err

@@ -30,7 +30,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 	if err != nil {
 		return nil, err
 	}
-	v := web.AccountingView{UsageRange: usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group, OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total)}
+	v := web.AccountingView{UsageRange: usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
+		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total)}
 	for _, r := range u.Rows {
 		v.Rows = append(v.Rows, accountedRow(r))
 	}
@@ -44,8 +45,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 }
 
 func accountedRow(r projects.AccountingRow) web.AccountingRow {
-	return web.AccountingRow{Key: r.Key, Name: r.Name, CoreMS: r.CoreMS, ReservedMS: r.ReservedMS, UnpricedMS: r.UnpricedMS, Cost: r.Cost, Simulated: r.Simulated,
-		MeasuredMS: r.MeasuredMS, UsedMS: r.UsedMS}
+	return web.AccountingRow{Key: r.Key, Name: r.Name, CoreMS: r.CoreMS, ReservedMS: r.ReservedMS, UnpricedMS: r.UnpricedMS, Cost: r.Cost,
+		Simulated: r.Simulated, MeasuredMS: r.MeasuredMS, UsedMS: r.UsedMS}
 }
 
 func (a *App) pricesPage(ctx context.Context, _ echo.Context) (templ.Component, error) {

@@ -51,6 +51,7 @@ func TestAccountingByPageAndProgram(t *testing.T) {
 	if first["name"] != "vision" || first["gpu_core_milliseconds"] != 180e6 || first["unpriced_gpu_core_milliseconds"] != 90e6 || first["cost_micros"] != 5e5 || first["simulated"] != true {
 		t.Errorf("%s", u.raw)
 	}
+	w.member = w.token("ann@example.org")
 	ann.shows(ann.page(200, "GET", at+"/accounting"+span), "Accounting of vision", "you see your own", "50.00")
 	if file := w.get(w.member, at+"/accounting.csv"+span+"&group=holder").raw; !strings.Contains(file, "\n1,workspace,180000000,50.00,0,90000000,500000,EUR,0,0,true\n") {
 		t.Errorf("the file: %s", file)

@@ -156,7 +156,7 @@ func (a rest) operations(api huma.API) {
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
 		{"Notifications", []func(section){a.notificationsOperations}},
 		{"Webhooks", []func(section){a.webhooksOperations}},
-		{"Requests", []func(section){a.requestsOperations, a.capacityOperations}},
+		{"Requests", []func(section){a.requestsOperations, a.capacityOperations, a.pricesOperations}},
 		{"Audit", []func(section){a.auditOperations}},
 		{"Access", []func(section){a.accessOperations}},
 	} {

@@ -78,7 +78,7 @@ func Money(micros int64, currency string) string {
 // ParseMicros parses an amount of money with at most six decimals, such as 0.012.
 func ParseMicros(text string) (int64, error) {
 	whole, part, _ := strings.Cut(strings.TrimSpace(text), ".")
-	if len(whole) > 12 || len(part) > 6 || strings.ContainsAny(whole+part, "+-") {
+	if whole == "" || len(whole) > 12 || len(part) > 6 || strings.ContainsAny(whole+part, "+-") {
 		return 0, errors.New("not an amount of money")
 	}
 	return strconv.ParseInt(whole+part+strings.Repeat("0", 6-len(part)), 10, 64)

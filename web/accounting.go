@@ -43,7 +43,8 @@ type AccountingStep struct {
 var accountingGroups = []struct {
 	name  string
 	label models.Text
-}{{"project", models.Say("Project")}, {"member", models.Say("Member")}, {"model", models.Say("GPU model")}, {"holder", models.Say("Used by")},
+}{{"project", models.Say("Project")}, {"member", models.Say("Member")}, {"model", models.Say("GPU model")},
+	{"holder", models.Say("Used by")},
 	{"billing", models.Say("Billing model")}}
 
 // groups are the groups that can be chosen on the page.
@@ -138,8 +139,9 @@ func (v AccountingView) chart(ctx context.Context) Chart {
 	}
 	top := max(1, largest([]Line{allocated}))
 	title := T(ctx, "GPU core hours allocated per interval")
-	return Chart{ID: "chart-core-hours", Title: title, Top: top, TopWord: models.CoreHours(top), From: v.From, To: v.Until, Lines: []Line{allocated},
-		Summary: T(ctx, "%s over %s: at most %s, in total %s.", title, daysWord(ctx, v.days()), models.CoreHours(max(0, largest([]Line{allocated}))),
+	return Chart{ID: "chart-core-hours", Title: title, Top: top, TopWord: models.CoreHours(top), From: v.From, To: v.Until,
+		Lines: []Line{allocated}, Summary: T(ctx, "%s over %s: at most %s, in total %s.", title, daysWord(ctx, v.days()),
+			models.CoreHours(max(0, largest([]Line{allocated}))),
 			models.CoreHours(v.Total.CoreMS))}
 }
 

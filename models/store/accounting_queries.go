@@ -83,7 +83,8 @@ func (q *Queries) ShareSteps(in ShareSpan, step time.Duration, n int) ([]int64, 
 	}
 	var sums []struct{ Step, CoreMS int64 }
 	err := q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`)
-		SELECT p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+q.greatest("r.from_ms", "p.from_ms")+`)) AS BIGINT) AS core_ms
+		SELECT p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+
+		q.greatest("r.from_ms", "p.from_ms")+`)) AS BIGINT) AS core_ms
 		FROM (`+rows+`) AS r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY p.step`, args...).Scan(&sums).Error
 	steps := make([]int64, n)
 	for _, s := range sums {
@@ -110,7 +111,8 @@ func (q *Queries) sharesIn(in ShareSpan, by ShareGroup) (string, []any) {
 	}
 	ended := q.least(q.milliseconds("s.until_at"), fmt.Sprint(until.UnixMilli()))
 	rows := func(end string) string {
-		return "SELECT " + by.key + " AS key, " + by.name + " AS name, d.model, " + billingOf + ` AS billing, CASE WHEN d.simulated THEN 1 ELSE 0 END AS simulated,
+		return "SELECT " + by.key + " AS key, " + by.name + " AS name, d.model, " + billingOf + ` AS billing,
+			CASE WHEN d.simulated THEN 1 ELSE 0 END AS simulated,
 			s.cores, ` + q.greatest(q.milliseconds("s.from_at"), fmt.Sprint(from.UnixMilli())) + " AS from_ms, " + end + ` AS until_ms
 			FROM shares s JOIN devices d ON d.id = s.device_id` + where
 	}
@@ -146,7 +148,8 @@ func (q *Queries) milliseconds(column string) string {
 	if q.postgres {
 		return "CAST(FLOOR(EXTRACT(EPOCH FROM " + column + ") * 1000) AS BIGINT)"
 	}
-	return fmt.Sprintf("(CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000 + CAST(CAST(substr(%[1]s, 20, 4) AS REAL) * 1000 + 0.5 AS INTEGER))", column)
+	return fmt.Sprintf("(CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000 + "+
+		"CAST(CAST(substr(%[1]s, 20, 4) AS REAL) * 1000 + 0.5 AS INTEGER))", column)
 }
 
 func (q *Queries) least(a, b string) string {
@@ -175,8 +178,10 @@ type MeasuredUse struct {
 // MeasuredUses adds up measured use in a span by group. Of MIG instances and GPUs under
 // MIG, the driver does not measure it.
 func (q *Queries) MeasuredUses(in ShareSpan, by ShareGroup) (list []MeasuredUse, err error) {
-	db := q.db.Table("telemetry t").Joins("JOIN devices d ON d.id = t.device_id AND d.parent_id IS NULL AND d.applied <> ?", models.SharingMIG).
-		Joins("JOIN shares s ON s.device_id = t.device_id AND s.from_at <= t.at AND (s.until_at IS NULL OR s.until_at >= "+q.hourAfter("t.at")+")").
+	db := q.db.Table("telemetry t").
+		Joins("JOIN devices d ON d.id = t.device_id AND d.parent_id IS NULL AND d.applied <> ?", models.SharingMIG).
+		Joins("JOIN shares s ON s.device_id = t.device_id AND s.from_at <= t.at "+
+			"AND (s.until_at IS NULL OR s.until_at >= "+q.hourAfter("t.at")+")").
 		Where("t.step = 3600 AND t.samples > 0 AND t.at >= ? AND t.at <= ?", in.From, in.Until.Add(-time.Hour)).
 		Where("NOT EXISTS (SELECT 1 FROM shares o WHERE o.device_id = t.device_id AND o.id <> s.id AND o.from_at < " + q.hourAfter("t.at") +
 			" AND (o.until_at IS NULL OR o.until_at > t.at))")

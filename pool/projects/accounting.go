@@ -14,7 +14,7 @@ import (
 // AccountingQuery selects a span of time, and by what shares are summed.
 type AccountingQuery struct {
 	UsageQuery
-	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"by what shares are summed; default project for all projects, member for one"`
+	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"how shares are grouped; default project, or member in one project"`
 }
 
 // Groups of [AccountingQuery].
@@ -83,7 +83,8 @@ func (r *AccountingRow) add(s store.ShareSum, micros map[int64]int64) {
 // Accounting returns what the shares of a project took, or with 0 those of all projects.
 // All is for administrators and auditors; of a project, those who can read its usage see
 // all members, and others only their own shares.
-func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project int64, in AccountingQuery, page store.Page) (a Accounting, err error) {
+func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project int64, in AccountingQuery,
+	page store.Page) (a Accounting, err error) {
 	q := s.store.Read(ctx)
 	span := store.ShareSpan{Project: project}
 	if project == 0 {
@@ -181,7 +182,8 @@ func (a *Accounting) complete(q *store.Queries, by store.ShareGroup, page store.
 }
 
 // accountingRows are the groups of a span, in the order of their keys and names.
-func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup, prices []models.GPUPrice, micros map[int64]int64) ([]AccountingRow, error) {
+func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup, prices []models.GPUPrice,
+	micros map[int64]int64) ([]AccountingRow, error) {
 	sums, err := q.ShareSums(span, by, prices)
 	if err != nil {
 		return nil, err

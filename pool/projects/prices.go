@@ -17,7 +17,7 @@ type PriceInput struct {
 	Billing   models.Billing `json:"billing" enum:"on_demand,reserved" doc:"billing model: reserved for shares that are taken in a reservation"`
 	Micros    int64          `json:"micros" minimum:"0" maximum:"1000000000" doc:"price of a GPU core hour, in millionths of the currency"`
 	Currency  string         `json:"currency" maxLength:"10" doc:"label of the currency, the same in all prices"`
-	ValidFrom *time.Time     `json:"valid_from,omitempty" doc:"instant from which the price is valid; default and earliest now, except for the first price of a model and billing model"`
+	ValidFrom *time.Time     `json:"valid_from,omitempty" doc:"start; default and earliest now, but for the first price of a kind"`
 }
 
 // Prices lists all prices by model, billing model and time. It is for administrators and
@@ -58,7 +58,8 @@ func (s *Service) SetPrice(ctx context.Context, actor policies.Actor, in PriceIn
 // price is the checked price that the input sets.
 func (in PriceInput) price(q *store.Queries) (models.GPUPrice, error) {
 	now := q.Now().UTC().Truncate(time.Millisecond)
-	p := models.GPUPrice{Model: in.Model, Billing: in.Billing, Micros: in.Micros, Currency: strings.TrimSpace(in.Currency), ValidFrom: now, CreatedAt: now}
+	p := models.GPUPrice{Model: in.Model, Billing: in.Billing, Micros: in.Micros,
+		Currency: strings.TrimSpace(in.Currency), ValidFrom: now, CreatedAt: now}
 	if in.ValidFrom != nil {
 		p.ValidFrom = in.ValidFrom.UTC().Truncate(time.Millisecond)
 	}
@@ -85,7 +86,8 @@ func (in PriceInput) check(p models.GPUPrice, known []string, all []models.GPUPr
 	if p.Micros < 0 || p.Micros > models.MaxPriceMicros {
 		problems.Add("micros", "must be from %d to %d", 0, models.MaxPriceMicros)
 	}
-	if strings.ContainsFunc(p.Currency, func(r rune) bool { return r < '!' || r == 0x7f }) || p.Currency == "" || len([]rune(p.Currency)) > 10 {
+	invisible := func(r rune) bool { return r < '!' || r == 0x7f }
+	if strings.ContainsFunc(p.Currency, invisible) || p.Currency == "" || len([]rune(p.Currency)) > 10 {
 		problems.Add("currency", "must be 1 to %d visible characters", 10)
 	} else if len(all) > 0 && all[0].Currency != p.Currency {
 		problems.Add("currency", "must be %s, as in the other prices", all[0].Currency)
