@@ -31,7 +31,8 @@ var apiDescription = models.Say("Manage projects, roles, members, environments, 
 	"Lists are paginated: pass next_cursor as cursor until it is absent. " +
 	"Amounts are integers; times are RFC 3339 in UTC. " +
 	"GET /events?topic=… streams server-sent events: each `change` event names a topic with changed resources " +
-	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, run:ID, run-output:ID, user:ID, and telemetry:ID of a provider). " +
+	"(pool, environments, projects, departments, requests, deliveries, " +
+	"project:ID, workspace:ID, run:ID, run-output:ID, user:ID, and telemetry:ID of a provider). " +
 	"A `jitter` event before it gives the milliseconds over which its many readers spread their requests.")
 
 // apiRoutes registers the REST API and its document.

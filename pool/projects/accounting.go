@@ -14,7 +14,7 @@ import (
 // AccountingQuery selects a span of time, and by what shares are summed.
 type AccountingQuery struct {
 	UsageQuery
-	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"how shares are grouped; default project, or member in one project"`
+	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"grouping of shares; default project, or member in one project"`
 }
 
 // Groups of [AccountingQuery].
