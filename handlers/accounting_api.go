@@ -94,21 +94,21 @@ func accountedGroup(r projects.AccountingRow) AccountedGroup {
 
 // accounting responds with one page of groups.
 func (a rest) accounting(ctx context.Context, project int64, p Paging, in projects.AccountingQuery) (*Response[Accounting], error) {
-	var all projects.Accounting
-	list, err := listed(p, func(r projects.AccountingRow) int64 { return r.Key }, func(page store.Page) (
-		[]projects.AccountingRow, error) {
-		one, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)
-		if all.From.IsZero() {
-			all = one
-		}
-		return one.Rows, err
-	}, accountedGroup)
+	page, err := p.page()
 	if err != nil {
 		return nil, err
 	}
+	all, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)
+	if err != nil {
+		return nil, err
+	}
+	list := List[AccountedGroup]{Items: convert(all.Rows, accountedGroup)}
+	if all.Next > 0 {
+		list.NextCursor = strconv.FormatInt(all.Next, 10)
+	}
 	steps := convert(all.Steps, func(s projects.AccountingStep) AccountingStep { return AccountingStep(s) })
 	return &Response[Accounting]{Accounting{all.From, all.Until, all.Group, all.OwnOnly, all.Currency,
-		accountedGroup(all.Total), steps, list.Body}}, nil
+		accountedGroup(all.Total), steps, list}}, nil
 }
 
 func (a rest) getAccounting(ctx context.Context, in *AllAccountingQuery) (*Response[Accounting], error) {

@@ -38,8 +38,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 	for _, s := range u.Steps {
 		v.Steps = append(v.Steps, web.AccountingStep(s))
 	}
-	if n := len(u.Rows); n > 0 {
-		v.Next = nextPage(c, n, pageSize, u.Rows[n-1].Key)
+	if u.Next > 0 {
+		v.Next = nextPage(c, len(u.Rows), pageSize, u.Next)
 	}
 	return web.AccountingPage(v), nil
 }

@@ -261,6 +261,9 @@ func (c *city) readsSQLite(s store.Statement, route string) string {
 	stops := strings.Contains(s.SQL, "LIMIT") && !strings.Contains(how.String(), "USE TEMP B-TREE")
 	for _, m := range scanned.FindAllStringSubmatch(how.String(), -1) {
 		table := names[m[1]]
+		if strings.HasPrefix(s.SQL, "WITH "+table+" (") { // the statement has it with it
+			continue
+		}
 		part := m[2] != "" && c.number("SELECT COUNT(*) FROM sqlite_master WHERE name = '"+m[2]+"' AND sql LIKE '% WHERE %'") > 0
 		if table != "" && !stops && !part && c.large(table) && !c.excuses(route, table) {
 			return "reads all of " + table + ":\n" + how.String()

@@ -49,11 +49,14 @@ const billingOf = "CASE WHEN s.grant_id IS NULL THEN 'on_demand' ELSE 'reserved'
 // Keyed reports whether the group is by ID.
 func (g ShareGroup) Keyed() bool { return g.key != "0" }
 
-// ShareKeys lists the IDs of a group that has shares in a span, by ID.
-func (q *Queries) ShareKeys(in ShareSpan, by ShareGroup, page Page) (keys []int64, err error) {
+// ShareKeys lists the IDs of a group that has shares in a span, by ID; more tells whether
+// there are others after the page.
+func (q *Queries) ShareKeys(in ShareSpan, by ShareGroup, page Page) (keys []int64, more bool, err error) {
 	rows, args := q.sharesIn(in, by)
-	return keys, q.db.Table("(?) AS r", q.db.Raw(rows, args...)).Distinct("key").Where("key > ?", page.After).
-		Order("key").Limit(page.limit()).Pluck("key", &keys).Error
+	err = q.db.Table("(?) AS r", q.db.Raw(rows, args...)).Distinct("key").Where("key > ?", page.After).
+		Order("key").Limit(page.limit()+1).Pluck("key", &keys).Error
+	n := min(len(keys), page.limit())
+	return keys[:n], n < len(keys), err
 }
 
 // ShareSums adds up shares by group, model, billing model and price. A share counts with

@@ -41,6 +41,7 @@ type Accounting struct {
 	OwnOnly     bool // only the actor's own shares are counted
 	Total       AccountingRow
 	Rows        []AccountingRow
+	Next        int64 // Key of the last row if there are more; otherwise 0
 	Steps       []AccountingStep
 	Currency    string // of the costs; empty: no prices are set
 }
@@ -147,8 +148,12 @@ func (a *Accounting) sum(q *store.Queries, span store.ShareSpan, page store.Page
 	}
 	by := shareGroups[a.Group]
 	if by.Keyed() {
-		if span.Among, err = q.ShareKeys(span, by, page); err != nil || len(span.Among) == 0 {
+		var more bool
+		if span.Among, more, err = q.ShareKeys(span, by, page); err != nil || len(span.Among) == 0 {
 			return err
+		}
+		if more {
+			a.Next = span.Among[len(span.Among)-1]
 		}
 	}
 	if a.Rows, err = accountingRows(q, span, by, prices, micros); err != nil {
@@ -165,8 +170,8 @@ func (a *Accounting) complete(q *store.Queries, by store.ShareGroup, page store.
 		}
 		from := min(int(page.After), len(a.Rows))
 		a.Rows = a.Rows[from:]
-		if page.Limit > 0 {
-			a.Rows = a.Rows[:min(page.Limit, len(a.Rows))]
+		if n := page.Limit; n > 0 && n < len(a.Rows) {
+			a.Rows, a.Next = a.Rows[:n], a.Rows[n-1].Key
 		}
 		return nil
 	}

@@ -46,6 +46,7 @@ func TestMeasuredUse(t *testing.T) {
 		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		device := o.deviceOf(t, "H100")
 		o.Clock.Advance(day)
+		holders := map[int64]int64{m.ID: o.holder(t, m), other.ID: o.holder(t, other)}
 		hour := o.Store.Now().Truncate(time.Hour).Add(-10 * time.Hour)
 		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			// Alone in hours 1 and 2, with another in hour 3, alone in a part of hour 0 and 4.
@@ -53,7 +54,7 @@ func TestMeasuredUse(t *testing.T) {
 				member      models.Member
 				from, until time.Duration
 			}{{m, 30 * time.Minute, 270 * time.Minute}, {other, 200 * time.Minute, 210 * time.Minute}} {
-				share := models.Share{DeviceID: device, HolderID: o.holder(t, s.member), ProjectID: s.member.ProjectID, UserID: s.member.UserID, Cores: 50,
+				share := models.Share{DeviceID: device, HolderID: holders[s.member.ID], ProjectID: s.member.ProjectID, UserID: s.member.UserID, Cores: 50,
 					Enforcement: models.EnforcedAdvisory, From: hour.Add(s.from), Until: new(hour.Add(s.until))}
 				if err := q.CreateShare(&share); err != nil {
 					return err
