@@ -159,7 +159,8 @@ var refused = map[string]bool{
 // exports are whole lists, which are read page by page and sent as they are
 // read: their statements are as many as there are pages, each bounded.
 var exports = map[string]bool{
-	"/api/v1/audit.csv": true, "/api/v1/accounting.csv": true, "/api/v1/projects/:id/accounting.csv": true, "/api/v1/users.csv": true, "/api/v1/projects.csv": true,
+	"/api/v1/audit.csv": true, "/api/v1/accounting.csv": true, "/api/v1/projects/:id/accounting.csv": true,
+	"/api/v1/users.csv": true, "/api/v1/projects.csv": true,
 }
 
 // whole are the tables that a route may read from end to end, and why.
@@ -170,7 +171,7 @@ var whole = map[string]map[string]string{
 	"/usage": {"shares": "the sum of all usage", "holders": "the same"}, "/api/v1/usage": {"shares": "the same", "holders": "the same"},
 	// SQLite looks up the 200 names of a page in the index of all names.
 	"/api/v1/accounting.csv": {"projects": "names, by an index"},
-	"/projects/start": {"projects": "the same"}, "/projects/new": {"projects": "the same"},
+	"/projects/start":        {"projects": "the same"}, "/projects/new": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},
