@@ -148,7 +148,8 @@ func (a rest) operations(api huma.API) {
 	}{
 		{"Account", []func(section){a.accountsOperations}},
 		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.accountingOperations, a.availableOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations,
+			a.usageOperations, a.accountingOperations, a.availableOperations}},
 		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations, a.graphsOperations}},

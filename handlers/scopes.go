@@ -13,7 +13,8 @@ var changeScopes = map[string]models.TokenScope{"Projects": models.ScopeProject,
 	"Requests": models.ScopeProject, "Workspaces": models.ScopeLaunch, "Runs": models.ScopeLaunch, "Reservations": models.ScopeLaunch}
 
 // ownScopes are the scopes of operations that differ from others of their tag.
-var ownScopes = map[string]models.TokenScope{"set-capacity": models.ScopeAdmin, "set-price": models.ScopeAdmin, "invite-users": models.ScopeAdmin,
+var ownScopes = map[string]models.TokenScope{"set-capacity": models.ScopeAdmin, "set-price": models.ScopeAdmin,
+	"invite-users":  models.ScopeAdmin,
 	"plan-capacity": models.ScopeRead, "allocate-barriers": models.ScopeRead, "read-run-log": models.ScopeLaunch,
 	"plan-graph":    models.ScopeRead,
 	"put-file-rule": models.ScopeProject, "delete-file-rule": models.ScopeProject, "preview-file-rule": models.ScopeProject,

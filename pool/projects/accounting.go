@@ -14,7 +14,7 @@ import (
 // AccountingQuery selects a span of time, and by what shares are summed.
 type AccountingQuery struct {
 	UsageQuery
-	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"grouping of shares; default project, or member in one project"`
+	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"default project, or member in one project"`
 }
 
 // Groups of [AccountingQuery].
@@ -25,6 +25,10 @@ const (
 	GroupHolder  = "holder"
 	GroupBilling = "billing"
 )
+
+// measuredSpan is the longest span over which measured use is summed: each hour of a GPU is
+// compared with all its shares.
+const measuredSpan = 2 * day
 
 // Groups are all groups of [AccountingQuery].
 var Groups = []string{GroupProject, GroupMember, GroupModel, GroupHolder, GroupBilling}
@@ -193,9 +197,11 @@ func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup,
 	if err != nil {
 		return nil, err
 	}
-	measured, err := q.MeasuredUses(span, by)
-	if err != nil {
-		return nil, err
+	var measured []store.MeasuredUse
+	if span.Until.Sub(span.From) <= measuredSpan {
+		if measured, err = q.MeasuredUses(span, by); err != nil {
+			return nil, err
+		}
 	}
 	var rows []AccountingRow
 	for _, s := range sums {

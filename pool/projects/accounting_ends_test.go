@@ -68,7 +68,7 @@ func TestMeasuredUse(t *testing.T) {
 			}
 			return q.AddTelemetry(list)
 		})
-		a, err := o.Accounting(o.Ctx, o.Root, 0, projects.AccountingQuery{}, store.Page{})
+		a, err := o.Accounting(o.Ctx, o.Root, 0, projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: hour.Format(time.RFC3339)}}, store.Page{})
 		if err != nil || len(a.Rows) != 2 {
 			t.Fatal(a, err)
 		}

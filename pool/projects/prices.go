@@ -14,7 +14,7 @@ import (
 // PriceInput sets the price of a GPU core hour from an instant on.
 type PriceInput struct {
 	Model     string         `json:"model" maxLength:"100" doc:"exact model of a GPU that is or was in the pool"`
-	Billing   models.Billing `json:"billing" enum:"on_demand,reserved" doc:"reserved: of shares taken in a reservation"`
+	Billing   models.Billing `json:"billing" enum:"on_demand,reserved" doc:"billing model; reserved is for shares in reservations"`
 	Micros    int64          `json:"micros" minimum:"0" maximum:"1000000000" doc:"price of a GPU core hour, in millionths of the currency"`
 	Currency  string         `json:"currency" maxLength:"10" doc:"label of the currency, the same in all prices"`
 	ValidFrom *time.Time     `json:"valid_from,omitempty" doc:"start; default and earliest now, but for the first price of a kind"`
