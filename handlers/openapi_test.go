@@ -363,7 +363,8 @@ func TestParametersOfListsHaveOneNaming(t *testing.T) {
 	}
 	schema := func(ref string) string { return strings.TrimPrefix(ref, "#/components/schemas/") }
 	named := []string{"q", "sort", "order", "cursor", "limit", "from", "until"}
-	selections := []string{"list-environments version_constraints", "list-requests filter", "list-deliveries mail", "list-file-access path", "list-file-rules above"}
+	selections := []string{"list-environments version_constraints", "list-requests filter", "list-deliveries mail", "list-file-access path", "list-file-rules above",
+		"get-accounting group", "get-project-accounting group"}
 	lists := 0
 	for path, methods := range doc.Paths {
 		op, ok := methods["get"]

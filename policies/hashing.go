@@ -13,7 +13,7 @@ const (
 	// hashingAtOnce limits the memory for password hashing.
 	hashingAtOnce = 4
 	// hashingOf and hashingOfAll are how many hashes may wait, of a client and of all.
-	hashingOf    = 8
+	hashingOf    = 32
 	hashingOfAll = 256
 )
 
