@@ -85,10 +85,11 @@ func (q *Queries) ShareSteps(in ShareSpan, step time.Duration, n int) ([]int64, 
 		fmt.Fprintf(&list, ", (%d, %d, %d)", i, in.From.Add(time.Duration(i)*step).UnixMilli(), end.UnixMilli())
 	}
 	var sums []struct{ Step, CoreMS int64 }
-	err := q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`)
+	// Materialized: SQLite may otherwise read the shares once for each step.
+	err := q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`), r AS MATERIALIZED (`+rows+`)
 		SELECT p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+
 		q.greatest("r.from_ms", "p.from_ms")+`)) AS BIGINT) AS core_ms
-		FROM (`+rows+`) AS r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY p.step`, args...).Scan(&sums).Error
+		FROM r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY p.step`, args...).Scan(&sums).Error
 	steps := make([]int64, n)
 	for _, s := range sums {
 		steps[s.Step] = s.CoreMS
