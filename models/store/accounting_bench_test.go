@@ -87,7 +87,7 @@ func fillShares(b *testing.B, s *store.Store, from time.Time) {
 	insert("devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at)", 100,
 		func(i int) string { return fmt.Sprintf("(%d, 1, 'u%d', 0, 0, 'm', 1, %s)", i, i, at(0)) })
 	insert("shares (device_id, holder_id, project_id, user_id, cores, memory_mib, enforcement, from_at, until_at)", benchmarkShares, func(i int) string {
-		begin := time.Duration(i) * 365 * 24 * time.Hour / benchmarkShares
+		begin := time.Duration(i) * (365 * 24 * time.Hour / benchmarkShares)
 		return fmt.Sprintf("(%d, 1, %d, %d, %d, 1, 'advisory', %s, %s)", i%100+1, 1+random.IntN(20), 1+random.IntN(20), 1+random.IntN(100), at(begin),
 			at(begin+time.Duration(random.Int64N(int64(12*time.Hour)))))
 	})
