@@ -54,7 +54,7 @@ func init() {
 func (s *Store) CheckSpace() error {
 	if free, full := s.Full(); full {
 		return models.Unavailable(nil,
-			"The disk of the portal is full: %d MiB is left, and new work needs %d MiB. Free space there; what runs continues.",
+			"The disk of the portal is full: %d MiB is left, and new work needs %d MiB. Free up space on it. What is running continues.",
 			free>>20, minFreeBytes>>20)
 	}
 	return nil
@@ -105,18 +105,27 @@ func (s *Store) ofSpace(err error) error {
 		return err
 	}
 	s.space.fullBefore.Store(int64(s.Elapsed() + fullFor))
-	return models.Unavailable(err, "The disk of the database is full. No changes were made. Free space there, then try again.")
+	return models.Unavailable(err, "The disk of the database is full. No changes were made. Free up space on it, then try again.")
 }
 
 // startFile is removed where there is no space to start.
 func (s *Store) startFile() string { return filepath.Join(s.space.dir, "reserve") }
 
 // ReserveSpace keeps space within the file of SQLite, where nobody else can take it, as
-// long as the disk has space for all of it. PostgreSQL's is its administrator's.
+// long as the disk has space for all of it; what is missing it adds when called again.
+// PostgreSQL's is its administrator's.
 func (s *Store) ReserveSpace(ctx context.Context) error {
 	if _, full := s.Full(); full || s.space.dir == "" {
 		return nil
 	}
+	err := s.reserve(ctx)
+	if noSpace(err) || errors.Is(err, unix.ENOSPC) { // others have just filled the disk
+		return nil
+	}
+	return err
+}
+
+func (s *Store) reserve(ctx context.Context) error {
 	if _, err := os.Stat(s.startFile()); err != nil {
 		if err := os.WriteFile(s.startFile(), make([]byte, startBytes), 0o600); err != nil {
 			return err

@@ -144,12 +144,12 @@ func (r Request) planOne(plan *models.ModelPlan, w workload) bool {
 		}
 	}
 	if best == nil {
-		plan.Say(models.Say("The model needs %s. The largest device has %s, of which %s can be used: %d%% of its memory are kept free.",
+		plan.Say(models.Say("The model needs %s. The largest device has %s, of which %s can be used: %d%% of its memory is kept free.",
 			models.FormatBytes(w.Total), models.FormatBytes(largest.MemoryBytes),
 			models.FormatBytes(usable(largest.MemoryBytes)), int64(MarginPercent)))
 		return false
 	}
-	plan.Say(models.Say("The model needs %s. %s has %s, so one device is enough; %d%% of its memory are kept free.",
+	plan.Say(models.Say("The model needs %s. %s has %s, so one device is enough; %d%% of its memory is kept free.",
 		models.FormatBytes(w.Total), best.Name, models.FormatBytes(best.MemoryBytes), int64(MarginPercent)))
 	shared, experts := w.modelFLOPs()
 	part := models.ModelPart{Device: *best, Until: len(w.Layers), Weights: w.Weights, KVCache: w.KVCache,
