@@ -90,27 +90,35 @@ func (r *AccountingRow) add(s store.ShareSum, micros map[int64]int64) {
 // all members, and others only their own shares.
 func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project int64, in AccountingQuery,
 	page store.Page) (a Accounting, err error) {
-	q := s.store.Read(ctx)
-	span := store.ShareSpan{Project: project}
 	if project == 0 {
 		err = s.access.Check(actor, policies.Platform, policies.CapacityRead)
-	} else if err = s.access.Check(actor, project, policies.ProjectRead); err == nil {
-		a.Project, err = q.Project(actor.Scope(), project)
+	} else {
+		err = s.access.Check(actor, project, policies.ProjectRead)
 	}
 	if err != nil {
 		return a, err
 	}
+	span := store.ShareSpan{Project: project}
 	if a.OwnOnly = project != 0 && !s.CanReadUsage(actor, project); a.OwnOnly {
 		span.User = actor.User.ID
 	}
 	if a.Group, err = in.group(project); err != nil {
 		return a, err
 	}
-	if a.From, a.Until, err = in.span(q.Now()); err != nil {
+	if a.From, a.Until, err = in.span(s.store.Now()); err != nil {
 		return a, err
 	}
 	span.From, span.Until = a.From, a.Until
-	return a, a.sum(q, span, page)
+	// One state: the sums of the groups are the total, at the same prices.
+	err = s.store.Snapshot(ctx, func(q *store.Queries) (err error) {
+		if project != 0 {
+			if a.Project, err = q.Project(actor.Scope(), project); err != nil {
+				return err
+			}
+		}
+		return a.sum(q, span, page)
+	})
+	return a, err
 }
 
 // group is the chosen group, or the usual one.
