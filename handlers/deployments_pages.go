@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -46,6 +47,8 @@ func (a *App) modelPage(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
 			v.Form = v.Form.Refuse(err)
+			v.Form.Values["batch"] = cmp.Or(v.Form.Values["batch"], "1")
+			v.Form.Values["context"] = cmp.Or(v.Form.Values["context"], strconv.Itoa(deployments.DefaultContext))
 			return web.ModelFactsPage(v), nil
 		})
 	}
