@@ -208,7 +208,7 @@ func TestFailures(t *testing.T) {
 		script("d", nil, wait("a-failed"), "exit 4"), script("e", nil, "true"), script("f", []string{"e"}, "touch f-ran"))
 	r.CPUs = 2
 	if runtime.NumCPU() < 2 {
-		t.Skip("requires two CPUs")
+		t.Fatal("requires two CPUs")
 	}
 	note := r.Notes
 	r.Notes = func(text string) {
@@ -284,7 +284,7 @@ func TestSignals(t *testing.T) {
 // the new plan; when it falls, too.
 func TestRevision(t *testing.T) {
 	if runtime.NumCPU() < 2 {
-		t.Skip("requires two CPUs")
+		t.Fatal("requires two CPUs")
 	}
 	r := newRun(t, script("a", nil, "touch a1; "+wait("go1"), "touch a2; "+wait("go2"), where), script("b", nil, "touch b1; "+wait("go1"), "touch b2; "+where))
 	r.CPUs = 2
