@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"text/tabwriter"
 
@@ -126,7 +128,7 @@ has written to the directory PARTS. The content of all parts is checked first.`,
 				defer stop()
 				manifest, err := split.Merge(ctx, os.DirFS(args[0]), out)
 				manifest.Parts = nil // what was written is the files
-				return manifest, err
+				return manifest, within(args[0], err)
 			})
 		}}
 }
@@ -140,7 +142,7 @@ func (m *modelCommand) read(dir string) (shard.Model, models.ModelReport, error)
 	}
 	model, err := shard.Read(os.DirFS(dir))
 	if err != nil {
-		return model, report, publicOf(err)
+		return model, report, publicOf(within(dir, err))
 	}
 	report.Facts, report.Memory = model.Facts, shard.Memory(model.Facts, load)
 	return model, report, nil
@@ -174,6 +176,14 @@ func usageOf(err error) error {
 			flag = e.Fields[0].Name
 		}
 		return config.Usagef("--%s: %s", flag, e.Fields[0].Reason)
+	}
+	return err
+}
+
+// within names the whole path of a file that was looked for in a directory.
+func within(dir string, err error) error {
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		return fmt.Errorf("%s: %w", filepath.Join(dir, e.Path), e.Err)
 	}
 	return err
 }

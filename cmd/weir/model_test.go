@@ -87,6 +87,12 @@ func TestModelExample(t *testing.T) {
 	}
 	run(2, "plan", tiny, "--device", "8MiB", "--service-type", "x")
 	run(2, "show", tiny, "--batch", "0")
+	nowhere := filepath.Join(dir, "nowhere")
+	for _, args := range [][]string{{"show", nowhere}, {"merge", nowhere, merged}} {
+		if _, text := run(1, args...); !strings.Contains(text, nowhere) {
+			t.Errorf("%v does not say what is missing: %s", args, text)
+		}
+	}
 	if _, text := run(1, "show", dir); !strings.Contains(text, "The folder contains no tensors") {
 		t.Errorf("got %s", text)
 	}
