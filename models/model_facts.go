@@ -105,7 +105,7 @@ type ModelPlan struct {
 	Split         ModelSplit   `json:"split" enum:"none,layers,heads,experts" doc:"where the model is cut; none if it is on one device"`
 	Combine       ModelCombine `json:"combine" enum:"none,pass_on,concatenate,sum,vote" doc:"what is done with the results of the parts"`
 	MarginPercent int64        `json:"margin_percent" doc:"share of each device's memory that is kept free, percent"`
-	Seconds       float64      `json:"bottleneck_seconds" doc:"time of the slowest part for a pass over the whole context"`
+	Seconds       float64      `json:"bottleneck_seconds" doc:"estimated time of the slowest part for a pass over the whole context"`
 	Reasons       []Text       `json:"-"`
 	Parts         []ModelPart  `json:"parts" doc:"in the order in which data passes them; empty if the plan is not possible"`
 }
@@ -121,7 +121,7 @@ type ModelPart struct {
 	KVCache     int64       `json:"kv_cache_bytes" doc:"cache of keys and values"`
 	Activations int64       `json:"activations_bytes" doc:"largest intermediate results"`
 	Total       int64       `json:"total_bytes" doc:"sum"`
-	Seconds     float64     `json:"seconds" doc:"time for a pass over the whole context"`
+	Seconds     float64     `json:"seconds" doc:"estimated time for a pass over the whole context"`
 }
 
 // ModelReport is a model with what it needs and how it is placed.

@@ -527,7 +527,7 @@ func modelPlan(p models.ModelPlan) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var27 string
-				templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Time of a pass"))
+				templ_7745c5c3_Var27, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Estimated time"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `model_facts.templ`, Line: 86, Col: 64}
 				}
@@ -693,9 +693,9 @@ func modelPlan(p models.ModelPlan) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var37 string
-			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "A pass computes all tokens of the batch once. Speeds that are not stated are assumed to be equal."))
+			templ_7745c5c3_Var37, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "A pass computes all tokens of the batch once. Its time is an estimate, by assumed speeds and links where none are stated."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `model_facts.templ`, Line: 113, Col: 135}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `model_facts.templ`, Line: 113, Col: 159}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var37))
 			if templ_7745c5c3_Err != nil {

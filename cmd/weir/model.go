@@ -276,7 +276,7 @@ func printPlan(out io.Writer, p models.ModelPlan) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\ndevice\tavailable\tfrom\tto\tweights\tKV cache\tactivations\ttotal\tms")
+	fmt.Fprintln(w, "\ndevice\tavailable\tfrom\tto\tweights\tKV cache\tactivations\ttotal\testimated ms")
 	for _, part := range p.Parts {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.3g\n", part.Device.Name,
 			models.FormatBytes(part.Device.MemoryBytes), part.First, part.Last, models.FormatBytes(part.Weights),
