@@ -43,7 +43,7 @@ func TestReplicas(t *testing.T) {
 	k, client := newCluster(t)
 	one, other := replicas(t, k)
 	env := one.jupyterIn(k)
-	one.nodeLends(k)
+	other.nodeLends(k) // the server that is never paused: an agent is lost after 20 s of silence
 	team := one.team("speech", share.times(2), "ada", "ben")
 	ada, ben := team.Members[0], team.Members[1]
 	elsewhere := member{User: ada.User, ID: ada.ID, Email: ada.Email, Name: ada.Name, api: other.api(ada.token)}
