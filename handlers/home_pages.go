@@ -21,7 +21,7 @@ const availableProjects = 4
 
 func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	rows, err := a.workspaceRows(ctx, store.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}, store.Page{Limit: pageSize})
+	rows, err := a.workspaceRows(ctx, activeWorkspaces(0, actor.User.ID), store.Page{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}

@@ -135,6 +135,8 @@ var twins = map[string]string{
 	"POST /workspaces":                          "POST /workspaces",
 	"GET /workspaces/:id":                       "GET /workspaces/{id}",
 	"GET /workspaces/:id/open":                  "POST /workspaces/{id}/open",
+	"GET /workspaces/stop":                      "POST /workspaces/stop",
+	"POST /workspaces/stop":                     "POST /workspaces/stop",
 	"POST /workspaces/:id/keep":                 "POST /workspaces/{id}/keep",
 	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
 	"GET /reservations":                         "GET /reservations",

@@ -143,7 +143,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err := a.projectEnds(ctx, &v); err != nil {
 		return nil, err
 	}
-	v.Workspaces, err = a.workspaceRows(ctx, store.WorkspaceFilter{ProjectID: id, States: models.ActiveStates}, store.Page{Limit: 200})
+	v.Workspaces, err = a.workspaceRows(ctx, activeWorkspaces(id, 0), store.Page{Limit: 200})
 	return web.ProjectPage(v), err
 }
 

@@ -92,7 +92,7 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 // workspaceOptions are the actor's own workspaces that have not ended, and the chosen one.
 func (a *App) workspaceOptions(ctx context.Context, chosen int64) (list []web.Option, err error) {
 	actor := actorOf(ctx)
-	f := store.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}
+	f := activeWorkspaces(0, actor.User.ID)
 	own, err := a.Workspaces.List(ctx, actor, f, store.Page{Limit: pageSize})
 	for _, w := range own {
 		list = append(list, web.Option{Value: strconv.FormatInt(w.ID, 10), Label: w.Name + " · " + w.ProjectName})

@@ -16,6 +16,8 @@ func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", models.Say("List workspaces, newest first")}, a.listWorkspaces)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", models.Say("Get a workspace")}, a.getWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/stop", 202, "stop-workspaces",
+		models.Say("Stop workspaces, and tell their owners why")}, a.stopWorkspaces, http.StatusNotFound)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace", models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", models.Say("List the shared directories of a workspace")}, a.listDirectories)
@@ -179,27 +181,38 @@ type WorkspacesQuery struct {
 	State     string `query:"state" enum:"active,ended,all" default:"active" doc:"active: not yet ended; ended: stopped or failed"`
 	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
 	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	Search    string `query:"q" doc:"part of the name of the workspace, its owner, its project or a machine whose GPUs it uses"`
+	IdleHours int64  `query:"idle_hours" minimum:"1" maximum:"8760" doc:"running, and known not to have worked for this many hours"`
 }
 
-func (q WorkspacesQuery) filter() store.WorkspaceFilter {
-	f := store.WorkspaceFilter{ProjectID: q.ProjectID, UserID: q.UserID}
+func (q WorkspacesQuery) filter(now time.Time) (f store.WorkspaceFilter) {
+	f.ProjectID, f.UserID, f.Search = q.ProjectID, q.UserID, q.Search
 	switch q.State {
 	case "active":
 		f.States = models.ActiveStates
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
 	}
+	if q.IdleHours > 0 {
+		f.IdleSince = new(now.Add(-time.Duration(q.IdleHours) * time.Hour))
+	}
 	return f
+}
+
+// activeWorkspaces are those of a project and a user that have not ended; 0: of all.
+func activeWorkspaces(project, user int64) store.WorkspaceFilter {
+	return WorkspacesQuery{ProjectID: project, UserID: user, State: "active"}.filter(time.Time{})
 }
 
 func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Response[List[Workspace]], error) {
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
+	f := in.filter(a.Store.Now())
 	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p store.Page) (list []workspaces.Summary, err error) {
 		if shares != nil { // the second call only finds out whether there are more
-			return a.Workspaces.List(ctx, actorOf(ctx), in.filter(), p)
+			return a.Workspaces.List(ctx, actorOf(ctx), f, p)
 		}
-		list, view, err = a.workspacesInPool(ctx, in.filter(), p)
+		list, view, err = a.workspacesInPool(ctx, f, p)
 		shares = sharesIn(view)
 		return list, err
 	}, func(w workspaces.Summary) Workspace {
@@ -233,6 +246,22 @@ func (a rest) stopWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDeta
 		return nil, err
 	}
 	return a.getWorkspace(ctx, in)
+}
+
+// WorkspacesStop names workspaces to stop.
+type WorkspacesStop struct {
+	IDs    []int64 `json:"ids" doc:"workspaces to stop, at most 200"`
+	Reason string  `json:"reason,omitempty" doc:"told to their owners; at most 500 characters"`
+}
+
+// WorkspacesStopped are the workspaces that a call has stopped.
+type WorkspacesStopped struct {
+	Stopped []int64 `json:"stopped" doc:"those that this call stops; the others had ended or were stopping"`
+}
+
+func (a rest) stopWorkspaces(ctx context.Context, in *Create[WorkspacesStop]) (*Response[WorkspacesStopped], error) {
+	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: in.Body.IDs, Reason: in.Body.Reason})
+	return &Response[WorkspacesStopped]{WorkspacesStopped{convert(stopped, func(w models.Workspace) int64 { return w.ID })}}, err
 }
 
 func (a rest) keepWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {

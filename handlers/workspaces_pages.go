@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -20,6 +22,8 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 	p.GET("/workspaces", a.page(a.workspacesPage))
 	p.GET("/workspaces/:id", a.page(a.workspacePage))
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
+	p.GET("/workspaces/stop", a.page(a.stopWorkspacesPage))
+	p.POST("/workspaces/stop", a.submit(a.stopWorkspacesPage, a.stopWorkspaces))
 	p.POST("/workspaces/:id/stop", a.submit(nil, a.stopWorkspacePage))
 	p.POST("/workspaces/:id/keep", a.submit(nil, a.keepWorkspacePage))
 }
@@ -35,7 +39,7 @@ func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page s
 	for i, w := range list {
 		devices := devicesOf(view, w.HolderID, actor.User.ID)
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
-			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
+			Environment: w.EnvironmentName, Owner: w.UserName, OwnerID: w.UserID, Demand: w.Demand, Devices: devices, Reason: w.Reason,
 			Progress: w.Progress, Position: view.Position(w.HolderID), Simulated: anySimulated(devices),
 			CanOpen: w.State == models.StateRunning && w.CanOpen, CanStop: w.CanStop, Idleness: idlenessView(w.Idleness),
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
@@ -44,21 +48,22 @@ func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page s
 }
 
 func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	actor := actorOf(ctx)
-	f := store.WorkspaceFilter{UserID: actor.User.ID}
-	state := c.QueryParam("state")
-	switch state {
-	case "all":
-	case "ended":
-		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
-	default:
-		state, f.States = "active", models.ActiveStates
+	v := web.WorkspacesView{State: "active", Everybody: c.QueryParam("owner") == "all"}
+	v.Form = web.Form{Values: map[string]string{"q": c.QueryParam("q"), "idle_hours": c.QueryParam("idle_hours")}}
+	if state := c.QueryParam("state"); state == "ended" || state == "all" {
+		v.State = state
 	}
-	rows, err := a.workspaceRows(ctx, f, pageAfter(c, pageSize))
+	q := WorkspacesQuery{State: v.State, UserID: actorOf(ctx).User.ID}
+	if v.Everybody {
+		q.UserID, q.Search = 0, v.Form.Value("q")
+		q.IdleHours, _ = strconv.ParseInt(v.Form.Value("idle_hours"), 10, 64)
+		q.IdleHours = min(q.IdleHours, maxIdleHours)
+	}
+	rows, err := a.workspaceRows(ctx, q.filter(a.Store.Now()), pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
-	v := web.WorkspacesView{Rows: rows, State: state}
+	v.Rows = rows
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 	}
@@ -107,6 +112,57 @@ const openURLSeconds = 30
 // single-use secret.
 func (a *App) openURL(r *http.Request, workspace int64, secret string) string {
 	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
+}
+
+// maxIdleHours is the longest time without work by which workspaces can be found.
+const maxIdleHours = 8760
+
+// stopWorkspacesPage asks whether to stop the workspaces that are named by id.
+func (a *App) stopWorkspacesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	ids, err := workspaceIDs(c)
+	if err != nil {
+		return nil, err
+	}
+	var rows []web.WorkspaceRow
+	if len(ids) > 0 {
+		rows, err = a.workspaceRows(ctx, store.WorkspaceFilter{IDs: ids}, store.Page{Limit: len(ids)})
+	}
+	if err == nil && len(rows) < len(ids) {
+		err = models.NotFound("workspace")
+	}
+	return web.StopWorkspacesPage(web.StopWorkspacesView{Rows: rows, Form: submittedOr(c, formOf(0))}), err
+}
+
+// workspaceIDs are the ids in the query or the form.
+func workspaceIDs(c echo.Context) (ids []int64, err error) {
+	values, err := c.FormParams()
+	if err != nil {
+		return nil, models.Invalid("id", "is required")
+	}
+	for _, text := range values["id"] {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 1 {
+			return nil, models.NotFound("workspace")
+		}
+		ids = append(ids, n)
+	}
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) > workspaces.MaxStopped {
+		return nil, models.Invalid("ids", "must be at most %d workspaces; has %d", workspaces.MaxStopped, len(ids))
+	}
+	return ids, nil
+}
+
+func (a *App) stopWorkspaces(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	ids, err := workspaceIDs(c)
+	if err != nil {
+		return redirect{}, err
+	}
+	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: ids, Reason: f.text("reason")})
+	if len(ids) == 1 && len(stopped) == 1 {
+		return redirect{path("workspaces", ids[0]), models.Say("Workspace %s is stopping.", stopped[0].Name)}, err
+	}
+	return redirect{"/workspaces?owner=all", models.Say("%d workspaces are stopping.", len(stopped))}, err
 }
 
 func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -266,7 +266,7 @@ func HomePage(v HomeView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = workspaceRows(v.Workspaces).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = workspaceRows(v.Workspaces, false).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -1,6 +1,9 @@
 package web
 
 import (
+	"context"
+	"net/url"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -15,6 +18,7 @@ type WorkspaceRow struct {
 	Project     string
 	Environment string
 	Owner       string // shown in a project's list
+	OwnerID     int64
 	Demand      models.Demand
 	Devices     []Device // with its share; empty when it has none
 	Reason      models.Text
@@ -30,7 +34,89 @@ type WorkspaceRow struct {
 
 // WorkspacesView lists my workspaces.
 type WorkspacesView struct {
-	Rows  []WorkspaceRow
-	State string // live, ended or all
-	Next  string // address of the next page, empty on the last
+	Rows      []WorkspaceRow
+	State     string // active, ended or all
+	Everybody bool   // also those of others
+	Form      Form   // the filter of everybody's: q and idle_hours
+	Next      string // address of the next page, empty on the last
 }
+
+// address is the address of the list in a state, of the reader or of everybody.
+func (v WorkspacesView) address(state string, everybody bool) string {
+	q := url.Values{"state": {state}}
+	if everybody {
+		q.Set("owner", "all")
+		for _, name := range []string{"q", "idle_hours"} {
+			if text := v.Form.Value(name); text != "" {
+				q.Set(name, text)
+			}
+		}
+	}
+	return "/workspaces?" + q.Encode()
+}
+
+// stoppable reports whether the reader may stop one of them.
+func (v WorkspacesView) stoppable() bool {
+	return slices.ContainsFunc(v.Rows, func(w WorkspaceRow) bool { return w.CanStop })
+}
+
+// nothing is what is said instead of an empty list.
+func (v WorkspacesView) nothing(ctx context.Context) string {
+	if v.filtered() {
+		return T(ctx, "No matching workspaces.")
+	}
+	return T(ctx, "No workspaces.")
+}
+
+// filtered reports whether everybody's list is filtered.
+func (v WorkspacesView) filtered() bool {
+	return v.Everybody && (v.Form.Value("q") != "" || v.Form.Value("idle_hours") != "")
+}
+
+// idleOptions are the choices of the filter.
+func idleOptions(ctx context.Context) []Option {
+	list := []Option{{"", T(ctx, "any")}}
+	for _, hours := range []int64{1, 8, 24, 72, 168} {
+		list = append(list, Option{number(hours), T(ctx, "for %s", minutesValue(ctx, hours*60))})
+	}
+	return list
+}
+
+// StopWorkspacesView asks whether to stop workspaces.
+type StopWorkspacesView struct {
+	Rows []WorkspaceRow
+	Form Form
+}
+
+// title names one workspace, or counts them.
+func (v StopWorkspacesView) title() models.Text {
+	switch len(v.Rows) {
+	case 0:
+		return models.Say("Stop workspaces")
+	case 1:
+		return models.Say("Stop %s?", v.Rows[0].Name)
+	}
+	return models.Say("Stop %d workspaces?", len(v.Rows))
+}
+
+// ofOthers reports whether somebody else owns one of them.
+func (v StopWorkspacesView) ofOthers(ctx context.Context) bool {
+	return slices.ContainsFunc(v.Rows, func(w WorkspaceRow) bool { return From(ctx).User == nil || w.OwnerID != From(ctx).User.ID })
+}
+
+// button is what the confirmation does.
+func (v StopWorkspacesView) button(ctx context.Context) string {
+	if len(v.Rows) == 1 {
+		return T(ctx, "Stop workspace")
+	}
+	return T(ctx, "Stop workspaces")
+}
+
+// Fields of the list and of the confirmation.
+var (
+	workspaceSearch = field{Label: models.Say("Workspace, person, project or machine"), Type: "search"}
+	workspaceIdle   = field{Label: models.Say("Idle")}
+	stopReason      = field{Label: models.Say("Reason"), Hint: models.Say("The owners are told.")}
+)
+
+func stopWorkspacePath(id int64) string { return "/workspaces/stop?id=" + number(id) }

@@ -12,8 +12,7 @@ import (
 // happens without them; the rest is for webhooks.
 func notifyTransition(q *store.Queries, w *models.Workspace, from models.WorkspaceState) error {
 	var to []int64
-	n := models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID),
-		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}}
+	n := workspaceNotification(w)
 	switch {
 	case from == w.State:
 		return nil
@@ -31,6 +30,12 @@ func notifyTransition(q *store.Queries, w *models.Workspace, from models.Workspa
 		return nil
 	}
 	return q.Notify(to, n)
+}
+
+// workspaceNotification is a notification about a workspace, without its kind and text.
+func workspaceNotification(w *models.Workspace) models.Notification {
+	return models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID),
+		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}}
 }
 
 // notifyNearlyUsed notifies the managers of a project when a holder, which has just got

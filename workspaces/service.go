@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -67,27 +66,6 @@ type Service struct {
 // NewService returns a service.
 func NewService(db *store.Store, access *policies.Access, pool Pool) *Service {
 	return &Service{store: db, access: access, pool: pool, admissions: store.NewCache[admissionKey, store.Admission](db, store.MaxCached)}
-}
-
-// Stop stops a workspace. A queued one ends at once; a running one is stopped by
-// the reconciler, and its shares are released when it is gone.
-func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
-	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
-		return w, err
-	}
-	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
-		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
-			return err
-		}
-		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
-			return err
-		}
-		if w.State.Ended() || w.State == models.StateStopping {
-			return models.Conflict("This workspace is already %s.", w.State.Words())
-		}
-		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
-	})
-	return w, err
 }
 
 // stopWorkspace moves w to stopping, or to stopped if it has no shares.

@@ -22,7 +22,6 @@ type OwnedFilter[S ~string] struct {
 
 // Filters of lists.
 type (
-	WorkspaceFilter   = OwnedFilter[models.WorkspaceState]
 	RunFilter         = OwnedFilter[models.RunState]
 	ReservationFilter = OwnedFilter[models.ReservationState]
 )

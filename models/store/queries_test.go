@@ -46,7 +46,7 @@ func scoped(q *store.Queries, s store.Scope, w *world) map[string]error {
 	errs["Members"] = is(len(members) > 0, err)
 	_, errs["Workspace"] = q.Workspace(s, w.workspace.ID)
 	_, errs["WorkspaceView"] = q.WorkspaceView(s, w.workspace.ID)
-	list, err := q.Workspaces(s, store.WorkspaceFilter{ProjectID: w.project.ID}, store.Page{})
+	list, err := q.Workspaces(s, store.WorkspaceFilter{OwnedFilter: store.OwnedFilter[models.WorkspaceState]{ProjectID: w.project.ID}}, store.Page{})
 	errs["Workspaces"] = is(len(list) > 0, err)
 	return errs
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"errors"
 	"time"
 
@@ -80,10 +81,38 @@ func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err 
 	return w, found(scope.projects(withClaims(q.locking("NO KEY UPDATE"), "workspaces"), "project_id").Take(&w, id).Error, "workspace")
 }
 
+// WorkspaceFilter selects workspaces; a zero field matches all.
+type WorkspaceFilter struct {
+	OwnedFilter[models.WorkspaceState]
+	IDs       []int64
+	Search    string     // in its name, its owner's, its project's, or in that of a machine whose GPUs it uses
+	IdleSince *time.Time // running, and not known to have worked since
+}
+
+// searched is what a workspace is found by, in lower case.
+const searched = `(LOWER(workspaces.name) LIKE @text ESCAPE '\'
+	OR LOWER(users.name) LIKE @text ESCAPE '\' OR users.email LIKE @text ESCAPE '\'
+	OR LOWER(projects.name) LIKE @text ESCAPE '\' OR EXISTS (SELECT 1 FROM shares
+		JOIN devices ON devices.id = shares.device_id JOIN providers ON providers.id = devices.provider_id
+		WHERE shares.holder_id = workspaces.holder_id AND shares.until_at IS NULL AND LOWER(providers.name) LIKE @text ESCAPE '\'))`
+
 // Workspaces lists workspaces of projects in scope, newest first, with ids
 // below page.After (0: from the newest).
 func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []models.WorkspaceView, err error) {
-	return list, f.newest(q.workspaceViews(scope), "workspaces", page).Find(&list).Error
+	if !storable(f.Search) {
+		return nil, nil
+	}
+	db := f.newest(q.workspaceViews(scope), "workspaces", page)
+	if len(f.IDs) > 0 {
+		db = db.Where("workspaces.id IN ?", f.IDs)
+	}
+	if f.Search != "" {
+		db = db.Where(searched, sql.Named("text", like(f.Search)))
+	}
+	if f.IdleSince != nil {
+		db = db.Where("workspaces.state = ? AND workspaces.worked_at < ?", models.StateRunning, *f.IdleSince)
+	}
+	return list, db.Find(&list).Error
 }
 
 const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"

@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models/store"
+	"weir/models/store/storetest"
+)
+
+// A manager finds everybody's workspaces, stops several of them with a reason, and their
+// owner is told; who may not stop one of them stops none.
+func TestStopWorkspaces(t *testing.T) {
+	w := newWorld(t)
+	launch := func(name string) int64 {
+		return w.create(w.member, "/workspaces", `{"name":"`+name+`","project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+	}
+	first, second := launch("first"), launch("second")
+	w.running(first)
+	storetest.InTx(t, w.store, func(q *store.Queries) error {
+		running, err := q.Workspace(store.AllProjects, first)
+		running.WorkedAt = new(q.Now().Add(-3 * time.Hour))
+		if err != nil {
+			return err
+		}
+		return q.SaveIdleness(running, false)
+	})
+	for query, want := range map[string]int{"": 2, "?q=FIRST": 1, "?q=vision": 2, "?q=eve@": 0, "?q=%25": 0, "?idle_hours=3": 1, "?idle_hours=4": 0, "?q=first&idle_hours=3": 1} {
+		if list := w.get(w.manager, "/workspaces"+query); len(list.body["items"].([]any)) != want {
+			t.Errorf("%q finds %s", query, list.raw)
+		}
+	}
+	mia := w.visitor("mia@example.org", true) // an administrator
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&q=second"), "second", "!first")
+	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
+	mia.shows(mia.page(200, "GET", "/workspaces/stop"), "No workspace is selected.")
+
+	both := `{"ids":[` + id(first) + `,` + id(second) + `],"reason":"maintenance at noon"}`
+	for body, field := range map[string]string{`{"ids":[]}`: "ids", `{"ids":[` + strings.Repeat("1,", 200) + `1]}`: "ids",
+		`{"ids":[` + id(first) + `],"reason":"` + strings.Repeat("x", 501) + `"}`: "reason"} {
+		if fields := w.problem(w.want(422, w.manager, "POST", "/workspaces/stop", body)); fields[field] == "" {
+			t.Errorf("%.40s: %s is not named: %v", body, field, fields)
+		}
+	}
+	w.problem(w.want(404, w.manager, "POST", "/workspaces/stop", `{"ids":[`+id(first)+`,4711]}`))
+	if list := w.get(w.manager, "/workspaces"); len(list.body["items"].([]any)) != 2 {
+		t.Errorf("after the refusals: %s", list.raw)
+	}
+	stopped := w.want(202, w.manager, "POST", "/workspaces/stop", both)
+	if got := stopped.body["stopped"].([]any); len(got) != 2 {
+		t.Errorf("stopped: %s", stopped.raw)
+	}
+	if again := w.want(202, w.manager, "POST", "/workspaces/stop", both); len(again.body["stopped"].([]any)) != 0 {
+		t.Errorf("stopped again: %s", again.raw)
+	}
+	if told := w.get(w.member, "/notifications"); strings.Count(told.raw, "maintenance at noon") != 2 {
+		t.Errorf("the owner is told %s", told.raw)
+	}
+	if told := w.get(w.manager, "/notifications"); strings.Contains(told.raw, "maintenance") {
+		t.Errorf("the manager is told %s", told.raw)
+	}
+}

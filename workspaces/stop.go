@@ -1,0 +1,104 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+)
+
+// MaxStopped is how many workspaces one call can stop.
+const MaxStopped = 200
+
+// maxStopReason is the longest reason, in characters.
+const maxStopReason = 500
+
+// StopInput names workspaces to stop, and why.
+type StopInput struct {
+	IDs    []int64
+	Reason string // told to their owners; may be empty
+}
+
+// check checks the input, and cuts what surrounds the reason.
+func (in *StopInput) check() error {
+	var p models.Problems
+	switch n := len(in.IDs); {
+	case n == 0:
+		p.Add("ids", "is required")
+	case n > MaxStopped:
+		p.Add("ids", "must be at most %d workspaces; has %d", MaxStopped, n)
+	}
+	in.Reason = models.CheckText("reason", in.Reason, maxStopReason, &p)
+	return p.Err()
+}
+
+// Stop stops a workspace. A queued one ends at once; a running one is stopped by
+// the reconciler, and its shares are released when it is gone.
+func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (models.Workspace, error) {
+	w, err := s.authorize(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return w, err
+	}
+	return s.stop(ctx, actor, w, "")
+}
+
+// StopAll stops workspaces, all of which the actor may stop; otherwise it stops none. What
+// has ended or stops already stays as it is. The result has those that this call stops.
+func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInput) (stopped []models.Workspace, err error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	list := make([]models.Workspace, len(in.IDs))
+	for i, id := range in.IDs {
+		if list[i], err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
+			return nil, err
+		}
+	}
+	for _, w := range list {
+		w, err := s.stop(ctx, actor, w, in.Reason)
+		switch {
+		case models.KindOf(err) == models.KindConflict:
+		case err != nil:
+			return stopped, err
+		default:
+			stopped = append(stopped, w)
+		}
+	}
+	return stopped, nil
+}
+
+// stop stops a workspace, and tells its owner if that is somebody else.
+func (s *Service) stop(ctx context.Context, actor policies.Actor, w models.Workspace, reason string) (models.Workspace, error) {
+	id := w.ID
+	err := s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *store.Queries) (err error) {
+		if _, err := q.LockProject(store.AllProjects, w.ProjectID); err != nil {
+			return err
+		}
+		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
+			return err
+		}
+		if w.State.Ended() || w.State == models.StateStopping {
+			return models.Conflict("This workspace is already %s.", w.State.Words())
+		}
+		why := stoppedBy(actor, reason)
+		if actor.User.ID != w.UserID {
+			n := workspaceNotification(&w)
+			n.Kind, n.Text = models.NotificationWorkspaceEnding, models.Say("The workspace %s: %s", w.Name, why)
+			if err := q.Notify([]int64{w.UserID}, n); err != nil {
+				return err
+			}
+		}
+		return stopWorkspace(q, actor, &w, why)
+	})
+	return w, err
+}
+
+func stoppedBy(actor policies.Actor, reason string) models.Text {
+	name := cmp.Or(actor.User.Name, actor.Label())
+	if reason == "" {
+		return models.Say("Stopped by %s.", name)
+	}
+	return models.Say("Stopped by %s: %s", name, reason)
+}
