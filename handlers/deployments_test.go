@@ -26,7 +26,7 @@ func TestModelFacts(t *testing.T) {
 	w.member = w.token("ann@example.org") // signing in has ended the other one
 	w.want(201, w.member, "POST", "/projects/"+id(w.project)+"/files/directories", `{"path":"`+w.modelPath("/llama")+`"}`)
 	w.want(409, w.member, "GET", api, "")
-	ann.shows(ann.page(409, "GET", page), "The folder contains no tensors in files that end with .safetensors.")
+	ann.shows(ann.page(409, "GET", page), "The folder contains no tensors in files that end with .safetensors or .onnx.")
 	w.want(200, w.member, "PUT", w.filesOf("/content", "/llama/model.safetensors"), smallModel(64))
 	w.want(200, w.member, "PUT", w.filesOf("/content", "/llama/config.json"), `{"architectures":["LlamaForCausalLM"],"hidden_size":128,"num_attention_heads":4,"vocab_size":1000}`)
 

@@ -96,9 +96,17 @@ func ParseGraph(content []byte) (graph.Graph, error) {
 		return graph.Graph{}, models.Invalid("graph", "is required")
 	}
 	var file graphFile
+	var all yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(content))
 	d.KnownFields(true)
-	if err := d.Decode(&file); err != nil && !errors.Is(err, io.EOF) {
+	err := yaml.Unmarshal(content, &all)
+	if err == nil && widest(&all) > maxKeys {
+		return graph.Graph{}, models.Invalid("graph", "a mapping must have at most %d keys", maxKeys)
+	}
+	if err == nil {
+		err = d.Decode(&file)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		return graph.Graph{}, models.Invalid("graph", "is not valid YAML: %s", models.Excerpt(goTypes.ReplaceAllString(err.Error(), "")))
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
@@ -112,6 +120,20 @@ func ParseGraph(content []byte) (graph.Graph, error) {
 	g := graph.Graph{Name: models.VisibleName(file.Name), FLOPS: file.FLOPS}
 	flatten(&g, file.Branches, nil, forks)
 	return g, g.Check()
+}
+
+// maxKeys is the most keys of a mapping. The YAML library compares each with all others.
+const maxKeys = 64
+
+// widest is the most keys that a mapping has.
+func widest(n *yaml.Node) (keys int) {
+	if n.Kind == yaml.MappingNode {
+		keys = len(n.Content) / 2
+	}
+	for _, one := range n.Content {
+		keys = max(keys, widest(one))
+	}
+	return keys
 }
 
 func countBranches(list []branchFile) (n int) {
@@ -139,15 +161,18 @@ func (b branchFile) runs() bool { return len(b.Operators) > 0 || len(b.Branches)
 // flatten adds branches that begin after others to a graph, and those into which they fork.
 func flatten(g *graph.Graph, list []branchFile, after []string, forks map[string][]string) {
 	for _, b := range list {
-		own := graph.Branch{Name: b.Name, After: slices.Clone(after)}
+		own, has := graph.Branch{Name: b.Name, After: slices.Clone(after)}, map[string]bool{}
+		for _, name := range after {
+			has[name] = true
+		}
 		for _, name := range b.After {
 			before, known := forks[name]
 			if !known {
 				before = []string{name}
 			}
 			for _, one := range before {
-				if !slices.Contains(own.After, one) {
-					own.After = append(own.After, one)
+				if !has[one] {
+					has[one], own.After = true, append(own.After, one)
 				}
 			}
 		}

@@ -80,6 +80,23 @@ func TestParseGraphRefuses(t *testing.T) {
 	}
 }
 
+// A graph of the largest size costs no more than its size, whatever it repeats: comparing each
+// of its names with all others would take half a minute.
+func TestParseGraphIsLinear(t *testing.T) {
+	var names strings.Builder
+	for i := 0; names.Len() < MaxGraphBytes-500; i++ {
+		fmt.Fprintf(&names, "%x,", i)
+	}
+	if _, err := ParseGraph([]byte("branches: [{name: a, operators: [{" + names.String() + "}]}]")); err == nil ||
+		!strings.Contains(err.Error(), "a mapping must have at most 64 keys") {
+		t.Errorf("many keys: %.200v", err)
+	}
+	text := "branches: [{name: a, after: &x [" + names.String() + "], operators: [{}]}" + strings.Repeat(", {name: b, after: *x, operators: [{}]}", 6) + "]"
+	if _, err := ParseGraph([]byte(text)); err == nil || !strings.Contains(err.Error(), "another one has this name") {
+		t.Errorf("many dependencies: %.200v", err)
+	}
+}
+
 // Whatever the text, parsing ends with an error about the graph or with one that can be
 // planned, unless its branches wait for each other.
 func FuzzParseGraph(f *testing.F) {

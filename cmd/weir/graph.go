@@ -65,16 +65,24 @@ func (g *graphCommand) read(cmd *cobra.Command, name string) (graph.Graph, error
 	if g.times == "" && name != "-" {
 		g.times = strings.TrimSuffix(name, filepath.Ext(name)) + ".times.yaml"
 	}
-	text, err := readInput(cmd.InOrStdin(), name, workspaces.MaxGraphBytes)
-	if err != nil {
-		return graph.Graph{}, err
-	}
-	parsed, err := workspaces.ParseGraph([]byte(text))
+	parsed, err := readGraph(cmd, name)
 	if err != nil {
 		return parsed, g.refusal(name, err)
 	}
 	times, err := g.readTimes()
 	return parsed.With(times), err
+}
+
+// readGraph reads a graph in YAML, or that of a model in ONNX format.
+func readGraph(cmd *cobra.Command, name string) (graph.Graph, error) {
+	if isONNX(name) {
+		return readONNX(name, cmd.ErrOrStderr())
+	}
+	text, err := readInput(cmd.InOrStdin(), name, workspaces.MaxGraphBytes)
+	if err != nil {
+		return graph.Graph{}, err
+	}
+	return workspaces.ParseGraph([]byte(text))
 }
 
 // refusal is an error of a plan for the command line: about the file, or about a flag.
@@ -152,7 +160,8 @@ func newGraphPlanCommand() *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Plan which CPUs the branches of a task graph run on",
 		Long: `Plan a graph in YAML on this machine, or with --cpus on another one. Nothing runs. With “-”,
-the graph is read from standard input.
+the graph is read from standard input. A file that ends with .onnx is a model in ONNX format:
+its operators are planned, with floating-point operations by their shapes.
 
 Exit codes: 0, the graph is planned; 1, it cannot be, and the error says why; 2, the command
 line is wrong.`,

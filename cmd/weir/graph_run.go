@@ -47,6 +47,9 @@ the graph or the command line is wrong; then nothing has run.`,
 }
 
 func (g *graphCommand) run(cmd *cobra.Command, name string, interval time.Duration) error {
+	if isONNX(name) {
+		return config.Usagef("%s: a model in ONNX format can be planned only", name)
+	}
 	parsed, err := g.read(cmd, name)
 	if err != nil {
 		return err

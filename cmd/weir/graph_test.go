@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"weir/cmd/weir/cli"
 	"weir/models"
 )
@@ -120,5 +122,38 @@ func TestGraphRunForwardsSignals(t *testing.T) {
 	}()
 	if _, errOut := run(9, "run", file); !strings.Contains(errOut, "a/1: exit code 9") {
 		t.Errorf("got %q", errOut)
+	}
+}
+
+// A model in ONNX format is planned, and what has no formula is named. It does not run.
+func TestGraphPlanONNX(t *testing.T) {
+	var graph []byte
+	add := func(to []byte, n protowire.Number, content []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(to, n, protowire.BytesType), content)
+	}
+	for _, o := range [][3]string{{"Split", "x", "y"}, {"Relu", "y", "a"}, {"Strange", "y", "b"}, {"Add", "a", "z"}} {
+		node := add(add(add(nil, 1, []byte(o[1])), 2, []byte(o[2])), 4, []byte(o[0]))
+		if o[0] == "Add" {
+			node = add(node, 1, []byte("b"))
+		}
+		graph = add(graph, 1, node)
+	}
+	_, run := graphFile(t, "")
+	file := filepath.Join(t.TempDir(), "model.onnx")
+	if err := os.WriteFile(file, add(nil, 7, graph), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, told := run(0, "plan", file, "--cpus", "8", "--utilization", "0")
+	if !strings.Contains(out, "Times are ratios") || !strings.Contains(out, "Relu 2 Strange 3") || !strings.Contains(told, "not all operations are known of Add, Relu, Strange") {
+		t.Errorf("got %s%s", out, told)
+	}
+	if _, text := run(2, "run", file); !strings.Contains(text, "can be planned only") {
+		t.Errorf("got %s", text)
+	}
+	if err := os.WriteFile(file, []byte("branches: []"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, text := run(1, "plan", file); !strings.Contains(text, "model.onnx: it is not a model in ONNX format") {
+		t.Errorf("got %s", text)
 	}
 }

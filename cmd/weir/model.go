@@ -31,10 +31,10 @@ type modelCommand struct {
 }
 
 func newModelCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Describe, plan and split models in safetensors files",
+	cmd := &cobra.Command{Use: "model", Short: "Describe, plan and split models",
 		Long: `Describe what a model needs, plan it on devices, write its parts to files and merge them.
-A model is a directory with config.json and files that end with .safetensors. No weights are
-loaded. These commands need no server.
+A model is a directory with config.json and files that end with .safetensors, or with .onnx,
+which can be described and planned only. No weights are loaded. These commands need no server.
 
 Exit codes: 0, done; 1, the model is not valid, or the devices do not have enough memory;
 2, the command line is wrong.`}

@@ -181,17 +181,29 @@ type MeasuredUse struct {
 
 // MeasuredUses adds up measured use in a span by group. Of MIG instances and GPUs under
 // MIG, the driver does not measure it.
+//
+// The starts and ends of shares and the beginnings of hours are put in one order for each
+// device. How many shares are open is then a running sum, and so is the sum of their IDs,
+// which is that of the share where only one is.
 func (q *Queries) MeasuredUses(in ShareSpan, by ShareGroup) (list []MeasuredUse, err error) {
-	db := q.db.Table("telemetry t").
-		Joins("JOIN devices d ON d.id = t.device_id AND d.parent_id IS NULL AND d.applied <> ?", models.SharingMIG).
-		Joins("JOIN shares s ON s.device_id = t.device_id AND s.from_at <= t.at "+
-			"AND (s.until_at IS NULL OR s.until_at >= "+q.hourAfter("t.at")+")").
-		Where("t.step = 3600 AND t.samples > 0 AND t.at >= ? AND t.at <= ?", in.From, in.Until.Add(-time.Hour)).
-		Where("NOT EXISTS (SELECT 1 FROM shares o WHERE o.device_id = t.device_id AND o.id <> s.id AND o.from_at < " + q.hourAfter("t.at") +
-			" AND (o.until_at IS NULL OR o.until_at > t.at))")
+	const live = "SELECT id, device_id, from_at, until_at FROM shares WHERE from_at < ? AND "
+	sum := func(value string) string {
+		return "SUM(" + value + ") OVER (PARTITION BY device_id ORDER BY at, hour, opened DESC ROWS UNBOUNDED PRECEDING)"
+	}
+	db := q.db.Table(`(WITH live AS (`+live+`until_at IS NULL UNION ALL `+live+`until_at > ?), events AS (
+			SELECT device_id, from_at AS at, 0 AS hour, 1 AS opened, id, 0 AS used FROM live
+			UNION ALL SELECT device_id, until_at, 0, -1, -id, 0 FROM live WHERE until_at IS NOT NULL
+			UNION ALL SELECT t.device_id, t.at, 1, 0, 0, t.utilisation_sum * 3600000 / t.samples
+				FROM telemetry t JOIN devices d ON d.id = t.device_id AND d.parent_id IS NULL AND d.applied <> ?
+				WHERE t.step = 3600 AND t.samples > 0 AND t.at >= ? AND t.at <= ?)
+		SELECT device_id, at, hour, used, `+sum("opened")+` AS shares, CAST(`+sum("id")+` AS BIGINT) AS share_id,
+			MIN(CASE WHEN hour = 0 THEN at END) OVER (PARTITION BY device_id ORDER BY at DESC, hour DESC ROWS UNBOUNDED PRECEDING) AS next_at
+		FROM events) AS e`, in.Until, in.Until, in.From, models.SharingMIG, in.From, in.Until.Add(-time.Hour)).
+		Joins("JOIN shares s ON s.id = e.share_id").Joins("JOIN devices d ON d.id = s.device_id").
+		Where("e.hour = 1 AND e.shares = 1 AND (e.next_at IS NULL OR e.next_at >= " + q.hourAfter("e.at") + ")")
 	db = inSpan(db, in, by)
 	return list, db.Select(by.key + " AS key, " + by.name + ` AS name, CAST(SUM(s.cores * 3600000) AS BIGINT) AS allocated_ms,
-		CAST(SUM(t.utilisation_sum * 3600000 / t.samples) AS BIGINT) AS used_ms`).Group("1, 2").Scan(&list).Error
+		CAST(SUM(e.used) AS BIGINT) AS used_ms`).Group("1, 2").Scan(&list).Error
 }
 
 func inSpan(db *gorm.DB, in ShareSpan, by ShareGroup) *gorm.DB {

@@ -26,10 +26,6 @@ const (
 	GroupBilling = "billing"
 )
 
-// measuredSpan is the longest span over which measured use is summed: each hour of a GPU is
-// compared with all its shares.
-const measuredSpan = 2 * day
-
 // Groups are all groups of [AccountingQuery].
 var Groups = []string{GroupProject, GroupMember, GroupModel, GroupHolder, GroupBilling}
 
@@ -205,11 +201,17 @@ func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup,
 	if err != nil {
 		return nil, err
 	}
-	var measured []store.MeasuredUse
-	if span.Until.Sub(span.From) <= measuredSpan {
-		if measured, err = q.MeasuredUses(span, by); err != nil {
-			return nil, err
-		}
+	measured, err := q.MeasuredUses(span, by)
+	if err != nil {
+		return nil, err
+	}
+	type group struct {
+		key  int64
+		name string
+	}
+	uses := make(map[group]store.MeasuredUse, len(measured))
+	for _, m := range measured {
+		uses[group{m.Key, m.Name}] = m
 	}
 	var rows []AccountingRow
 	for _, s := range sums {
@@ -219,11 +221,8 @@ func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup,
 		rows[len(rows)-1].add(s, micros)
 	}
 	for i, r := range rows {
-		for _, m := range measured {
-			if m.Key == r.Key && m.Name == r.Name {
-				rows[i].MeasuredMS, rows[i].UsedMS = m.AllocatedMS, m.UsedMS
-			}
-		}
+		use := uses[group{r.Key, r.Name}]
+		rows[i].MeasuredMS, rows[i].UsedMS = use.AllocatedMS, use.UsedMS
 	}
 	return rows, nil
 }

@@ -49,11 +49,12 @@ func TestMeasuredUse(t *testing.T) {
 		holders := map[int64]int64{m.ID: o.holder(t, m), other.ID: o.holder(t, other)}
 		hour := o.Store.Now().Truncate(time.Hour).Add(-10 * time.Hour)
 		storetest.InTx(t, o.Store, func(q *store.Queries) error {
-			// Alone in hours 1 and 2, with another in hour 3, alone in a part of hour 0 and 4.
+			// Alone in hours 1 and 2, with another in hour 3, alone in a part of hour 0 and 4,
+			// and exactly in hour 5.
 			for _, s := range []struct {
 				member      models.Member
 				from, until time.Duration
-			}{{m, 30 * time.Minute, 270 * time.Minute}, {other, 200 * time.Minute, 210 * time.Minute}} {
+			}{{m, 30 * time.Minute, 270 * time.Minute}, {other, 200 * time.Minute, 210 * time.Minute}, {m, 5 * time.Hour, 6 * time.Hour}} {
 				share := models.Share{DeviceID: device, HolderID: holders[s.member.ID], ProjectID: s.member.ProjectID, UserID: s.member.UserID, Cores: 50,
 					Enforcement: models.EnforcedAdvisory, From: hour.Add(s.from), Until: new(hour.Add(s.until))}
 				if err := q.CreateShare(&share); err != nil {
@@ -68,18 +69,19 @@ func TestMeasuredUse(t *testing.T) {
 			}
 			return q.AddTelemetry(list)
 		})
-		a, err := o.Accounting(o.Ctx, o.Root, 0, projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: hour.Format(time.RFC3339)}}, store.Page{})
+		long := projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: hour.AddDate(0, -1, 0).Format(time.RFC3339)}}
+		a, err := o.Accounting(o.Ctx, o.Root, 0, long, store.Page{})
 		if err != nil || len(a.Rows) != 2 {
 			t.Fatal(a, err)
 		}
 		const ms = 3_600_000
-		if r := a.Rows[0]; r.MeasuredMS != 2*50*ms || r.UsedMS != (10+20)*ms || r.CoreMS != 4*50*ms {
+		if r := a.Rows[0]; r.MeasuredMS != 3*50*ms || r.UsedMS != (10+20+50)*ms || r.CoreMS != 5*50*ms {
 			t.Errorf("alone: %+v", r)
 		}
 		if r := a.Rows[1]; r.MeasuredMS != 0 || r.UsedMS != 0 || r.CoreMS != 50*ms/6 {
 			t.Errorf("never alone: %+v", r)
 		}
-		if a.Total.MeasuredMS != 2*50*ms || a.Total.UsedMS != 30*ms {
+		if a.Total.MeasuredMS != 3*50*ms || a.Total.UsedMS != 80*ms {
 			t.Errorf("in total: %+v", a.Total)
 		}
 	})

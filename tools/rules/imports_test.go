@@ -59,7 +59,8 @@ var mayImport = map[string][]string{
 	"workspaces/graph/runner": {"models", "workspaces/graph"},
 	"workspaces/idleness":     {},
 	"workspaces/runtime":      {"models", "workspaces/idleness"},
-	"workspaces/shard":        {"models"}, // the same
+	"workspaces/onnx":         {"models", "workspaces/graph"},
+	"workspaces/shard":        {"models", "workspaces/onnx"}, // without the database
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
 	"workspaces/deployments": {"models", "policies", "workspaces/shard"},
@@ -111,7 +112,7 @@ var pure = []string{"models", "pool/authority", "pool/placement", "pool/placemen
 	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/shard"}
 
 // withoutDatabase must not link the database, not even through others.
-var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
+var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/onnx", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {

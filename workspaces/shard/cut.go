@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"path"
 	"slices"
 
 	"weir/models"
@@ -21,6 +22,9 @@ func (m Model) Cut(plan models.ModelPlan) ([][]Placed, error) {
 	}
 	if plan.Split == models.SplitHeads {
 		return nil, models.Conflict("A split by attention heads cuts through tensors, so it cannot be written to files.")
+	}
+	if path.Ext(m.Files[0].Name) == onnxExtension {
+		return nil, models.Conflict("A model in ONNX format can be planned only, and not written to files.")
 	}
 	parts := make([][]Placed, len(plan.Parts))
 	for i, f := range m.Files {

@@ -19,6 +19,8 @@ const (
 	indexName  = "model.safetensors.index.json"
 	extension  = ".safetensors"
 
+	onnxExtension = ".onnx"
+
 	maxConfig = 1 << 20 // bytes
 	maxFiles  = 10_000
 	maxLayers = 10_000
@@ -35,12 +37,12 @@ type Model struct {
 
 // Is reports whether a folder with files of these names can be a model.
 func Is(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return path.Ext(name) == extension })
+	return slices.ContainsFunc(names, func(name string) bool { return path.Ext(name) == extension || path.Ext(name) == onnxExtension })
 }
 
 // IsName reports whether a text is the name of a file with tensors in the folder itself.
 func IsName(name string) bool {
-	return path.Base(name) == name && fs.ValidPath(name) && !strings.Contains(name, `\`) && Is(name)
+	return path.Base(name) == name && fs.ValidPath(name) && !strings.Contains(name, `\`) && path.Ext(name) == extension
 }
 
 func notName(name string) models.Text {
@@ -86,7 +88,7 @@ func tooLarge() error {
 // readFiles reads the headers.
 func (m *Model) readFiles(folder fs.FS, names []string) error {
 	if len(names) == 0 {
-		return models.Conflict("The folder contains no tensors in files that end with .safetensors.")
+		return models.Conflict("The folder contains no tensors in files that end with .safetensors or .onnx.")
 	}
 	headers, tensors := int64(0), 0
 	for _, name := range names {
@@ -94,7 +96,11 @@ func (m *Model) readFiles(folder fs.FS, names []string) error {
 		if err != nil {
 			return err
 		}
-		file, err := ReadFile(name, f, f.size)
+		read := ReadFile
+		if path.Ext(name) == onnxExtension {
+			read = readONNX
+		}
+		file, err := read(name, f, f.size)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
@@ -161,13 +167,22 @@ func readIndex(folder fs.FS) (map[string]string, error) {
 	return index, nil
 }
 
-// tensorFiles are the files with tensors of a folder without an index.
+// tensorFiles are the files with tensors of a folder without an index: those in ONNX format
+// only if there are no others.
 func tensorFiles(folder fs.FS) (names []string, err error) {
+	var other []string
 	list, err := fs.ReadDir(folder, ".")
 	for _, e := range list {
-		if Is(e.Name()) && !e.IsDir() {
+		switch ext := path.Ext(e.Name()); {
+		case e.IsDir():
+		case ext == extension:
 			names = append(names, e.Name())
+		case ext == onnxExtension:
+			other = append(other, e.Name())
 		}
+	}
+	if len(names) == 0 {
+		names = other
 	}
 	return names, err
 }

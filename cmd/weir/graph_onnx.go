@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"weir/models"
+	"weir/workspaces/graph"
+	"weir/workspaces/onnx"
+)
+
+// isONNX reports whether a file is a model in ONNX format by its name.
+func isONNX(name string) bool { return strings.EqualFold(filepath.Ext(name), ".onnx") }
+
+// readONNX reads the graph of a model. Which operators have no known time is told.
+func readONNX(name string, told io.Writer) (g graph.Graph, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return g, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return g, err
+	}
+	if !info.Mode().IsRegular() {
+		return g, errors.New("it is not a regular file")
+	}
+	m, why, err := onnx.Read(file, info.Size())
+	if err != nil {
+		return g, err
+	}
+	if !why.Empty() {
+		return g, models.Invalid("graph", "%s", why)
+	}
+	g, unknown := m.Graph()
+	if len(unknown) > 0 {
+		fmt.Fprintf(told, "weir: not all operations are known of %s; those count as the mean of the others\n", strings.Join(unknown, ", "))
+	}
+	return g, g.Check()
+}
