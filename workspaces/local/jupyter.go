@@ -64,6 +64,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		s.setenv(name, env[name])
 	}
 	s.add("--chdir", innerHome)
+	s.filterCalls()
 	if s.err != nil {
 		s.close()
 	}

@@ -93,9 +93,6 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 		if err := r.connect(ctx, in); err != nil {
 			in.kill()
 			gated.kill()
-			// The kernel empties a cgroup with a short delay.
-			for attempt := 0; (!in.exited() || in.Cgroup.remove() != nil) && attempt < 100 && sleep(r.ctx, 20*time.Millisecond); attempt++ {
-			}
 			return fmt.Errorf("connect the sandbox: %w", err)
 		}
 	}
@@ -207,10 +204,20 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 	return &gatedProcess{cmd: cmd, gate: gate}, nil
 }
 
+// removeCgroup waits for the helper of the network, which ends just after the sandbox.
+func (in *instance) removeCgroup() error {
+	err := in.Cgroup.remove()
+	for attempt := 0; in.Network && errors.Is(err, unix.EBUSY) && attempt < 500; attempt++ {
+		time.Sleep(2 * time.Millisecond)
+		err = in.Cgroup.remove()
+	}
+	return err
+}
+
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
-	if err := in.Cgroup.remove(); err != nil {
+	if err := in.removeCgroup(); err != nil {
 		return err
 	}
 	err := os.RemoveAll(in.dir)
