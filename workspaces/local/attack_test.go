@@ -36,6 +36,7 @@ func TestAttackFromInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the other workspace runs", func() bool { return in.sandboxStatus().Child != 0 })
 	spec := scriptSpec(1, "exec python3 -c \"$ATTACK\"")
 	spec.Memory, spec.CPU = 256, 1000
 	spec.Env = map[string]string{"ATTACK": attackScript, "PORT": port, "ABSTRACT": abstract.Addr().String()[1:],

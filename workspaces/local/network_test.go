@@ -3,6 +3,10 @@ package local
 import (
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +36,7 @@ func otherMachine(t testing.TB, serve func(net.Conn)) string {
 		}
 		for _, command := range []string{
 			"link add " + link + " type veth peer name there netns " + fmt.Sprint(os.Getpid()),
-			"addr add 198.51.100.2/24 dev " + link, "link set " + link + " up", "link set lo up",
+			"addr add 198.51.100.2/24 dev " + link, "link set " + link + " mtu 65521 up", "link set lo up",
 		} {
 			if err := run(strings.Fields(command)...); err != nil {
 				return err
@@ -47,7 +51,7 @@ func otherMachine(t testing.TB, serve func(net.Conn)) string {
 		err = run("addr", "add", "198.51.100.1/24", "dev", "there")
 	}
 	if err == nil {
-		err = run("link", "set", "there", "up")
+		err = run("link", "set", "there", "mtu", "65521", "up")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -201,5 +205,49 @@ func TestMissingNetworkHelperIsShown(t *testing.T) {
 	s := reach(t, r, state, runtime.PhaseExited)
 	if l := limitOf(t, s, "network"); s.LogTail != "started\n" || l.Enforced || l.How.String() != n.missing.String() {
 		t.Errorf("it says %+v and printed %q", l, s.LogTail)
+	}
+}
+
+// Cookies are not bound to a port: a notebook that serves a page at another port of localhost
+// would get the portal's from a browser on this machine. The port is not there.
+func TestPageOfANotebookGetsNoCookieOfThePortal(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	separateNetwork(t, r)
+	portal := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "secret", Path: "/"})
+	}))
+	defer portal.Close()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	if _, err := browser.Get(portal.URL); err != nil {
+		t.Fatal(err)
+	}
+	state := start(t, r, scriptSpec(1, `exec python3 -uc '
+import http.server
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("stole", self.headers["Cookie"])
+        self.send_response(200); self.end_headers()
+server = http.server.HTTPServer(("", 0), Page)
+print("port", server.server_port)
+server.serve_forever()'`))
+	port := 0
+	eventually(t, "the page is served", func() bool {
+		n, _ := fmt.Sscanf(poll(t, r, state).LogTail, "port %d\n", &port)
+		return n == 1
+	})
+	lured := fmt.Sprintf("http://127.0.0.1:%d/", port)
+	if resp, err := browser.Get(lured); err == nil {
+		resp.Body.Close()
+		t.Error("the page was reached")
+	}
+	if log := poll(t, r, state).LogTail; strings.Contains(log, "stole") {
+		t.Errorf("it has the cookie: %s", log)
+	}
+	if u, _ := url.Parse(lured); len(jar.Cookies(u)) != 1 {
+		t.Error("the browser would not have sent the cookie")
 	}
 }
