@@ -95,7 +95,8 @@ func New(c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user), watched: map[key]bool{}, stopping: map[key]time.Time{}}
+	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user),
+		watched: map[key]bool{}, stopping: map[key]time.Time{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }

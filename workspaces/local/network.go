@@ -84,7 +84,8 @@ func (n network) limit() models.Limit {
 	if !n.missing.Empty() {
 		return models.Limit{Resource: "network", How: n.missing}
 	}
-	return models.Limit{Resource: "network", Enforced: true, How: models.Say("a network of its own, with a way to other machines but not to this one")}
+	return models.Limit{Resource: "network", Enforced: true,
+		How: models.Say("a network of its own, with a way to other machines but not to this one")}
 }
 
 // openDevice lets every user of this thread's mounts open the device of network interfaces.
@@ -224,7 +225,8 @@ func (r *Runtime) closeRoutes(in *instance, user, netns *os.File) error {
 			fmt.Fprintf(&batch, "route replace prohibit %s/32\n", own.IP)
 		}
 	}
-	cmd := exec.Command(r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--", r.network.ip, "-batch", "-")
+	cmd := exec.Command(r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--",
+		r.network.ip, "-batch", "-")
 	r.asUserOf(in, cmd)
 	cmd.ExtraFiles = []*os.File{user, netns}
 	cmd.Stdin = strings.NewReader(batch.String())
