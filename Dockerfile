@@ -34,6 +34,6 @@ CMD ["serve"]
 FROM cluster
 USER root
 RUN apt-get update \
- && apt-get install -y --no-install-recommends bubblewrap jupyter-notebook \
+ && apt-get install -y --no-install-recommends bubblewrap slirp4netns iproute2 jupyter-notebook \
  && rm -rf /var/lib/apt/lists/*
 USER 65532:65532

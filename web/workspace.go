@@ -34,6 +34,7 @@ var limitNames = map[string]models.Text{
 	"cpu":     models.Say("CPU"),
 	"memory":  models.Say("Memory"),
 	"gpu":     models.Say("GPU"),
+	"network": models.Say("Network"),
 	"pids":    models.Say("Processes"),
 	"storage": models.Say("Storage"),
 	"user":    models.Say("User of the system"),

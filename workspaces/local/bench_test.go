@@ -1,24 +1,36 @@
 package local
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/workspaces/runtime"
 )
 
-// BenchmarkStart measures from Start until Poll says running; what it takes
-// beyond BenchmarkPlainJupyter is the sandbox's own.
+// BenchmarkStart measures from Start until Poll says running, with and without a network
+// of its own; what it takes beyond BenchmarkPlainJupyter is the sandbox's own.
 func BenchmarkStart(b *testing.B) {
 	r, err := New(config(b.TempDir()))
 	if err != nil {
 		b.Skip(err)
 	}
 	defer r.Close()
+	if r.network.missing.Empty() {
+		b.Run("network=own", func(b *testing.B) { benchmarkStart(b, r) })
+	}
+	r.network.missing = models.Say("not in this benchmark")
+	b.Run("network=shared", func(b *testing.B) { benchmarkStart(b, r) })
+}
+
+func benchmarkStart(b *testing.B, r *Runtime) {
 	spec := notebookSpec(1)
 	spec.CPU, spec.Memory = 2000, 2048
 	spec.Command = []string{"jupyter-notebook"}
@@ -75,4 +87,78 @@ func BenchmarkPlainJupyter(b *testing.B) {
 		cmd.Wait()
 		b.StartTimer()
 	}
+}
+
+const download = 1 << 30 // bytes
+
+// downloading prints the bytes per second of a download.
+const downloading = `import socket, sys, time
+host, port = sys.argv[1].split(":")
+with socket.create_connection((host, int(port))) as c:
+    began, n, buffer = time.monotonic(), 0, bytearray(1 << 20)
+    while got := c.recv_into(buffer):
+        n += got
+    print(int(n / (time.monotonic() - began)))
+`
+
+// BenchmarkDownload measures one connection from outside into a workspace, and over the
+// loopback interface of this machine, with the same client.
+func BenchmarkDownload(b *testing.B) {
+	r, err := New(config(b.TempDir()))
+	if err != nil {
+		b.Skip(err)
+	}
+	defer r.Close()
+	separateNetwork(b, r)
+	serve := func(conn net.Conn) {
+		block := make([]byte, 1<<20)
+		for range download / len(block) {
+			if _, err := conn.Write(block); err != nil {
+				return
+			}
+		}
+	}
+	other := otherMachine(b, serve)
+	b.Run("network=own", func(b *testing.B) {
+		for b.Loop() {
+			state, err := r.Start(b.Context(), scriptSpec(1, "exec python3 -c '"+downloading+"' "+other))
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := runtime.Status{}
+			for s.Phase != runtime.PhaseExited {
+				if s, err = r.Poll(b.Context(), state); err != nil {
+					b.Fatal(err)
+				}
+				sleep(b.Context(), 10*time.Millisecond)
+			}
+			reportRate(b, []byte(s.LogTail))
+			for in, _ := r.parseState(state); exists(in.dir); {
+				r.Stop(b.Context(), state)
+			}
+		}
+	})
+	b.Run("loopback", func(b *testing.B) {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer listener.Close()
+		accept(listener, serve)
+		for b.Loop() {
+			out, err := exec.Command("python3", "-c", downloading, listener.Addr().String()).Output()
+			if err != nil {
+				b.Fatal(err)
+			}
+			reportRate(b, out)
+		}
+	})
+}
+
+func reportRate(b *testing.B, printed []byte) {
+	rate, err := strconv.ParseFloat(strings.TrimSpace(string(printed)), 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(rate/1e6, "MB/s")
 }

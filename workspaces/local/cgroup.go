@@ -51,7 +51,12 @@ func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
 		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
 	}
-	limit("pids", true, models.Text{}, func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
+	pids := limit("pids", true, models.Text{}, func(bool) []setting {
+		return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}}
+	})
+	if !pids.Enforced { // the limit is no parameter of a launch, so only its absence is said
+		limits = append(limits, pids)
+	}
 	return group, limits
 }
 
@@ -235,6 +240,13 @@ func describeError(err error) models.Text {
 		return models.Say("the system has no cgroup controller for this resource")
 	}
 	return models.Say("the system reported an error: %s", err.Error())
+}
+
+// join moves another process into the group. That one does not end with it if this fails.
+func (g cgroup) join(pid int) {
+	for _, dir := range g {
+		_ = writeFile(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid)) // the limits of the workspace hold without it
+	}
 }
 
 // outOfMemory returns the number of processes killed for exceeding the memory limit.

@@ -41,6 +41,9 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 	program := spec.Command[0]
 	s := newSandbox(r.tool, r.userOf(spec))
 	s.system(spec.Memory, max(spec.Shm, 64))
+	if in.Network {
+		in.unblock = s.ownNetwork(in.networkFile())
+	}
 	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
 	r.bindGPUs(ctx, s, spec.GPUs)
 	s.installation(program, r.config.Dir)
@@ -61,6 +64,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		s.setenv(name, env[name])
 	}
 	s.add("--chdir", innerHome)
+	s.filterCalls()
 	if s.err != nil {
 		s.close()
 	}

@@ -40,10 +40,11 @@ type Config struct {
 
 // Runtime runs workspaces on this machine. Make one with New.
 type Runtime struct {
-	config Config   // Dir is canonical
-	root   *os.File // Dir, for sockets whose path is too long
-	user   identity
-	tool   bubblewrap
+	config  Config   // Dir is canonical
+	root    *os.File // Dir, for sockets whose path is too long
+	user    identity
+	tool    bubblewrap
+	network network
 	runtime.Changes
 
 	ctx    context.Context // of the watchers, not of what they watch
@@ -94,7 +95,8 @@ func New(c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	r := &Runtime{config: c, root: root, user: user, tool: tool, watched: map[key]bool{}, stopping: map[key]time.Time{}}
+	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user),
+		watched: map[key]bool{}, stopping: map[key]time.Time{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }

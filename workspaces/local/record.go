@@ -26,6 +26,8 @@ type record struct {
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
 	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
+	GID        uint32         `json:"gid,omitempty"`
+	Network    bool           `json:"network,omitempty"` // it has a network namespace
 	Limits     []models.Limit `json:"limits"`
 }
 
@@ -36,21 +38,25 @@ type record struct {
 //	log         what the notebook printed
 //	mounts      what is mounted in the sandbox; see mounted
 //	status      bubblewrap's JSON status: the inner pid, later the exit code
+//	network     a FIFO that pid 1 of the sandbox and the helper of its network have open; the latter has its lock
+//	network.log what the helper printed
 //	jupyter.sock  a hard link to the notebook's socket; see ready
 //	shared/     the only part in the sandbox, as /run/weir
 type instance struct {
 	record
-	dir string
+	dir     string
+	unblock *os.File // lets the sandbox go on when it is connected; see ownNetwork
 }
 
-func (in *instance) key() key           { return key{in.Workspace, in.Generation} }
-func (in *instance) shared() string     { return filepath.Join(in.dir, "shared") }
-func (in *instance) stateFile() string  { return filepath.Join(in.dir, "state") }
-func (in *instance) tokenFile() string  { return filepath.Join(in.dir, "token") }
-func (in *instance) mountsFile() string { return filepath.Join(in.dir, "mounts") }
-func (in *instance) logFile() string    { return filepath.Join(in.dir, "log") }
-func (in *instance) statusFile() string { return filepath.Join(in.dir, "status") }
-func (in *instance) socket() string     { return filepath.Join(in.dir, socketName) }
+func (in *instance) key() key            { return key{in.Workspace, in.Generation} }
+func (in *instance) shared() string      { return filepath.Join(in.dir, "shared") }
+func (in *instance) stateFile() string   { return filepath.Join(in.dir, "state") }
+func (in *instance) tokenFile() string   { return filepath.Join(in.dir, "token") }
+func (in *instance) mountsFile() string  { return filepath.Join(in.dir, "mounts") }
+func (in *instance) logFile() string     { return filepath.Join(in.dir, "log") }
+func (in *instance) networkFile() string { return filepath.Join(in.dir, "network") }
+func (in *instance) statusFile() string  { return filepath.Join(in.dir, "status") }
+func (in *instance) socket() string      { return filepath.Join(in.dir, socketName) }
 
 func (in *instance) state() runtime.State {
 	b, err := json.Marshal(in.record)

@@ -127,8 +127,13 @@ func (s *sandbox) share(m models.Mount) {
 	if m.ReadOnly {
 		option = "--ro-bind-fd"
 	}
+	s.add(option, s.inherit(f), m.Target)
+}
+
+// inherit passes a file on to bubblewrap, and returns its descriptor there.
+func (s *sandbox) inherit(f *os.File) string {
 	s.files = append(s.files, f)
-	s.add(option, strconv.Itoa(firstFile+len(s.files)-1), m.Target)
+	return strconv.Itoa(firstFile + len(s.files) - 1)
 }
 
 // data creates a read-only file in the sandbox.
@@ -138,8 +143,7 @@ func (s *sandbox) data(target, content string) {
 		s.fail(err)
 		return
 	}
-	s.files = append(s.files, f)
-	s.add("--perms", "0644", "--ro-bind-data", strconv.Itoa(firstFile+len(s.files)-1), target)
+	s.add("--perms", "0644", "--ro-bind-data", s.inherit(f), target)
 }
 
 func memoryFile(name, content string) (*os.File, error) {

@@ -8,6 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/models"
 	"weir/workspaces/runtime"
@@ -75,6 +78,9 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 		return err
 	}
 	defer box.close()
+	if in.unblock != nil {
+		defer in.unblock.Close()
+	}
 	gated, err := r.startGated(in, box, command)
 	if err != nil {
 		return err
@@ -82,6 +88,13 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 	if err := r.confirm(ctx, in, gated, spec); err != nil {
 		gated.kill()
 		return err
+	}
+	if in.Network {
+		if err := r.connect(ctx, in); err != nil {
+			in.kill()
+			gated.kill()
+			return fmt.Errorf("connect the sandbox: %w", err)
+		}
 	}
 	r.watch(in, gated.cmd)
 	return nil
@@ -100,6 +113,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	if in.UID == r.user.uid {
 		in.Limits = append(in.Limits, models.Limit{Resource: "user", How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
 	}
+	in.Limits = append(in.Limits, r.network.limit())
 	in.Limits = append(in.Limits, runtime.GPULimits(spec.GPUs, runtime.GPU.Isolation)...)
 	if err := in.save(); err != nil {
 		return err
@@ -121,7 +135,13 @@ func (r *Runtime) makeFiles(in *instance, spec runtime.Spec) error {
 		return err
 	}
 	user := r.userOf(spec)
-	in.UID = user.uid
+	in.UID, in.GID = user.uid, user.gid
+	in.Network = r.network.missing.Empty()
+	if in.Network {
+		if err := unix.Mkfifo(in.networkFile(), 0o600); err != nil {
+			return err
+		}
+	}
 	if user.drop {
 		if err := os.Chown(in.shared(), int(user.uid), int(user.gid)); err != nil {
 			return err
@@ -184,10 +204,20 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 	return &gatedProcess{cmd: cmd, gate: gate}, nil
 }
 
+// removeCgroup waits for the helper of the network, which ends just after the sandbox.
+func (in *instance) removeCgroup() error {
+	err := in.Cgroup.remove()
+	for attempt := 0; in.Network && errors.Is(err, unix.EBUSY) && attempt < 500; attempt++ {
+		time.Sleep(2 * time.Millisecond)
+		err = in.Cgroup.remove()
+	}
+	return err
+}
+
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
-	if err := in.Cgroup.remove(); err != nil {
+	if err := in.removeCgroup(); err != nil {
 		return err
 	}
 	err := os.RemoveAll(in.dir)

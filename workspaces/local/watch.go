@@ -24,6 +24,9 @@ func (r *Runtime) watch(in *instance, child *exec.Cmd) {
 		if !r.commands {
 			r.wg.Go(func() { r.announceReady(ctx, in) })
 		}
+		if in.Network {
+			r.wg.Go(func() { r.keepConnected(ctx, in) })
+		}
 		r.follow(in, child)
 		cancel()
 		r.finish(in)
