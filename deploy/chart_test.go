@@ -34,6 +34,12 @@ type serviceMonitor struct {
 			Port     string `json:"port"`
 			Path     string `json:"path"`
 			Interval string `json:"interval"`
+			Auth     struct {
+				Credentials struct {
+					Name string `json:"name"`
+					Key  string `json:"key"`
+				} `json:"credentials"`
+			} `json:"authorization"`
 		} `json:"endpoints"`
 	} `json:"spec"`
 }
@@ -296,6 +302,9 @@ func TestChoices(t *testing.T) {
 		t.Errorf("the ingress leads %s", hosts)
 	}
 	selects(i, &monitor.Spec.Selector, portal.Labels)
+	if c := monitor.Spec.Endpoints[0].Auth.Credentials; c.Name != "metrics" || c.Key != "token" {
+		t.Errorf("Prometheus sends %v", c)
+	}
 	if s, _ := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector); s.Matches(labels.Set(named[*corev1.Service](i, "weir-agent").Labels)) {
 		t.Error("Prometheus asks the agents' listener, too")
 	}
@@ -322,7 +331,8 @@ func TestSecretFiles(t *testing.T) {
 			}
 		}
 	}
-	for name, secret := range map[string]string{"WEIR_SMTP_PASSWORD_FILE": "mail/password", "WEIR_OIDC_CLIENT_SECRET_FILE": "oidc/secret"} {
+	for name, secret := range map[string]string{"WEIR_SMTP_PASSWORD_FILE": "mail/password", "WEIR_OIDC_CLIENT_SECRET_FILE": "oidc/secret",
+		"WEIR_METRICS_TOKEN_FILE": "metrics/token"} {
 		value := ""
 		for _, e := range pod.Containers[0].Env {
 			if e.Name == name {
@@ -368,7 +378,7 @@ func TestWrongValues(t *testing.T) {
 		"externalURL=weir.example.org": "/externalURL", "appsDomain=https://apps": "/appsDomain", "instance=Weir": "/instance",
 		"gpu.backend=amd": "/gpu/backend", "settings.listen=:80": "'listen'", "settings.database-url=postgres://x": "'database-url'",
 		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "secretFiles.authority-file.key=a": "'authority-file'", "secretFiles.listen.key=a": "'listen'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
-		"serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "agents.machineIDFile=machine-id": "/agents/machineIDFile", "storage.nfs.path=weir": "/storage/nfs/path",
+		"serviceMonitor.enabled=true": "secretFiles.metrics-token-file", "serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "agents.machineIDFile=machine-id": "/agents/machineIDFile", "storage.nfs.path=weir": "/storage/nfs/path",
 		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.storageClass=fast": "storage.storageClass", "storage.size=much": "/storage/size", "storage.nfs.server=": "storage.nfs.server",
 		"ingress.enabled=true": "ingress.enabled needs", "agents.namespace=weir": "agents.namespace is",
 	} {

@@ -246,7 +246,7 @@ var clusterRequests = regexp.MustCompile(`(?m)^weir_cluster_request_duration_sec
 // requests counts what the server has asked of the API server.
 func (s *simulation) requests() (n float64) {
 	s.t.Helper()
-	response, err := http.Get(s.url + "/metrics")
+	response, err := s.scrape()
 	if err != nil {
 		s.t.Fatal(err)
 	}

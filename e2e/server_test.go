@@ -238,6 +238,18 @@ func (s *server) settings() []string {
 	return env
 }
 
+const metricsToken = "the token of a scraper"
+
+// scrape reads /metrics.
+func (s *server) scrape() (*http.Response, error) {
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://127.0.0.1:"+strconv.Itoa(s.port)+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+metricsToken)
+	return apiClient.Do(r)
+}
+
 // launch starts the process, with more environment, and does not wait.
 func (s *server) launch(env ...string) {
 	s.t.Helper()
@@ -245,7 +257,11 @@ func (s *server) launch(env ...string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	args := []string{"serve", "--listen", "127.0.0.1:" + strconv.Itoa(s.port), "--agents-listen", "127.0.0.1:0", "--log-level", "debug"}
+	token := filepath.Join(s.dir, "metrics-token")
+	if err := os.WriteFile(token, []byte(metricsToken), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"serve", "--metrics-token-file", token, "--listen", "127.0.0.1:" + strconv.Itoa(s.port), "--agents-listen", "127.0.0.1:0", "--log-level", "debug"}
 	if s.opts.gpus != "none" {
 		args = append(args, "--simulate-gpus", s.opts.gpus)
 	}

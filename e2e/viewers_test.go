@@ -225,7 +225,7 @@ func (s *server) memory(b *testing.B, name string) int64 {
 // metric reads one number of /metrics.
 func (s *server) metric(b *testing.B, name string) float64 {
 	b.Helper()
-	res, err := apiClient.Get("http://127.0.0.1:" + strconv.Itoa(s.port) + "/metrics")
+	res, err := s.scrape()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -61,12 +61,19 @@ type Config struct {
 	// Collectors are additional Prometheus collectors.
 	Collectors []prometheus.Collector
 
+	// MetricsToken is what a scraper of /metrics sends; empty: there are no metrics.
+	MetricsToken string
+
 	// AgentsURL is the address of the agents' listener for a client that
 	// reached the portal under host; nil when there is no such listener.
 	AgentsURL func(host string) string
 
 	// OIDC lets people sign in by a provider; nil: by password alone.
 	OIDC *OIDC
+
+	// Hosts are the names under which the portal is served, beside addresses and
+	// localhost.
+	Hosts []string
 
 	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix

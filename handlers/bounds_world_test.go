@@ -119,6 +119,9 @@ func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []store.St
 	c.statements = nil
 	c.mu.Unlock()
 	r := httptest.NewRequestWithContext(c.Context(), "GET", path, nil)
+	if path == "/metrics" {
+		token = metricsToken
+	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	rec := httptest.NewRecorder()
 	c.app.ServeHTTP(rec, r)

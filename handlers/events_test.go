@@ -295,7 +295,7 @@ func TestStreamMetrics(t *testing.T) {
 	storetest.InTx(t, w.store, func(q *store.Queries) error { q.Touch("pool"); return nil })
 	soon(t, "the stream is counted", func() bool {
 		r := httptest.NewRecorder()
-		w.app.ServeHTTP(r, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+		w.app.ServeHTTP(r, scraper(t, "/metrics"))
 		lines := strings.Split(r.Body.String(), "\n")
 		return slices.Contains(lines, "weir_event_streams 1") && slices.Contains(lines, "weir_events_encoded_total 1") &&
 			slices.Contains(lines, `weir_http_request_duration_seconds_count{method="GET",route="/events",status="200"} 1`)

@@ -20,11 +20,44 @@ import (
 	"weir/pool/providers"
 )
 
-// scrape reads /metrics as Prometheus does, without signing in.
+const metricsToken = "a token of Prometheus"
+
+// scraper is a request of Prometheus.
+func scraper(t testing.TB, url string) *http.Request {
+	r := httptest.NewRequestWithContext(t.Context(), "GET", url, nil)
+	r.Header.Set("Authorization", "Bearer "+metricsToken)
+	return r
+}
+
+// Metrics name machines, GPUs and projects: nobody reads them without the token, nor where
+// there is none.
+func TestMetricsNeedTheirToken(t *testing.T) {
+	w, without := newWorld(t), newWorldWith(t, func(c *Config) { c.MetricsToken = "" })
+	for _, c := range []struct {
+		configured, authorization string
+		want                      int
+	}{
+		{metricsToken, "Bearer " + metricsToken, 200}, {metricsToken, "", 401}, {metricsToken, "Bearer x", 401},
+		{metricsToken, "Bearer " + w.member, 401}, {"", "", 303}, {"", "Bearer " + metricsToken, 401}, // as any page that is not there
+	} {
+		if c.configured == "" {
+			w = without
+		}
+		r := scraper(t, "/metrics")
+		r.Header.Set("Authorization", c.authorization)
+		rec := httptest.NewRecorder()
+		w.app.ServeHTTP(rec, r)
+		if measured := strings.Contains(rec.Body.String(), "weir_pool_gpus "); rec.Code != c.want || measured != (c.want == 200) {
+			t.Errorf("with %q and %q: %d", c.configured, c.authorization, rec.Code)
+		}
+	}
+}
+
+// scrape reads /metrics as Prometheus does.
 func (w *world) scrape() (lines []string) {
 	w.Helper()
 	rec := httptest.NewRecorder()
-	w.app.ServeHTTP(rec, httptest.NewRequestWithContext(w.Context(), "GET", "/metrics", nil))
+	w.app.ServeHTTP(rec, scraper(w, "/metrics"))
 	if rec.Code != 200 {
 		w.Fatalf("/metrics: %d %s", rec.Code, rec.Body)
 	}
@@ -58,7 +91,9 @@ func TestMetricsAreCompressedOnce(t *testing.T) {
 	w := newWorldWith(t, func(c *Config) { c.Collectors = []prometheus.Collector{many} })
 	server := httptest.NewServer(w.app)
 	defer server.Close()
-	response, err := http.Get(server.URL + "/metrics") // it asks for gzip, and undoes it once
+	r := scraper(t, server.URL+"/metrics")
+	r.RequestURI = ""
+	response, err := http.DefaultClient.Do(r) // it asks for gzip, and undoes it once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +211,7 @@ func TestMetricsWithoutADatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := httptest.NewRecorder()
-	w.app.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	w.app.ServeHTTP(rec, scraper(t, "/metrics"))
 	if rec.Code != 500 {
 		t.Errorf("/metrics: %d %s", rec.Code, rec.Body)
 	}

@@ -78,7 +78,7 @@ func (a *App) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 
 // routeByHost passes requests to workspaces' origins to the proxy. Other hosts with the
 // prefix of a workspace are refused, so that no other spelling of its host serves the
-// portal.
+// portal, and so are hosts that are not the portal's.
 func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -90,8 +90,25 @@ func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasPrefix(strings.ToLower(r.Host), "ws-") {
 			return models.NotFound("workspace")
 		}
+		if !a.servesHost(r.Host) {
+			return echo.NewHTTPError(http.StatusMisdirectedRequest)
+		}
 		return next(c)
 	}
+}
+
+// servesHost reports whether the portal is served under a host, at any port. A name of
+// somebody else could be made to resolve to this machine, and its pages would then be of
+// the portal's origin; addresses and localhost are nobody's.
+func (a *App) servesHost(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	return strings.EqualFold(name, "localhost") || slices.ContainsFunc(a.Hosts, func(own string) bool { return strings.EqualFold(name, own) })
 }
 
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +

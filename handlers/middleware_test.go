@@ -112,6 +112,44 @@ func TestSessionCookie(t *testing.T) {
 	}
 }
 
+// A name that somebody else lets resolve to this machine is not the portal's: its pages
+// would be able to read what they get.
+func TestOtherHostsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
+	cookie := w.signIn("kim@example.org", "correct horse")
+	for _, host := range []string{"rebound.example", "rebound.example:8080", "localhost.example", "weir.example.org.evil.example",
+		"127.0.0.1.evil.example", "example.com.", ""} {
+		for _, path := range []string{"/", "/signin", apiPrefix + "/me", "/healthz", "/readyz", "/metrics", "/static/weir.css", "/nothing"} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Host = host
+			r.Header.Set("Cookie", cookie)
+			r.Header.Set("Authorization", "Bearer "+metricsToken)
+			rec := httptest.NewRecorder()
+			w.app.ServeHTTP(rec, r)
+			if rec.Code != http.StatusMisdirectedRequest || strings.Contains(rec.Body.String(), "Kim") || rec.Header().Get("Set-Cookie") != "" {
+				t.Errorf("GET %s at %q: %d", path, host, rec.Code)
+			}
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/signin", strings.NewReader("email=kim@example.org&password=correct+horse"))
+		r.Host = host
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		rec := httptest.NewRecorder()
+		w.app.ServeHTTP(rec, r)
+		if rec.Code != http.StatusMisdirectedRequest || rec.Header().Get("Set-Cookie") != "" {
+			t.Errorf("POST /signin at %q: %d", host, rec.Code)
+		}
+	}
+	for _, host := range []string{"localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]", "10.1.2.3", "Weir.example.org:8443"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil)
+		r.Host = host
+		rec := httptest.NewRecorder()
+		if w.app.ServeHTTP(rec, r); rec.Code != http.StatusOK {
+			t.Errorf("at %q: %d", host, rec.Code)
+		}
+	}
+}
+
 // The portal's own headers are on every response, also on refusals.
 func TestPortalHeaders(t *testing.T) {
 	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; frame-src 'self'; connect-src 'self'; " +
@@ -120,7 +158,7 @@ func TestPortalHeaders(t *testing.T) {
 		w := newWorldWith(t, func(c *Config) { c.Secure = secure })
 		transport := map[bool][]string{true: {"max-age=31536000"}}[secure]
 		for path, status := range map[string]int{"/": 303, "/signin": 200, "/nothing": 303, "/healthz": 200, "/static/nothing": 404,
-			apiPrefix + "/me": 401, apiPrefix + "/openapi.json": 200, "/metrics": 200} {
+			apiPrefix + "/me": 401, apiPrefix + "/openapi.json": 200, "/metrics": 401} {
 			rec := w.visit(http.MethodGet, path, nil)
 			caching, sharing := "no-store", "same-origin"
 			if strings.HasSuffix(path, "/openapi.json") {

@@ -45,7 +45,9 @@ func (a *App) plainRoutes() {
 	e := a.echo
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", a.ready)
-	e.GET("/metrics", echo.WrapHandler(a.metrics.Handler()))
+	if a.MetricsToken != "" {
+		e.GET("/metrics", a.scrape)
+	}
 	e.GET(agentsAddressPath, a.showAgentsAddress)
 	e.GET("/static/*", echo.WrapHandler(web.Static()))
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })

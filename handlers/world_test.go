@@ -120,7 +120,8 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 		Enrollment: &providers.Enrollment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
 		Catalog:    workspaces.NewCatalog(store, access),
 		Workspaces: launches, Directories: dirs, Storage: storage.NewService(store, access, verdicts), Files: fileService, Proxy: door,
-		Logger: logger, SessionLifetime: time.Hour, Version: "test"}
+		Logger: logger, SessionLifetime: time.Hour, Version: "test", MetricsToken: metricsToken,
+		Hosts: []string{"example.com", "weir.example.org"}}
 	set(&c)
 	app := NewApp(c)
 	holdToContract(t, app)

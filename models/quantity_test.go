@@ -153,6 +153,7 @@ func TestResourcesCheck(t *testing.T) {
 		"all open":                         {`{}`, ""},
 		"the largest":                      {`{"gpu_cores": 1000000000000, "storage_mib": 0}`, ""},
 		"unlimited":                        {`{"cpu_milli": "unlimited", "memory_mib": "unlimited", "storage_mib": "unlimited"}`, ""},
+		"unlimited in other spelling":      {`{"cpu_milli": "\u0075nlimited"}`, ""},
 		"unlimited GPU":                    {`{"gpu_cores": "unlimited", "gpu_memory_mib": "unlimited"}`, "quota.gpu_cores quota.gpu_memory_mib "},
 		"out of range":                     {`{"gpu_cores": -1, "cpu_milli": 1000000000001}`, "quota.gpu_cores quota.cpu_milli "},
 		"a number that would be unlimited": {`{"cpu_milli": 2000000000000, "memory_mib": 9223372036854775807}`, "quota.cpu_milli quota.memory_mib "},

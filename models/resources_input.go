@@ -91,7 +91,7 @@ func (a Bound) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (a *Bound) UnmarshalJSON(b []byte) error {
-	if string(b) == `"`+UnlimitedWord+`"` {
+	if word := ""; json.Unmarshal(b, &word) == nil && word == UnlimitedWord { // in any spelling of JSON
 		*a = Bound(Unlimited)
 		return nil
 	}

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -128,7 +130,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service,
 		Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Deployments: described,
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
-		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
+		Hosts: p.hosts(), MetricsToken: cfg.MetricsToken, TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
 	return p, nil
 }
@@ -141,6 +143,19 @@ func (p *portal) quotaDefaults() projects.Defaults {
 		d.Machine = hostResources()
 	}
 	return d
+}
+
+// hosts are the names under which the portal is served. Nobody else can let the name of
+// this machine resolve to it.
+func (p *portal) hosts() []string {
+	all := slices.Clone(p.cfg.Hosts)
+	if u, err := url.Parse(p.cfg.ExternalURL); err == nil && u.Hostname() != "" {
+		all = append(all, u.Hostname())
+	}
+	if name, err := os.Hostname(); err == nil {
+		all = append(all, name)
+	}
+	return all
 }
 
 // addresses sets the origin of the portal and returns the domain, with its port,

@@ -79,7 +79,7 @@ func BenchmarkPlainJupyter(b *testing.B) {
 		if err := cmd.Start(); err != nil {
 			b.Fatal(err)
 		}
-		for !serverResponds(b.Context(), socket, "x") {
+		for responds := false; !responds; responds, _ = serverResponds(b.Context(), socket, "x") {
 			sleep(b.Context(), 2*time.Millisecond)
 		}
 		b.StopTimer()

@@ -93,32 +93,43 @@ func environment(program string, spec runtime.Spec) map[string]string {
 
 // ready reports whether the notebook has responded. Its socket is then linked
 // outside of the sandbox: later connections use that socket even if the sandbox
-// replaces its own.
-func (r *Runtime) ready(ctx context.Context, in *instance) bool {
+// replaces its own. There is an error only where this process cannot ask.
+func (r *Runtime) ready(ctx context.Context, in *instance) (bool, error) {
 	if isSocket(in.socket()) {
-		return true
+		return true, nil
 	}
 	path := filepath.Join(in.shared(), socketName)
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return false
+		return false, exhausted(err)
 	}
 	f := os.NewFile(uintptr(fd), path)
 	defer f.Close()
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Uid != cmp.Or(in.UID, r.user.uid) {
-		return false
+		return false, nil
 	}
 	self := fmt.Sprintf("/proc/self/fd/%d", fd)
-	if !serverResponds(ctx, self, in.token()) {
-		return false
+	if responds, err := serverResponds(ctx, self, in.token()); !responds {
+		return false, err
 	}
 	err = unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, in.socket(), unix.AT_SYMLINK_FOLLOW)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
 		r.config.Logger.Error("cannot keep the notebook's socket", "workspace", in.Workspace, "error", err)
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
+}
+
+// exhausted returns an error of this process, not of what it looks at: it is out of
+// descriptors or memory. Others are nil.
+func exhausted(err error) error {
+	for _, own := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS} {
+		if errors.Is(err, own) {
+			return err
+		}
+	}
+	return nil
 }
 
 func isSocket(path string) bool {
@@ -127,13 +138,13 @@ func isSocket(path string) bool {
 }
 
 // serverResponds reports whether a notebook responds to its status request.
-func serverResponds(ctx context.Context, socket, token string) bool {
+func serverResponds(ctx context.Context, socket, token string) (bool, error) {
 	resp, err := runtime.GetNotebook(ctx, models.Endpoint{Network: "unix", Address: socket}, token, "/api/status")
 	if err != nil {
-		return false
+		return false, exhausted(err)
 	}
 	resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
+	return resp.StatusCode == http.StatusOK, nil
 }
 
 // maxSocketPath is the maximum length of a path in a socket address.

@@ -74,6 +74,9 @@ func New(c Config) (*Runtime, error) {
 			return nil, errors.New("notebooks must not run as root: set the user and group id that they run as")
 		}
 	}
+	if bootID() == "" {
+		return nil, errors.New("cannot read the boot id of this machine, by which its processes are known")
+	}
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Clock == nil {
 		c.Clock = time.Now

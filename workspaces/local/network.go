@@ -147,7 +147,7 @@ func (r *Runtime) connect(ctx context.Context, in *instance) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	for !in.mapped() {
-		if !in.outerAlive() {
+		if in.outer() == gone {
 			return nil // its end is reported elsewhere
 		}
 		if !sleep(ctx, 2*time.Millisecond) {
@@ -167,7 +167,7 @@ func (r *Runtime) connect(ctx context.Context, in *instance) error {
 	}
 	user, netns, err := in.networkNamespace()
 	if err != nil {
-		if !in.innerAlive(in.sandboxStatus()) {
+		if in.inner(in.sandboxStatus()) == gone {
 			return nil
 		}
 		return err

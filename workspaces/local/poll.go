@@ -22,7 +22,7 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 		return runtime.Status{}, err
 	}
 	if in.exited() {
-		return r.exitStatus(in), nil
+		return r.exitStatus(in)
 	}
 	r.mu.Lock()
 	r.watch(in, nil)
@@ -33,7 +33,11 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 	status := runtime.Status{LogTail: in.tail(), Limits: in.Limits}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if !r.ready(ctx, in) {
+	ready, err := r.ready(ctx, in)
+	if err != nil {
+		return runtime.Status{}, err
+	}
+	if !ready {
 		status.Phase = runtime.PhaseStarting
 		status.Stage, status.Progress, status.Message = in.progress()
 		return status, nil
@@ -57,13 +61,17 @@ func (in *instance) progress() (runtime.Stage, int, models.Text) {
 }
 
 // exitStatus returns the status of a workspace that has ended.
-func (r *Runtime) exitStatus(in *instance) runtime.Status {
+func (r *Runtime) exitStatus(in *instance) (runtime.Status, error) {
 	status := runtime.Status{Phase: runtime.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
-	if code := in.sandboxStatus().ExitCode; code != nil {
-		status.ExitCode = *code
+	rep := in.sandboxStatus()
+	if rep.unknown {
+		return runtime.Status{}, errUnknown
+	}
+	if rep.ExitCode != nil {
+		status.ExitCode = *rep.ExitCode
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
-	return status
+	return status, nil
 }
 
 func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
@@ -108,28 +116,38 @@ func (r *Runtime) Stop(_ context.Context, state runtime.State) error {
 
 // List returns all running workspaces, also those whose directory was removed.
 func (r *Runtime) List(context.Context) ([]runtime.Instance, error) {
-	all, _ := r.list()
-	return all, nil
+	all, _, err := r.list()
+	return all, err
 }
 
 // list returns the instances that run, and those that have left a directory.
-func (r *Runtime) list() (running, ended []runtime.Instance) {
+func (r *Runtime) list() (running, ended []runtime.Instance, err error) {
 	r.mu.Lock() // not during a start
 	defer r.mu.Unlock()
 	found, left := map[key]*instance{}, map[key]*instance{}
-	for _, k := range r.directories() {
-		in, err := r.load(k)
-		if err != nil { // a server crashed before it wrote the record
-			in = &instance{dir: r.path(k)}
-			in.record = record{Workspace: k.workspace, Generation: k.generation, Boot: bootID()}
-		}
-		if err == nil && !in.exited() {
-			found[k] = in
-		} else {
-			left[k] = in
-		}
+	keys, err := r.directories()
+	if err != nil {
+		return nil, nil, err
 	}
-	for dir, pids := range allMarkedProcesses(r.config.Dir) {
+	for _, k := range keys {
+		in, recorded, err := r.loadOrEmpty(k)
+		if err != nil {
+			return nil, nil, err
+		}
+		if recorded && !in.exited() {
+			found[k] = in
+			continue
+		}
+		if !recorded {
+			in.Boot = bootID()
+		}
+		left[k] = in
+	}
+	marked, err := allMarkedProcesses(r.config.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	for dir, pids := range marked {
 		k, ok := parseDirectory(filepath.Base(dir))
 		if !ok || found[k] != nil {
 			continue
@@ -145,7 +163,7 @@ func (r *Runtime) list() (running, ended []runtime.Instance) {
 	for k, in := range left {
 		ended = append(ended, runtime.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state(), Ended: true})
 	}
-	return running, ended
+	return running, ended, nil
 }
 
 // orphan returns an instance for processes without a record, so that they can be

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,42 @@ type process struct {
 	pid     int
 	dead    bool // a zombie, or gone
 	started uint64
+}
+
+// liveness is what a look at a process has shown. Only an error that says so means that
+// a process is gone: this process may be out of descriptors or memory.
+type liveness int
+
+const (
+	unknown liveness = iota
+	alive
+	gone
+)
+
+var errUnknown = errors.New("what runs cannot be read")
+
+// saysGone reports whether an error of a look means that there is no such process or file.
+func saysGone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
+}
+
+// lookAt returns the liveness of a process: alive if same confirms its identity.
+func lookAt(pid int, same func(process) (bool, error)) liveness {
+	p, err := readProcess(pid)
+	if err == nil && p.dead {
+		return gone
+	}
+	is := false
+	if err == nil {
+		is, err = same(p)
+	}
+	switch {
+	case err != nil && !saysGone(err):
+		return unknown
+	case is:
+		return alive
+	}
+	return gone
 }
 
 func readProcess(pid int) (process, error) {
@@ -54,51 +91,60 @@ func (in *instance) age() time.Duration {
 	return time.Duration(now.Nano()) - time.Duration(in.Started)*tick
 }
 
-// outerAlive reports whether the started process runs: the waiting wrapper, and
-// later bubblewrap outside the sandbox.
-func (in *instance) outerAlive() bool {
+// outer returns the liveness of the started process: the waiting wrapper, and later
+// bubblewrap outside the sandbox.
+func (in *instance) outer() liveness {
 	if in.Boot != bootID() {
-		return false
+		return gone
 	}
-	p, err := readProcess(in.PID)
-	return err == nil && !p.dead && p.started == in.Started
+	return lookAt(in.PID, func(p process) (bool, error) { return p.started == in.Started, nil })
 }
 
-// innerAlive reports whether pid 1 of the sandbox runs. It is identified by its
+func (in *instance) outerAlive() bool { return in.outer() == alive }
+
+// inner returns the liveness of pid 1 of the sandbox. It is identified by its
 // namespace, which, unlike a command line, nothing inside can change.
-func (in *instance) innerAlive(rep bwrapStatus) bool {
+func (in *instance) inner(rep bwrapStatus) liveness {
 	if rep.Child == 0 || in.Boot != bootID() {
-		return false
+		return gone
 	}
-	p, err := readProcess(rep.Child)
-	if err != nil || p.dead {
-		return false
-	}
-	var ns unix.Stat_t
-	err = unix.Stat(fmt.Sprintf("/proc/%d/ns/pid", rep.Child), &ns)
-	return err == nil && ns.Ino == rep.PIDNamespace
+	return lookAt(rep.Child, func(process) (bool, error) {
+		var ns unix.Stat_t
+		err := unix.Stat(fmt.Sprintf("/proc/%d/ns/pid", rep.Child), &ns)
+		return ns.Ino == rep.PIDNamespace, err
+	})
 }
 
-// exited reports whether no process of the instance runs.
+func (in *instance) innerAlive(rep bwrapStatus) bool { return in.inner(rep) == alive }
+
+// exited reports whether it is known that no process of the instance runs.
 func (in *instance) exited() bool {
-	if in.PID != 0 && in.outerAlive() {
+	if in.PID != 0 && in.outer() != gone {
 		return false
 	}
 	rep := in.sandboxStatus()
+	if rep.unknown {
+		return false
+	}
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote its status, or a
 		// server before it wrote the record.
-		return len(markedProcesses(in.dir)) == 0
+		pids, err := markedProcesses(in.dir)
+		return err == nil && len(pids) == 0
 	}
-	return !in.innerAlive(rep)
+	return in.inner(rep) == gone
 }
 
 // kill kills the sandbox: when its pid 1 exits, everything inside is killed.
 func (in *instance) kill() {
 	in.killInner(in.sandboxStatus())
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
-	for _, pid := range markedProcesses(in.dir) {
-		signalIf(pid, unix.SIGKILL, func() bool { return markerOf(pid) == in.dir })
+	pids, _ := markedProcesses(in.dir) // those that could be read
+	for _, pid := range pids {
+		signalIf(pid, unix.SIGKILL, func() bool {
+			dir, err := markerOf(pid)
+			return err == nil && dir == in.dir
+		})
 	}
 }
 
@@ -152,7 +198,7 @@ func signalIf(pid int, sig unix.Signal, same func() bool) {
 }
 
 // awaitExit waits until a process, also one that is not a child, has exited.
-func awaitExit(ctx context.Context, pid int, same func() bool) error {
+func awaitExit(ctx context.Context, pid int, look func() liveness) error {
 	if pid <= 1 {
 		return nil
 	}
@@ -165,8 +211,11 @@ func awaitExit(ctx context.Context, pid int, same func() bool) error {
 	}
 	f := os.NewFile(uintptr(fd), "pidfd")
 	defer f.Close()
-	if !same() {
+	switch look() {
+	case gone:
 		return nil
+	case unknown:
+		return errUnknown
 	}
 	stop := context.AfterFunc(ctx, func() { f.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -188,51 +237,66 @@ const markerName = "WEIR_INSTANCE"
 // markerOf returns the directory of the instance of which a process is the wrapper,
 // the outer bubblewrap or pid 1 of the sandbox. Processes deeper inside do not
 // count, because their command lines are the user's.
-func markerOf(pid int) string {
+func markerOf(pid int) (string, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
-		return ""
+		return "", err
 	}
 	args := strings.Split(string(b), "\x00")
 	i := slices.Index(args, markerName)
-	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" || !inOwnNamespace(pid) {
-		return ""
+	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" {
+		return "", nil
 	}
-	return args[i+1]
+	own, err := inOwnNamespace(pid)
+	if !own {
+		return "", err
+	}
+	return args[i+1], nil
 }
 
 // inOwnNamespace reports whether a process is in the PID namespace of this process,
 // or the first of one directly below.
-func inOwnNamespace(pid int) bool {
+func inOwnNamespace(pid int) (bool, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return false
+		return false, err
 	}
 	_, rest, _ := strings.Cut(string(b), "\nNSpid:")
 	line, _, _ := strings.Cut(rest, "\n")
 	pids := strings.Fields(line)
-	return len(pids) == 1 || len(pids) == 2 && pids[1] == "1"
+	return len(pids) == 1 || len(pids) == 2 && pids[1] == "1", nil
 }
 
-// allMarkedProcesses finds the processes of all instances below a run directory.
-func allMarkedProcesses(runDir string) map[string][]int {
+// allMarkedProcesses finds the processes of all instances below a run directory. With an
+// error, there may be others.
+func allMarkedProcesses(runDir string) (map[string][]int, error) {
 	found := map[string][]int{}
-	entries, _ := os.ReadDir("/proc")
+	entries, unread := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		dir := markerOf(pid)
-		if dir == "" || filepath.Dir(dir) != runDir {
+		dir, err := markerOf(pid)
+		if err == nil && (dir == "" || filepath.Dir(dir) != runDir) {
 			continue
 		}
-		if p, err := readProcess(pid); err == nil && !p.dead {
+		var p process
+		if err == nil {
+			p, err = readProcess(pid)
+		}
+		switch {
+		case err == nil && !p.dead:
 			found[dir] = append(found[dir], pid)
+		case err != nil && !saysGone(err) && !errors.Is(err, fs.ErrPermission): // another user's is none of ours
+			unread = err
 		}
 	}
-	return found
+	return found, unread
 }
 
 // markedProcesses finds the processes of one instance.
-func markedProcesses(dir string) []int { return allMarkedProcesses(filepath.Dir(dir))[dir] }
+func markedProcesses(dir string) ([]int, error) {
+	all, err := allMarkedProcesses(filepath.Dir(dir))
+	return all[dir], err
+}

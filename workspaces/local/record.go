@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -91,18 +92,31 @@ func parseDirectory(name string) (key, bool) {
 }
 
 // directories returns all starts that have a directory.
-func (r *Runtime) directories() []key {
+func (r *Runtime) directories() ([]key, error) {
 	entries, err := os.ReadDir(r.config.Dir)
-	if err != nil {
-		r.config.Logger.Error("cannot read the run directory", "error", err)
-	}
 	var keys []key
 	for _, e := range entries {
 		if k, ok := parseDirectory(e.Name()); ok {
 			keys = append(keys, k)
 		}
 	}
-	return keys
+	return keys, err
+}
+
+// loadOrEmpty reads the record of a start; one without processes if a server crashed
+// before it wrote the record.
+func (r *Runtime) loadOrEmpty(k key) (in *instance, recorded bool, err error) {
+	in, err = r.load(k)
+	var path *fs.PathError
+	switch {
+	case err == nil:
+		return in, true, nil
+	case errors.As(err, &path) && !saysGone(err):
+		return nil, false, err
+	}
+	in = &instance{dir: r.path(k)}
+	in.Workspace, in.Generation = k.workspace, k.generation
+	return in, false, nil
 }
 
 // load reads the record of a start.
@@ -133,13 +147,16 @@ type bwrapStatus struct {
 	Child        int    `json:"child-pid"` // pid 1 of the sandbox, by its outer number
 	PIDNamespace uint64 `json:"pid-namespace"`
 	ExitCode     *int   `json:"exit-code"`
+
+	unknown bool // it could not be read
 }
 
 // sandboxStatus reads the status file: JSON documents, of which the last may be
 // incomplete.
 func (in *instance) sandboxStatus() bwrapStatus {
 	var status bwrapStatus
-	b, _ := os.ReadFile(in.statusFile())
+	b, err := os.ReadFile(in.statusFile())
+	status.unknown = err != nil && !saysGone(err)
 	for dec := json.NewDecoder(bytes.NewReader(b)); dec.Decode(&status) == nil; {
 	}
 	return status

@@ -48,8 +48,13 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 	}
 	spec.Command, spec.Token = notebook, ""
 	k := key{workspace: run, generation: 1}
-	if in, err := r.runtime.load(k); err == nil && in.sandboxStatus().Child != 0 {
-		return in.state(), nil
+	if in, err := r.runtime.load(k); err == nil {
+		switch rep := in.sandboxStatus(); {
+		case rep.unknown:
+			return nil, models.Unavailable(errUnknown, "The run could not be started.")
+		case rep.Child != 0:
+			return in.state(), nil
+		}
 	}
 	return r.runtime.start(ctx, k, spec, append([]string{"/bin/sh", "-c", execute, "sh"}, command...))
 }
@@ -74,8 +79,12 @@ func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
 		r.runtime.watch(in, nil)
 		return status, nil
 	}
-	if code := in.sandboxStatus().ExitCode; code != nil {
-		status.ExitCode = *code
+	rep := in.sandboxStatus()
+	if rep.unknown {
+		return runtime.RunStatus{}, errUnknown
+	}
+	if rep.ExitCode != nil {
+		status.ExitCode = *rep.ExitCode
 	}
 	return status, nil
 }
@@ -175,8 +184,8 @@ func (r *Runs) Changes() *runtime.Changes { return &r.runtime.Changes }
 // List returns the runs that run, or have left something; the Workspace of an instance is
 // the run's id.
 func (r *Runs) List(context.Context) ([]runtime.Instance, error) {
-	running, ended := r.runtime.list()
-	return append(running, ended...), nil
+	running, ended, err := r.runtime.list()
+	return append(running, ended...), err
 }
 
 // Refresh makes the mounts of a run those of a start with mounts; see [runtime.Refresher].

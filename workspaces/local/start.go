@@ -31,14 +31,18 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, 
 func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command []string) (runtime.State, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in, err := r.load(k); err == nil && !in.exited() {
+	in, recorded, err := r.loadOrEmpty(k)
+	if err != nil {
+		return nil, models.Unavailable(err, "The notebook could not be launched.")
+	}
+	if recorded && !in.exited() {
 		return in.state(), nil
 	}
 	if err := r.sweep(k); err != nil {
 		return nil, err
 	}
 	delete(r.stopping, k)
-	in := &instance{dir: r.path(k)}
+	in = &instance{dir: r.path(k)}
 	in.Workspace, in.Generation = k.workspace, k.generation
 	if err := r.launch(ctx, in, spec, command); err != nil {
 		return nil, errors.Join(err, r.remove(in))
@@ -49,13 +53,17 @@ func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command [
 // sweep removes what earlier generations of a workspace, and failed attempts of this
 // one, have left.
 func (r *Runtime) sweep(k key) error {
-	for _, old := range r.directories() {
+	keys, err := r.directories()
+	if err != nil {
+		return err
+	}
+	for _, old := range keys {
 		if old.workspace != k.workspace || old.generation > k.generation {
 			continue
 		}
-		in, err := r.load(old)
-		if err != nil { // a server crashed before it wrote the record
-			in = &instance{dir: r.path(old)}
+		in, _, err := r.loadOrEmpty(old)
+		if err != nil {
+			return err
 		}
 		if !in.exited() {
 			continue

@@ -27,16 +27,18 @@ func (r *Runtime) watch(in *instance, child *exec.Cmd) {
 		if in.Network {
 			r.wg.Go(func() { r.keepConnected(ctx, in) })
 		}
-		r.follow(in, child)
+		for r.follow(in, child) != nil && sleep(r.ctx, time.Second) { // out of descriptors, for example
+		}
 		cancel()
 		r.finish(in)
 	})
 }
 
-// follow returns when the instance is gone, or this Runtime is closed.
-func (r *Runtime) follow(in *instance, child *exec.Cmd) {
-	if err := awaitExit(r.ctx, in.PID, in.outerAlive); err != nil {
-		return
+// follow returns when the instance is gone, and with an error when that cannot be told,
+// or this Runtime is closed.
+func (r *Runtime) follow(in *instance, child *exec.Cmd) error {
+	if err := awaitExit(r.ctx, in.PID, in.outer); err != nil {
+		return err
 	}
 	code := -1
 	if child != nil {
@@ -46,14 +48,17 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	// killed if the notebook has exited. If only the outer bubblewrap was
 	// killed, the notebook continues to run.
 	rep := in.sandboxStatus()
+	if rep.unknown {
+		return errUnknown
+	}
 	if rep.ExitCode != nil {
 		in.killInner(rep)
 	}
 	if rep.Child == 0 {
 		in.kill() // a child that was not recorded
 	}
-	if err := awaitExit(r.ctx, rep.Child, func() bool { return in.innerAlive(rep) }); err != nil {
-		return
+	if err := awaitExit(r.ctx, rep.Child, func() liveness { return in.inner(rep) }); err != nil {
+		return err
 	}
 	if os.Getpid() == 1 {
 		// In a container without an init process, orphans become children of this one.
@@ -63,6 +68,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	if rep.ExitCode == nil && code >= 0 {
 		in.writeExitCode(code) // fails when a Stop has removed the directory
 	}
+	return nil
 }
 
 // reap waits for an exited child and returns its exit code as a shell does.
@@ -107,7 +113,7 @@ func (r *Runtime) finished(in *instance) bool {
 func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 	began := time.Now()
 	for !isSocket(in.socket()) {
-		if r.ready(ctx, in) {
+		if ready, err := r.ready(ctx, in); err == nil && ready {
 			r.Changed(in.Workspace)
 			return
 		}

@@ -23,8 +23,13 @@ type flow struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 
+	uploads  bool        // the request has a body
+	received atomic.Bool // all of it
+	stalled  atomic.Bool // the visitor has paused it for too long
+
 	mu         sync.Mutex
 	ended      bool
+	unread     bool // no more of the upload is read
 	admitted   bool
 	credential Credential // the one that was admitted
 	target     Target

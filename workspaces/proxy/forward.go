@@ -43,6 +43,7 @@ func (f *flow) request() *http.Request {
 	u.RawQuery = dropTokens(cleanQuery(u.RawQuery), isPersonal)
 	out := &http.Request{Method: in.Method, URL: &u, Host: in.Host, Header: f.requestHeader(), ContentLength: in.ContentLength}
 	if in.ContentLength != 0 && in.Body != nil {
+		f.uploads = true
 		out.Body = upload{in.Body, f}
 	}
 	return out
@@ -123,14 +124,17 @@ func (f *flow) respond(res *http.Response) {
 	if len(res.Trailer) > 0 {
 		h.Set("Trailer", strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", "))
 	}
+	f.closeUnlessReceived()
 	f.w.WriteHeader(res.StatusCode)
 	if err := f.copyBody(res.Body.(*exchange)); err != nil {
 		f.cut() // the visitor must not take a part for the whole
 		panic(http.ErrAbortHandler)
 	}
 	maps.DeleteFunc(res.Trailer, isFiltered)
+	if len(res.Trailer) > 0 || f.receiving() { // trailers need chunks; Close waits a moment for the rest of an upload
+		http.NewResponseController(f.w).Flush()
+	}
 	if len(res.Trailer) > 0 {
-		http.NewResponseController(f.w).Flush() // trailers need chunks
 		for name, values := range res.Trailer {
 			delete(h, name) // was sent with the header
 			h[http.TrailerPrefix+name] = values
@@ -222,28 +226,14 @@ func (f *flow) redirect(location string) string {
 
 // fail responds when the notebook does not.
 func (f *flow) fail(err error) {
-	if errors.Is(err, context.Canceled) { // the visitor left, or the flow was cut
+	f.closeUnlessReceived()
+	switch {
+	case f.stalled.Load():
+		f.p.cfg.respondStatus(f.w, f.r, http.StatusRequestTimeout, errStalled)
+	case errors.Is(err, context.Canceled): // the visitor left, or the flow was cut
 		panic(http.ErrAbortHandler)
+	default:
+		f.p.cfg.Logger.Warn("workspace does not answer", "workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
+		f.p.cfg.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
 	}
-	f.p.cfg.Logger.Warn("workspace does not answer", "workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
-	f.p.cfg.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
-}
-
-// upload is the body of a request.
-type upload struct {
-	io.ReadCloser
-	f *flow
-}
-
-func (u upload) Read(b []byte) (int, error) {
-	n, err := u.ReadCloser.Read(b)
-	if lost := u.f.checkLease(); lost != nil {
-		return 0, lost
-	}
-	return n, err
-}
-
-// Close interrupts a Read that waits for the visitor. Nothing can be read afterwards.
-func (u upload) Close() error {
-	return http.NewResponseController(u.f.w).SetReadDeadline(time.Unix(1, 0))
 }

@@ -25,6 +25,8 @@ type Proxy struct {
 	activity  *activity
 	stop      context.CancelFunc
 	stopped   chan struct{}
+
+	uploadIdle time.Duration // see the constant
 }
 
 // New returns a Proxy, to be closed with Close.
@@ -42,6 +44,8 @@ func New(cfg Config) *Proxy {
 		activity:  newActivity(cfg.OnActivity),
 		stop:      stop,
 		stopped:   make(chan struct{}),
+
+		uploadIdle: uploadIdle,
 	}
 	go p.recheckLoop(ctx)
 	return p

@@ -16,6 +16,7 @@ var (
 	errCrossSite  = models.Forbidden("Cross-site requests are not allowed.")
 	errMethod     = models.Forbidden("This method is not allowed.")
 	errNoAnswer   = models.Unavailable(nil, "The workspace is not responding.")
+	errStalled    = &models.Error{Kind: models.KindInvalid, Message: models.Say("The upload has paused for too long. Send it again.")}
 	errLeaseLost  = models.Unavailable(nil, "This server is disconnected from the other portal servers. Try again in a moment.")
 	errInternal   = &models.Error{Kind: models.KindInternal,
 		Message: models.Say("Something went wrong. Try again in a moment.")}

@@ -80,6 +80,75 @@ func TestResponseToPausedUpload(t *testing.T) {
 	}
 }
 
+// The same for a visitor who goes on waiting with the connection open: nothing is held
+// after the response.
+func TestEarlyResponseIsSentAtOnce(t *testing.T) {
+	for name, c := range map[string]struct{ upload, answer, want string }{
+		"a long body":      {"Content-Length: 1000000\r\n\r\nx", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "200 ok"},
+		"a short body":     {"Content-Length: 9\r\n\r\nx", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "200 ok"},
+		"chunks":           {"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", "200 ok"},
+		"chunked response": {"Content-Length: 1000000\r\n\r\nx", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "200 ok"},
+		"a large header": {"Content-Length: 1000000\r\n\r\nx",
+			"HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", maxHeaderBytes) + "\r\n\r\n", "502 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leave := make(chan struct{})
+			defer close(leave)
+			endpoint, _ := notebookOf(t, func(_ int64, conn net.Conn, in *bufio.Reader) {
+				if _, err := http.ReadRequest(in); err == nil {
+					io.WriteString(conn, c.answer)
+				}
+				<-leave // the notebook neither reads nor closes
+			})
+			w := newWorldAt(t, endpoint)
+			visitor, err := net.Dial("tcp", w.server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer visitor.Close()
+			visitor.SetDeadline(time.Now().Add(patience))
+			fmt.Fprintf(visitor, "POST / HTTP/1.1\r\nHost: ws-12.%s\r\n%s\r\n%s", domain, asProgram, c.upload)
+			in := bufio.NewReader(visitor)
+			res, err := http.ReadResponse(in, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(res.Body)
+			if got := fmt.Sprintf("%d %s", res.StatusCode, body); err != nil || !strings.HasPrefix(got, c.want) {
+				t.Errorf("%q, %v", got, err)
+			}
+			if !res.Close {
+				t.Error("the connection stays open for the rest of the body")
+			}
+			if _, err := in.ReadByte(); err != io.EOF {
+				t.Errorf("after the response: %v", err)
+			}
+			eventually(t, "the flow ends", func() bool { return len(w.proxy.flows.all()) == 0 })
+		})
+	}
+}
+
+// A visitor who pauses an upload for too long is told, and nothing is held.
+func TestIdleUploadEnds(t *testing.T) {
+	ended := make(chan struct{})
+	endpoint, _ := notebookOf(t, func(_ int64, _ net.Conn, in *bufio.Reader) {
+		io.Copy(io.Discard, in)
+		close(ended)
+	})
+	w := newWorldAt(t, endpoint)
+	w.proxy.uploadIdle = time.Millisecond
+	body, upload := io.Pipe()
+	defer upload.Close()
+	r := request(t, "PUT", "/", body, asProgram).WithContext(within(t))
+	r.ContentLength = 1000
+	go io.WriteString(upload, "x")
+	if res, text := w.do(t, r); res.StatusCode != http.StatusRequestTimeout || !res.Close {
+		t.Errorf("%s %s", res.Status, text)
+	}
+	<-ended
+	eventually(t, "the flow ends", func() bool { return len(w.proxy.flows.all()) == 0 })
+}
+
 // The notebook writes the second part only when the visitor has the first.
 func TestDownloadStreams(t *testing.T) {
 	for name, headers := range map[string][2]string{

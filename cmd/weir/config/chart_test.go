@@ -79,7 +79,7 @@ func TestChartsPortal(t *testing.T) {
 				if !mountedAt(container, path) {
 					t.Errorf("nothing is mounted at %s", path)
 				}
-				env[name] = writeConfig(t, "secret")
+				env[name] = writeConfig(t, "a secret of some length")
 			}
 		}
 		c, err := load(t, env, nil)

@@ -23,8 +23,11 @@ type Config struct {
 	ExternalURL     string // without a trailing slash; empty: from the request
 	TrustedProxies  []netip.Prefix
 	AppsDomain      string
-	DataDir         string // absolute
-	DatabaseURL     string // secret; empty: SQLite in DataDir
+	DataDir         string   // absolute
+	Hosts           []string // names of the portal beside that of ExternalURL
+	MetricsFile     string   // absolute
+	MetricsToken    string   // read from the file; empty: no metrics
+	DatabaseURL     string   // secret; empty: SQLite in DataDir
 	SimulateGPUs    []SimulatedGPUs
 	SandboxUID      int
 	IDRange         rules.IDRange // empty: members have no IDs of their own

@@ -115,15 +115,36 @@ func (c *Config) completeOIDC() (p problems) {
 	p.require(len(o.Domains) > 0, "oidc-domains: is required with oidc-issuer")
 	p.require(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: is required with oidc-groups")
 	if o.SecretFile != "" {
-		secret, err := os.ReadFile(o.SecretFile)
-		o.ClientSecret = strings.TrimSpace(string(secret))
-		if err == nil && o.ClientSecret == "" {
-			err = errors.New(o.SecretFile + " is empty")
-		}
+		secret, err := readSecret(o.SecretFile)
+		o.ClientSecret = secret
 		p.require(err == nil, fmt.Sprint("oidc-client-secret-file: ", err))
 	}
 	if u, err := url.Parse(o.Issuer); err == nil && o.Name == "" {
 		o.Name = u.Hostname()
 	}
 	return p
+}
+
+// completeMetrics reads the token of scrapers.
+func (c *Config) completeMetrics() (p problems) {
+	if c.MetricsFile == "" {
+		return nil
+	}
+	token, err := readSecret(c.MetricsFile)
+	if err == nil && len(token) < 16 {
+		err = errors.New(c.MetricsFile + " must contain at least 16 characters")
+	}
+	c.MetricsToken = token
+	p.require(err == nil, fmt.Sprint("metrics-token-file: ", err))
+	return p
+}
+
+// readSecret reads a file with a secret.
+func readSecret(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	secret := strings.TrimSpace(string(b))
+	if err == nil && secret == "" {
+		err = errors.New(file + " is empty")
+	}
+	return secret, err
 }

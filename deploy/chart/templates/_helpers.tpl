@@ -112,6 +112,9 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{- if and .Values.ingress.enabled (or (empty .Values.externalURL) (not (contains "." .Values.appsDomain))) }}
 {{- fail "ingress.enabled needs its hosts: set externalURL, such as https://weir.example.org, and appsDomain, such as apps.example.org" }}
 {{- end }}
+{{- if and .Values.serviceMonitor.enabled (not (hasKey .Values.secretFiles "metrics-token-file")) }}
+{{- fail "serviceMonitor.enabled needs the token for metrics: set secretFiles.metrics-token-file, such as {secret: weir-metrics, key: token}" }}
+{{- end }}
 {{- if and .Values.agents.enabled .Values.agents.createNamespace (eq .Values.agents.namespace .Release.Namespace) }}
 {{- fail "agents.namespace is the release's own: give the agents another, or set agents.createNamespace to false and let this one allow what they need" }}
 {{- end }}
