@@ -84,11 +84,11 @@ func (r *Runs) podHandler() cache.ResourceEventHandler {
 			return
 		}
 		if id, ok := runOf(pod); ok {
-			if gone {
-				r.mu.Lock()
+			r.mu.Lock()
+			if _, polled := r.readers[pod.UID]; gone && polled {
 				r.deleted[id] = pod
-				r.mu.Unlock()
 			}
+			r.mu.Unlock()
 			r.Changed(id.Workspace)
 		}
 	}

@@ -110,15 +110,11 @@ func (l *logReader) copy(ctx context.Context, follow bool) error {
 		return err
 	}
 	defer stream.Close()
-	save := func(b []byte, offset int64, c cursor) error {
-		return errors.Join(logFiles(l.path(l.id)).writeAt(b, offset), l.write(l.id, cursorFile, c))
-	}
 	return copyLines(stream, c, func(b []byte, offset int64, c cursor) error {
-		err := save(b, offset, c)
-		if err == nil {
-			l.Changed(l.id.Workspace)
+		if err := logFiles(l.path(l.id)).writeAt(b, offset); err != nil {
+			return err
 		}
-		return err
+		return l.write(l.id, cursorFile, c)
 	})
 }
 
@@ -128,7 +124,7 @@ func (l *logReader) copy(ctx context.Context, follow bool) error {
 func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) error {
 	in, skip, offset := bufio.NewReaderSize(log, logReadBlock), c.Count, c.Offset
 	var pending []byte
-	begins, skipping := true, false
+	begins, skipping, counted := true, false, false
 	for {
 		b, err := in.ReadSlice('\n')
 		ended := len(b) > 0 && b[len(b)-1] == '\n'
@@ -141,9 +137,11 @@ func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) 
 				c.Second, c.Count, skip = second, 0, 0
 			}
 			b, skipping = text, skip > 0
+			counted = !skipping && second == c.Second
 			if skipping {
 				skip--
-			} else if second == c.Second {
+			}
+			if counted {
 				c.Count++
 			}
 		}
@@ -156,7 +154,7 @@ func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) 
 		}
 		if len(pending) > 0 && (err != nil || in.Buffered() == 0 || len(pending) >= logReadBlock) {
 			kept := c
-			if !begins { // the line is counted when it is whole
+			if !begins && counted { // not whole yet
 				kept.Count--
 			}
 			if err := save(pending, offset, kept); err != nil {

@@ -37,7 +37,7 @@ func startRun(t *testing.T, r *Runs, script string) runtime.State {
 
 func pollRun(t *testing.T, r *Runs, state runtime.State) runtime.RunStatus {
 	t.Helper()
-	s, err := r.Poll(state)
+	s, err := r.Poll(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestStoppedRun(t *testing.T) {
 	r := openRuns(t, config(t.TempDir()))
 	state := startRun(t, r, "echo begun; exec sleep 600")
 	eventually(t, "the run has ended", func() bool {
-		if err := r.Stop(state); err != nil {
+		if err := r.Stop(t.Context(), state); err != nil {
 			t.Fatal(err)
 		}
 		return pollRun(t, r, state).Ended
@@ -113,17 +113,17 @@ func TestStoppedRun(t *testing.T) {
 	if err != nil || !exists(in.logFile()) {
 		t.Errorf("its log is gone, %v", err)
 	}
-	eventually(t, "it is removed", func() bool { return r.Remove(state) == nil && !exists(in.dir) })
+	eventually(t, "it is removed", func() bool { return r.Remove(t.Context(), state) == nil && !exists(in.dir) })
 }
 
 func TestStoppedRunCleansUp(t *testing.T) {
 	r := openRuns(t, config(t.TempDir()))
 	state := startRun(t, r, "trap 'echo saved; exit 5' TERM; echo begun; while :; do sleep 0.1; done")
 	prints(t, r, state, "begun")
-	if err := r.Remove(state); models.KindOf(err) != models.KindConflict {
+	if err := r.Remove(t.Context(), state); models.KindOf(err) != models.KindConflict {
 		t.Errorf("removed while it runs: %v", err)
 	}
-	if err := r.Stop(state); err != nil {
+	if err := r.Stop(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
 	if code := endOf(t, r, state); code != 5 || !strings.Contains(logOf(t, r, state), "saved") {
@@ -138,12 +138,12 @@ func TestRunThatIgnoresTheStop(t *testing.T) {
 	state := startRun(t, r, "trap '' TERM; echo begun; while :; do sleep 0.1; done")
 	prints(t, r, state, "begun")
 	for range 2 {
-		if err := r.Stop(state); err != nil || pollRun(t, r, state).Ended {
+		if err := r.Stop(t.Context(), state); err != nil || pollRun(t, r, state).Ended {
 			t.Fatalf("killed within the grace period, or %v", err)
 		}
 	}
 	time.pass(stopGrace)
-	if err := r.Stop(state); err != nil {
+	if err := r.Stop(t.Context(), state); err != nil {
 		t.Fatal(err)
 	}
 	if code := endOf(t, r, state); code != 137 {
@@ -156,7 +156,7 @@ func TestInterruptedRun(t *testing.T) {
 	state := startRun(t, r, `exec python3 -c 'import time; print("begun", flush=True); time.sleep(600)'`)
 	prints(t, r, state, "begun")
 	eventually(t, "the run has ended", func() bool {
-		if _, err := r.Signal(state, unix.SIGINT); err != nil {
+		if _, err := r.Signal(t.Context(), state, unix.SIGINT); err != nil {
 			t.Fatal(err)
 		}
 		return pollRun(t, r, state).Ended
@@ -240,13 +240,13 @@ func TestAdoptedRunIsStopped(t *testing.T) {
 		c.Clock = time.Now
 		r, state := leftRun(t, c, share(t), script)
 		prints(t, r, state, "begun")
-		if err := r.Stop(state); err != nil {
+		if err := r.Stop(t.Context(), state); err != nil {
 			t.Fatal(err)
 		}
 		if want == 137 {
 			time.pass(stopGrace)
 		}
-		eventually(t, "the run has ended", func() bool { return r.Stop(state) == nil && pollRun(t, r, state).Ended })
+		eventually(t, "the run has ended", func() bool { return r.Stop(t.Context(), state) == nil && pollRun(t, r, state).Ended })
 		if code := endOf(t, r, state); code != want {
 			t.Errorf("%d, not %d", code, want)
 		}
