@@ -10,7 +10,6 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
-	"weir/workspaces"
 	"weir/workspaces/local"
 	"weir/workspaces/runtime"
 )
