@@ -39,10 +39,16 @@ type Runs struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex
-	stopping map[types.UID]time.Time  // time of the first Stop
+	stopping map[types.UID]*stopping
 	began    map[types.UID]beginning  // of commands that run
 	deleted  map[ref]*corev1.Pod      // as they were last seen
 	readers  map[types.UID]*logReader // of the logs of pods
+}
+
+// stopping is how far a stop is.
+type stopping struct {
+	first time.Time // Stop
+	sent  bool      // SIGTERM was received
 }
 
 // beginning is the start of a command as this process has first seen it.
@@ -59,7 +65,7 @@ func NewRuns(r *Runtime, dir string) (*Runs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	runs := &Runs{cluster: r, dir: dir, stopping: map[types.UID]time.Time{}, began: map[types.UID]beginning{},
+	runs := &Runs{cluster: r, dir: dir, stopping: map[types.UID]*stopping{}, began: map[types.UID]beginning{},
 		deleted: map[ref]*corev1.Pod{}, readers: map[types.UID]*logReader{}}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
 	_, err := r.factory.Core().V1().Pods().Informer().AddEventHandler(runs.podHandler())
@@ -243,10 +249,13 @@ func (r *Runs) Signal(ctx context.Context, state runtime.State, sig syscall.Sign
 		return false, err
 	}
 	delivered, err := r.cluster.exec(ctx, pod, "/bin/sh", "-c", `kill -s "$1" "$(cat "$2")"`, "sh", unix.SignalName(sig)[len("SIG"):], pidFile)
-	if err != nil {
-		err = models.Unavailable(err, "The cluster could not send the signal.")
+	if err == nil {
+		return delivered, nil
 	}
-	return delivered, err
+	if now, missing := r.cluster.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{}); missing == nil && podEnded(now) {
+		return false, nil
+	}
+	return false, models.Unavailable(err, "The cluster could not send the signal.")
 }
 
 // Stop sends SIGTERM to a run, SIGKILL after the grace period of pods, and deletes its pod
@@ -266,26 +275,26 @@ func (r *Runs) Stop(ctx context.Context, state runtime.State) error {
 	}
 	now := r.cluster.now()
 	r.mu.Lock()
-	first, asked := r.stopping[pod.UID]
-	if !asked {
-		first = now
-		r.stopping[pod.UID] = now
+	if r.stopping[pod.UID] == nil {
+		r.stopping[pod.UID] = &stopping{first: now}
 	}
+	s := *r.stopping[pod.UID]
 	r.mu.Unlock()
-	switch waited := now.Sub(first); {
+	switch waited := now.Sub(s.first); {
 	case waited >= 2*r.cluster.config.Grace:
 		return r.cluster.deletePod(ctx, pod)
 	case waited >= r.cluster.config.Grace:
 		_, err = r.Signal(ctx, state, unix.SIGKILL)
-	case !asked:
-		var sent bool
-		if sent, err = r.Signal(ctx, state, unix.SIGTERM); err == nil && !sent { // it has not begun, or has ended
-			r.mu.Lock()
-			delete(r.stopping, pod.UID)
-			r.mu.Unlock()
-		}
+	case !s.sent:
+		s.sent, err = r.Signal(ctx, state, unix.SIGTERM)
+		r.mu.Lock()
+		r.stopping[pod.UID] = &s
+		r.mu.Unlock()
 	}
-	return err
+	if err != nil { // it is repeated, and then the pod is deleted
+		r.cluster.log.WarnContext(ctx, "cannot send a signal to a run", "pod", pod.Name, "namespace", pod.Namespace, "err", err)
+	}
+	return nil
 }
 
 // Remove deletes what is left of a run that has ended; see [runtime.Runs].
