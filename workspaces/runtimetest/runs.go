@@ -164,7 +164,8 @@ func testOutput(t *testing.T, b *runsBench) {
 	b.ends(t, state, 0)
 	got := b.log(t, state)
 	lines := strings.SplitN(got, "\n", 401)
-	if len(lines) != 401 || lines[0] != "out 1" || lines[1] != "err 1" || lines[399] != "err 200" || lines[400] != strings.Repeat("x", 100000)+"end" {
+	if len(lines) != 401 || lines[0] != "out 1" || lines[1] != "err 1" || lines[399] != "err 200" ||
+		lines[400] != strings.Repeat("x", 100000)+"end" {
 		t.Fatalf("%d lines, %d bytes: %.300q", len(lines), len(got), got)
 	}
 	size := int64(len(got))
@@ -264,7 +265,8 @@ func testRunEnvironment(t *testing.T, b *runsBench) {
 	spec, dir := b.Spec(t), b.Share(t)
 	spec.Env = map[string]string{"EXTRA": "given $(HOME)"}
 	spec.Mounts = []models.Mount{{Source: dir, Target: "/notebook/data"}}
-	_, state := b.start(t, spec, "sh", "-c", `echo "$EXTRA $PWD $USER gpu=$CUDA_VISIBLE_DEVICES token=$JUPYTER_TOKEN"; touch /notebook/data/made; ls /usr/x`)
+	_, state := b.start(t, spec, "sh", "-c", `echo "$EXTRA $PWD $USER gpu=$CUDA_VISIBLE_DEVICES token=$JUPYTER_TOKEN"
+		touch /notebook/data/made; ls /usr/x`)
 	b.ends(t, state, 2)
 	_, err := os.Stat(filepath.Join(dir, "made"))
 	if got := b.log(t, state); !strings.HasPrefix(got, "given $(HOME) /home/jovyan jovyan gpu= token=\n") || err != nil {
