@@ -224,11 +224,38 @@ func (l *testRuntime) useAll(node string, seen *recorder) {
 		l.Fatal(err)
 	}
 	l.until(unknown, ended)
+	l.signalRun(spec)
 	for _, state := range []runtime.State{first, second} {
 		if err := l.Stop(l.Context(), state); err != nil {
 			l.Error(err)
 		}
 		l.until(state, ended)
+	}
+}
+
+// signalRun runs a command and ends it by a signal.
+func (l *testRuntime) signalRun(spec runtime.Spec) {
+	l.Helper()
+	runs, err := kube.NewRuns(l.Runtime, l.TempDir())
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer runs.Close()
+	spec.Image = ""
+	state, err := runs.Start(l.Context(), 1, spec, []string{"sleep", "600"})
+	if err != nil {
+		l.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(l.Context(), patience)
+	defer cancel()
+	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
+		s, err := runs.Poll(ctx, state)
+		if err != nil || s.Ended {
+			return s.Ended, err
+		}
+		return false, runs.Stop(ctx, state)
+	}); err != nil {
+		l.Fatal(err)
 	}
 }
 

@@ -179,6 +179,8 @@ func TestClusterFaults(t *testing.T) {
 	if w.Reason == "" {
 		t.Error("it failed without a reason")
 	}
+	ada.runsInCluster(client, team.Project, env)
+	ada.readsOnly(team.Project, env)
 	eventually(t, gone, func() string { return leftIn(t, client, namespace) })
 }
 

@@ -31,7 +31,7 @@ func runRow(r workspaces.RunSummary) web.RunRow {
 }
 
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live"), CanStart: a.Workspaces.Runs != nil}
+	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c,
 		pageSize))

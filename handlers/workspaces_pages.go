@@ -78,7 +78,7 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	}
 	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.HolderID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
-	v.CanRun = a.Workspaces.Runs != nil && w.CanLaunchAgain && !w.State.Ended()
+	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
 	v.Simulated = anySimulated(v.Devices)
 	if v.Directories, v.Outdated, err = a.directoriesOf(ctx, w); err != nil {
 		return nil, err

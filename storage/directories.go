@@ -20,6 +20,9 @@ const metaDir = "/.weir"
 // EmptyDir is mounted over what a member may not see.
 const EmptyDir = metaDir + "/empty"
 
+// runsDir contains what the runs of a cluster have left.
+const runsDir = metaDir + "/runs"
+
 // TeamLink is a link in a member's directory to the project's directories, so that
 // the notebook's file browser, which starts at home, shows them.
 const TeamLink = "team"
@@ -64,6 +67,9 @@ func New(root string, uid, gid int, verdicts *Verdicts) (*Directories, error) {
 // Root is the directory on this machine of which all shared directories are parts,
 // without symbolic links.
 func (d *Directories) Root() string { return d.root }
+
+// RunsDir is a directory on this machine that all servers share and no pod can mount.
+func (d *Directories) RunsDir() string { return d.root + runsDir }
 
 // MemberOf is the member whose files have a user ID; 0: none.
 func (d *Directories) MemberOf(uid uint32) int64 { return d.ids.Member(int64(uid)) }

@@ -22,8 +22,6 @@ type RunsView struct {
 	State   string // live, ended, all
 	Project int64
 	Next    string
-
-	CanStart bool // this server has runs
 }
 
 // startPath is the address of the form that starts a run.

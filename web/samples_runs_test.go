@@ -42,5 +42,5 @@ func runSamples() []sample {
 	list = append(list, sample{"run-new", "/runs/new", &li, RunFormPage(form)}, sample{"run-refused", "/runs/new", &li, RunFormPage(refused)},
 		sample{"run-none", "/runs/new", &li, RunFormPage(RunForm{})})
 	return append(list, sample{"run-foreign", "/runs/4", &li, RunPage(foreign)},
-		sample{"runs", "/runs", &li, RunsPage(RunsView{CanStart: true, Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
+		sample{"runs", "/runs", &li, RunsPage(RunsView{Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
 }

@@ -29,7 +29,9 @@ func (r *Reconciler) RefreshAll(ctx context.Context) error {
 	return r.refreshAll(ctx)
 }
 
-// TickRuns is one round of watchRuns.
+// TickRuns is one round of watchRuns, one run after the other.
 func (r *Reconciler) TickRuns(ctx context.Context) error {
-	return errors.Join(r.stepRuns(ctx), r.sweepRuns(ctx), r.refreshRuns(ctx))
+	live, err := r.liveRuns(ctx)
+	step := func(run models.Run) error { return r.stepRun(ctx, &run) }
+	return errors.Join(err, forEach(live, step), r.sweepRuns(ctx), r.refreshRuns(ctx))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"time"
 
 	"weir/models"
@@ -24,10 +25,22 @@ func (r *Reconciler) StepRuns() {
 	}
 }
 
-// watchRuns moves all runs towards their end, until ctx ends. They go on after it.
+// watchRuns moves all runs towards their end, until ctx ends. They go on after it. A round
+// does not wait for the steps of the one before it, so that one that takes long delays no
+// other run.
 func (r *Reconciler) watchRuns(ctx context.Context) {
+	steps := runSteps{stepping: map[int64]bool{}, free: make(chan struct{}, runWorkers)}
+	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
-		r.logError(ctx, errors.Join(r.stepRuns(ctx), r.sweepRuns(ctx), r.refreshRuns(ctx)))
+		live, err := r.liveRuns(ctx)
+		for _, run := range live {
+			steps.begin(ctx, run.ID, func() {
+				if err := r.stepRun(ctx, &run); models.KindOf(err) != models.KindConflict { // otherwise another transaction was first
+					r.logError(ctx, err)
+				}
+			})
+		}
+		r.logError(ctx, errors.Join(err, r.sweepRuns(ctx), r.refreshRuns(ctx)))
 		select {
 		case <-ctx.Done():
 		case <-r.runSteps:
@@ -36,16 +49,45 @@ func (r *Reconciler) watchRuns(ctx context.Context) {
 	}
 }
 
-func (r *Reconciler) stepRuns(ctx context.Context) error {
-	live, err := r.config.Store.Read(ctx).RunsIn(models.RunStarting, models.RunRunning, models.RunStopping)
-	if err != nil {
-		return err
+// runWorkers is the maximum of runs that are stepped at once.
+const runWorkers = 16
+
+// runSteps are the steps of runs that go on.
+type runSteps struct {
+	wg       sync.WaitGroup
+	free     chan struct{} // has an element for each step
+	mu       sync.Mutex
+	stepping map[int64]bool
+}
+
+// begin begins a step of a run, unless one goes on or there are too many.
+func (s *runSteps) begin(ctx context.Context, run int64, step func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stepping[run] {
+		return
 	}
-	return forEach(live, func(run models.Run) error { return r.stepRun(ctx, &run) })
+	select {
+	case s.free <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	s.stepping[run] = true
+	s.wg.Go(func() {
+		step()
+		<-s.free
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.stepping, run)
+	})
+}
+
+func (r *Reconciler) liveRuns(ctx context.Context) ([]models.Run, error) {
+	return r.config.Store.Read(ctx).RunsIn(models.RunStarting, models.RunRunning, models.RunStopping)
 }
 
 func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
-	if run.State == models.RunStarting {
+	if run.State == models.RunStarting && run.RuntimeState == nil {
 		return r.startRun(ctx, run)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -53,7 +95,7 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	if run.State == models.RunStopping && run.RuntimeState == nil {
 		return r.adoptRun(ctx, run)
 	}
-	status, err := r.config.Runs.Poll(run.RuntimeState)
+	status, err := r.config.Runs.Poll(ctx, run.RuntimeState)
 	if err != nil {
 		return err
 	}
@@ -62,7 +104,10 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 		return r.finishRun(ctx, run, status)
 	}
 	if run.State == models.RunStopping {
-		return r.config.Runs.Stop(run.RuntimeState)
+		return r.config.Runs.Stop(ctx, run.RuntimeState)
+	}
+	if run.State == models.RunStarting {
+		return r.awaitRun(ctx, run, status)
 	}
 	if limit := time.Duration(run.TimeLimitSeconds) * time.Second; limit > 0 && status.Ran >= limit {
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
@@ -78,12 +123,12 @@ const outputTopic = "run-output:"
 
 // tellPrinted tells the pages of a run that it has printed more since the last look.
 func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
-	if status.Printed != r.printed[run] {
+	before, known := r.printed.Swap(run, status.Printed)
+	if known && before != status.Printed || !known && status.Printed > 0 {
 		r.config.Store.Publish(outputTopic + strconv.FormatInt(run, 10))
 	}
-	r.printed[run] = status.Printed
 	if status.Ended {
-		delete(r.printed, run)
+		r.printed.Delete(run)
 	}
 }
 
@@ -95,9 +140,37 @@ func (r *Reconciler) startRun(ctx context.Context, run *models.Run) error {
 		return r.runFailed(ctx, run, err)
 	}
 	models.Failpoint("run.launched")
+	run.RuntimeState, run.Granted = state, granted
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	status, err := r.config.Runs.Poll(ctx, state)
+	if err != nil || status.Stage != "" { // the state is saved, so that the run is polled from now on
+		run.Reason = status.Message
+		return errors.Join(err, r.transitionRun(ctx, run, models.RunStarting, models.Text{}))
+	}
+	return r.runStarted(ctx, run)
+}
+
+func (r *Reconciler) runStarted(ctx context.Context, run *models.Run) error {
 	r.runStarts.Delete(run.ID)
-	run.State, run.RuntimeState, run.Granted, run.StartedAt = models.RunRunning, state, granted, new(r.config.Store.Now())
+	run.State, run.Reason, run.StartedAt = models.RunRunning, models.Text{}, new(r.config.Store.Now())
 	return r.transitionRun(ctx, run, models.RunStarting, models.Say("The command was started."))
+}
+
+// awaitRun records what the start of a run waits for, and ends one that waits for too long.
+func (r *Reconciler) awaitRun(ctx context.Context, run *models.Run, status runtime.RunStatus) error {
+	switch {
+	case status.Stage == "":
+		return r.runStarted(ctx, run)
+	case r.runStarts.entry(run.ID).stalled(status.Stage, r.config.Store.Now()):
+		r.runStarts.Delete(run.ID)
+		run.State, run.Reason = models.RunStopping, models.Say("The run failed: %s", status.Message)
+		return r.transitionRun(ctx, run, models.RunStarting, run.Reason)
+	case run.Reason.String() != status.Message.String():
+		run.Reason = status.Message
+		return r.transitionRun(ctx, run, models.RunStarting, models.Text{})
+	}
+	return nil
 }
 
 // launchRun starts the command, and returns what the rules of the mounted directories give.
@@ -159,6 +232,10 @@ func (r *Reconciler) adoptRun(ctx context.Context, run *models.Run) error {
 // finishRun records how a run has ended and releases its shares, in one transaction.
 func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runtime.RunStatus) error {
 	from := run.State
+	if from == models.RunStarting {
+		run.Reason = models.Text{} // what it has waited for
+	}
+	r.runStarts.Delete(run.ID)
 	run.State, run.EndedAt = models.RunEnded, new(r.config.Store.Now())
 	if status.Limits != nil {
 		run.Limits = status.Limits
@@ -167,6 +244,8 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 		run.ExitCode = new(int64(status.ExitCode))
 	}
 	switch {
+	case run.Reason.Empty() && !status.Message.Empty():
+		run.Reason = status.Message
 	case status.OutOfMemory && run.Reason.Empty():
 		run.Reason = models.Say("A process was killed because the run reached its memory limit.")
 	case status.ExitCode < 0 && run.Reason.Empty():
@@ -204,6 +283,8 @@ func (r *Reconciler) sweepRuns(ctx context.Context) error {
 	if now.Sub(r.runsSweptAt) < orphanPeriod {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
 	instances, err := r.config.Runs.List(ctx)
 	if err != nil {
 		return err
@@ -235,9 +316,9 @@ func (r *Reconciler) sweepRun(ctx context.Context, i runtime.Instance, state mod
 	case !i.Ended && (state == "" || state == models.RunEnded || state == models.RunQueued):
 		r.runsSweptAt = time.Time{} // until it is gone
 		r.config.Logger.WarnContext(ctx, "stopping a run that no row wants", "run", i.Workspace)
-		return r.config.Runs.Stop(i.State)
+		return r.config.Runs.Stop(ctx, i.State)
 	case i.Ended && state == "":
-		return r.config.Runs.Remove(i.State)
+		return r.config.Runs.Remove(ctx, i.State)
 	default:
 		return nil
 	}

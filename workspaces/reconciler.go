@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,9 +35,9 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	runsSweptAt, runsRefreshedAt time.Time       // of watchRuns only, like runStarts
-	runStarts                    trackers        // of runs whose start is repeated
-	printed                      map[int64]int64 // by run: size of its output at the last look
+	runsSweptAt, runsRefreshedAt time.Time // of watchRuns only
+	runStarts                    trackers  // of runs whose start is repeated or waits
+	printed                      sync.Map  // by run: size of its output at the last look
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.
@@ -45,8 +46,8 @@ type ReconcilerConfig struct {
 	Pool    Pool
 	Storage Storage
 	Runtime runtime.Runtime
-	// Runs runs commands; nil where there are no runs.
-	Runs Runs
+	// Runs runs commands; nil in tests without runs.
+	Runs runtime.Runs
 	// RunEnv returns the environment variables that every run gets.
 	RunEnv func(models.Run) map[string]string
 	// Activity observes a running workspace; see [runtime.ReadActivity].
@@ -58,7 +59,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1), printed: map[int64]int64{}}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1)}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r

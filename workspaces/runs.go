@@ -6,34 +6,11 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
-
-	"weir/workspaces/runtime"
 )
-
-// Runs runs commands until they end. What it starts outlives a killed server.
-type Runs interface {
-	// Start starts a command in the environment, the directories and with the GPUs of
-	// spec. A run that was started already is not started again, also if it has ended.
-	Start(ctx context.Context, run int64, spec runtime.Spec, command []string) (runtime.State, error)
-	Poll(state runtime.State) (runtime.RunStatus, error)
-	// Signal sends a signal to the command and reports whether it was there to receive it.
-	Signal(state runtime.State, sig syscall.Signal) (bool, error)
-	// Stop ends a run, gently at first. Call it again until Poll says that it has ended.
-	Stop(state runtime.State) error
-	// Remove deletes what a run that has ended has left.
-	Remove(state runtime.State) error
-	// Log returns at most limit bytes of the output from an offset on, and the offset of
-	// the first of them.
-	Log(state runtime.State, offset int64, limit int) ([]byte, int64, error)
-	// List returns what runs, and what runs that have ended have left.
-	List(ctx context.Context) ([]runtime.Instance, error)
-	Refresh(ctx context.Context, state runtime.State, mounts []models.Mount) error
-}
 
 // RunInput describes a run.
 type RunInput struct {
@@ -82,9 +59,6 @@ func checkRunCount(n int64) error {
 	return models.NoCapacity("", "You have %d runs that run or wait in this project; the maximum is %d. Stop one first.", n, maxRuns)
 }
 
-// errNoRuns is the refusal where there are no runs.
-var errNoRuns = models.Conflict("This server runs workspaces in a cluster. Runs need a server with the local runtime.")
-
 // ofWorkspace completes the input from the actor's workspace that it names.
 func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
 	if in.WorkspaceID == 0 {
@@ -130,9 +104,6 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	}
 	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
 		return r, err
-	}
-	if s.Runs == nil {
-		return r, errNoRuns
 	}
 	var p Plan
 	var refused *Insufficient
@@ -193,9 +164,6 @@ func (s *Service) PreviewRun(ctx context.Context, actor policies.Actor, in RunIn
 			if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 				return err
 			}
-		}
-		if s.Runs == nil {
-			return errNoRuns
 		}
 		list, err := launchable(q, actor)
 		if err != nil || in.ProjectID == 0 && len(list) == 0 {
@@ -328,7 +296,7 @@ func (s *Service) DeleteRun(ctx context.Context, actor policies.Actor, id int64)
 			Before: map[string]any{"name": v.Name}})
 	})
 	if err == nil && s.Runs != nil && v.RuntimeState != nil {
-		_ = s.Runs.Remove(v.RuntimeState) // the reconciler removes what remains
+		_ = s.Runs.Remove(ctx, v.RuntimeState) // the reconciler removes what remains
 	}
 	return err
 }

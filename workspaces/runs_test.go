@@ -37,8 +37,8 @@ func (r *hookedRuns) Start(ctx context.Context, run int64, spec runtime.Spec, co
 	return state, errors.Join(err, r.launched)
 }
 
-func (r *hookedRuns) Poll(state runtime.State) (runtime.RunStatus, error) {
-	s, err := r.Runs.Poll(state)
+func (r *hookedRuns) Poll(ctx context.Context, state runtime.State) (runtime.RunStatus, error) {
+	s, err := r.Runs.Poll(ctx, state)
 	if r.polled != nil {
 		r.polled(&s)
 	}
@@ -76,8 +76,8 @@ func newRunsWorld(t *testing.T, b *world) *runsWorld {
 		for _, state := range w.runs.states {
 			b.poll(t, "the run is gone", func() bool {
 				b.clock.Advance(10 * time.Second)
-				s, err := real.Poll(state)
-				return err != nil || s.Ended || real.Stop(state) != nil
+				s, err := real.Poll(context.Background(), state)
+				return err != nil || s.Ended || real.Stop(context.Background(), state) != nil
 			})
 		}
 		real.Close()
@@ -187,7 +187,7 @@ func TestRunThatEndedUnseen(t *testing.T) {
 		w.runs.launched = errors.New("the server was killed here")
 		r := w.start("echo done; exit 3")
 		_ = w.TickRuns(w.ctx) // that error
-		w.poll(w.T, "it has ended", func() bool { s, err := w.runs.Poll(w.runs.states[r.ID]); return err == nil && s.Ended })
+		w.poll(w.T, "it has ended", func() bool { s, err := w.runs.Poll(w.ctx, w.runs.states[r.ID]); return err == nil && s.Ended })
 		r = w.ticks(r.ID, models.RunEnded)
 		if r.ExitCode == nil || *r.ExitCode != 3 {
 			w.Errorf("the exit code is %v: %s", r.ExitCode, r.Reason)
@@ -260,7 +260,7 @@ func TestTimeLimitOfARun(t *testing.T) {
 		if err := w.TickRuns(w.ctx); err != nil || w.run(r.ID).State != models.RunRunning {
 			w.Errorf("it is %s, %v", w.run(r.ID).State, err)
 		}
-		if s, err := w.runs.Poll(w.runs.states[r.ID]); err != nil || s.Ran < 0 || s.Ran > 30*time.Minute {
+		if s, err := w.runs.Poll(w.ctx, w.runs.states[r.ID]); err != nil || s.Ran < 0 || s.Ran > 30*time.Minute {
 			w.Errorf("it has run for %s, %v", s.Ran, err)
 		}
 		w.runs.polled = func(s *runtime.RunStatus) { s.Ran += 30 * time.Minute }

@@ -90,7 +90,7 @@ func (s *Service) SignalRun(ctx context.Context, actor policies.Actor, id int64,
 	if err != nil {
 		return err
 	}
-	delivered, err := s.Runs.Signal(r.RuntimeState, syscall.Signal(unix.SignalNum("SIG"+signal)))
+	delivered, err := s.Runs.Signal(ctx, r.RuntimeState, syscall.Signal(unix.SignalNum("SIG"+signal)))
 	if err == nil && !delivered {
 		return notNow
 	}

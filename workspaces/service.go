@@ -7,6 +7,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/workspaces/runtime"
 )
 
 // Pool assigns shares of GPUs. Its methods run in the caller's transaction.
@@ -54,8 +55,8 @@ type Service struct {
 	// Models finds the models that workspaces are launched for; nil: there are none.
 	Models Models
 
-	// Runs runs commands; nil where there are no runs.
-	Runs Runs
+	// Runs runs commands.
+	Runs runtime.Runs
 
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters

@@ -19,7 +19,6 @@ import (
 	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
-	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 	"weir/workspaces/runtime"
 )
@@ -34,7 +33,7 @@ type portal struct {
 	pool          *pool.Scheduler
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
-	runs          *local.Runs   // nil in a cluster
+	runs          workspaceRuns
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
@@ -65,6 +64,13 @@ type workspaceRuntime interface {
 	Close() error
 }
 
+// workspaceRuns are the runs of a mode.
+type workspaceRuns interface {
+	runtime.Runs
+	OnChange(listener func(run int64))
+	Close() error
+}
+
 // close closes everything that wirePortal has opened. Workspaces keep running.
 func (p *portal) close() error {
 	var errs []error
@@ -75,11 +81,11 @@ func (p *portal) close() error {
 		p.proxy.Close()
 	}
 	p.releaseLease() // all connections are closed
-	if p.runtime != nil {
-		errs = append(errs, p.runtime.Close())
-	}
 	if p.runs != nil {
 		errs = append(errs, p.runs.Close())
+	}
+	if p.runtime != nil {
+		errs = append(errs, p.runtime.Close())
 	}
 	if p.agents.listener != nil {
 		_ = p.agents.listener.Close() // it may be closed already

@@ -75,7 +75,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err := p.separateMembers(ctx, dirs); err != nil {
 		return p, err
 	}
-	if p.runtime, err = p.openRuntime(ctx); err != nil {
+	if p.runtime, err = p.openRuntime(ctx, dirs); err != nil {
 		return p, err
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
@@ -104,17 +104,12 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	projectService.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
 	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, RunEnv: p.runEnv, Logger: log}
-	if p.runs != nil {
-		reconciled.Runs = p.runs
-	}
+		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Runs: p.runs, RunEnv: p.runEnv, Logger: log}
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
-	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, reconciled.Runs
-	if p.runs != nil {
-		p.runs.Changes().OnChange(func(int64) { p.reconciler.StepRuns() })
-	}
+	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, p.runs
+	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	described, err := deployments.New(p.files, p.pool)
 	if err != nil {
 		return p, err
@@ -179,9 +174,9 @@ func (p *portal) addresses(addr net.Addr) string {
 	return p.cfg.AppsDomain + port
 }
 
-// openRuntime opens the runtime of the mode. Only the local one has runs, in a directory of
-// their own: what a directory contains belongs to one reconciler of either kind.
-func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
+// openRuntime opens the runtime of the mode, and its runs. Those have a directory of their
+// own: what a directory contains belongs to one reconciler of either kind.
+func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (workspaceRuntime, error) {
 	if p.cfg.Runtime == "local" {
 		c := local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
 			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles}
@@ -204,6 +199,9 @@ func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 		return nil, err
 	}
 	p.cluster = r
+	if p.runs, err = kube.NewRuns(r, dirs.RunsDir()); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
 	return r, nil
 }
 

@@ -172,14 +172,7 @@ func (r *Runtime) applyOwned(ctx context.Context, spec runtime.Spec, pod *corev1
 	m.mu.Lock()
 	m.secrets = secretsOf(o.Secret.StringData)
 	m.mu.Unlock()
-	secrets := r.client.CoreV1().Secrets(pod.Namespace)
-	_, err := secrets.Apply(ctx, o.Secret, applyOptions)
-	if apierrors.IsInvalid(err) { // it is immutable, and may exist with other values
-		if _, missing := secrets.Get(ctx, pod.Name, metav1.GetOptions{}); missing == nil {
-			err = nil
-		}
-	}
-	if err != nil {
+	if err := r.applySecret(ctx, pod, o.Secret); err != nil {
 		return err
 	}
 	if _, err := r.client.CoreV1().Services(pod.Namespace).Apply(ctx, o.Service, applyOptions); err != nil {
@@ -188,7 +181,18 @@ func (r *Runtime) applyOwned(ctx context.Context, spec runtime.Spec, pod *corev1
 	if o.Ingress == nil {
 		return nil
 	}
-	_, err = r.client.NetworkingV1().Ingresses(pod.Namespace).Apply(ctx, o.Ingress, applyOptions)
+	_, err := r.client.NetworkingV1().Ingresses(pod.Namespace).Apply(ctx, o.Ingress, applyOptions)
+	return err
+}
+
+func (r *Runtime) applySecret(ctx context.Context, pod *corev1.Pod, secret *core.SecretApplyConfiguration) error {
+	secrets := r.client.CoreV1().Secrets(pod.Namespace)
+	_, err := secrets.Apply(ctx, secret, applyOptions)
+	if apierrors.IsInvalid(err) { // it is immutable, and may exist with other values
+		if _, missing := secrets.Get(ctx, pod.Name, metav1.GetOptions{}); missing == nil {
+			err = nil
+		}
+	}
 	return err
 }
 

@@ -79,7 +79,7 @@ func imageOf(pod *corev1.Pod) string {
 func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage runtime.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return runtime.StageLaunching, 0, models.Say("The workspace is stopping")
+		return runtime.StageLaunching, 0, models.Say("The pod is stopping")
 	case s.State.Running != nil:
 		return runtime.StageStarting, 70, models.Say("Jupyter is starting")
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
@@ -91,7 +91,7 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return runtime.StageScheduling, 10, models.Say("No node in the cluster can run the workspace now: %s", oneLine(c.Message))
+			return runtime.StageScheduling, 10, models.Say("No node in the cluster can run the pod now: %s", oneLine(c.Message))
 		}
 	}
 	return runtime.StageScheduling, 10, models.Say("The cluster is choosing a node")
@@ -107,11 +107,11 @@ func waitingFor(image string, w corev1.ContainerStateWaiting) (runtime.Stage, mo
 	case "InvalidImageName":
 		return runtime.StageImageFailed, models.Say("“%s” is not a valid image name", image)
 	case "CreateContainerConfigError":
-		return runtime.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(w.Message))
+		return runtime.StageSetupFailed, models.Say("The node cannot set up the pod: %s", oneLine(w.Message))
 	case "PodInitializing", "":
-		return runtime.StagePreparing, models.Say("The node is preparing the workspace")
+		return runtime.StagePreparing, models.Say("The node is preparing the pod")
 	}
-	return runtime.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(w.Message+" ("+w.Reason+")"))
+	return runtime.StageSetupFailed, models.Say("The node cannot start the pod: %s", oneLine(w.Message+" ("+w.Reason+")"))
 }
 
 // preparingFor describes, from the newest event, what a pod without a container waits
@@ -125,13 +125,13 @@ func preparingFor(image string, events []corev1.Event) (runtime.Stage, models.Te
 		case "FailedMount", "FailedAttachVolume":
 			return runtime.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", oneLine(newest.Message))
 		case "FailedCreatePodSandBox":
-			return runtime.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(newest.Message))
+			return runtime.StageSetupFailed, models.Say("The node cannot set up the pod: %s", oneLine(newest.Message))
 		}
 		if newest.Type == corev1.EventTypeWarning {
-			return runtime.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(newest.Message))
+			return runtime.StageSetupFailed, models.Say("The node cannot start the pod: %s", oneLine(newest.Message))
 		}
 	}
-	return runtime.StagePreparing, models.Say("The node is preparing the workspace")
+	return runtime.StagePreparing, models.Say("The node is preparing the pod")
 }
 
 func lastSeenAt(e corev1.Event) time.Time {
@@ -163,27 +163,57 @@ func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 // endMessage describes why a notebook ended: because of its pod, or else of its
 // process.
 func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
+	if why := removal(pod, t); !why.Empty() {
+		return why
+	}
+	if t == nil {
+		return models.Say("Jupyter is no longer running")
+	}
+	return exitMessage(pod, *t)
+}
+
+// removal describes why the cluster has ended a pod, or is empty.
+func removal(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
 	switch reason := pod.Status.Reason; {
 	case reason == "Evicted":
-		return models.Say("The node evicted the workspace: %s", oneLine(pod.Status.Message))
+		return models.Say("The node evicted the pod: %s", oneLine(pod.Status.Message))
 	case reason == "Preempting" || reason == "Preempted":
-		return models.Say("The workspace was preempted by a higher-priority workload in the cluster")
+		return models.Say("The pod was preempted by a higher-priority workload in the cluster")
 	case reason == "NodeLost":
 		return models.Say("The node %s was lost", pod.Spec.NodeName)
 	case reason == "Terminated" || reason == "NodeShutdown":
 		return models.Say("The node %s was shut down", pod.Spec.NodeName)
 	case t == nil && reason != "": // the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError
-		return models.Say("The node %s rejected the workspace: %s", pod.Spec.NodeName, oneLine(pod.Status.Message))
+		return models.Say("The node %s rejected the pod: %s", pod.Spec.NodeName, oneLine(pod.Status.Message))
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
 			return disruption(c)
 		}
 	}
-	if t == nil {
-		return models.Say("Jupyter is no longer running")
+	return models.Text{}
+}
+
+// endOfRun returns how a run has ended from its pod as it was last seen; nil if it was not.
+func endOfRun(pod *corev1.Pod) runtime.RunStatus {
+	status := runtime.RunStatus{Ended: true, ExitCode: -1}
+	if pod == nil {
+		status.Message = models.Say("The pod of the run was deleted.")
+		return status
 	}
-	return exitMessage(pod, *t)
+	t := containerOf(pod).State.Terminated
+	status.Limits, status.Message = limitsOf(pod), removal(pod, t)
+	switch {
+	case t != nil && t.Reason == "ContainerStatusUnknown", t == nil:
+		if status.Message.Empty() {
+			status.Message = models.Say("The pod of the run was deleted.")
+		}
+	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
+		status.Message = models.Say("The command could not be started: %s", oneLine(t.Message))
+	default:
+		status.ExitCode, status.OutOfMemory = int(t.ExitCode), t.Reason == "OOMKilled"
+	}
+	return status
 }
 
 func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {
@@ -202,15 +232,15 @@ func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text
 func disruption(c corev1.PodCondition) models.Text {
 	switch c.Reason {
 	case corev1.PodReasonPreemptionByScheduler:
-		return models.Say("The workspace was preempted by a higher-priority workload in the cluster")
+		return models.Say("The pod was preempted by a higher-priority workload in the cluster")
 	case "DeletionByTaintManager":
-		return models.Say("The cluster removed the workspace from its node: %s", oneLine(c.Message))
+		return models.Say("The cluster removed the pod from its node: %s", oneLine(c.Message))
 	case "EvictionByEvictionAPI":
 		return models.Say("The node was drained by a cluster administrator")
 	case "DeletionByPodGC":
 		return models.Say("The node is no longer part of the cluster")
 	}
-	return models.Say("The node evicted the workspace: %s", oneLine(c.Message))
+	return models.Say("The node evicted the pod: %s", oneLine(c.Message))
 }
 
 // maxMessage is the maximum length of a message of the cluster, in bytes.

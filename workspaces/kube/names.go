@@ -24,11 +24,13 @@ const (
 	labelMember     = "weir.dev/member"
 	labelWorkspace  = "weir.dev/workspace"
 	labelGeneration = "weir.dev/generation"
+	labelRun        = "weir.dev/run"
 
 	annotationLimits = "weir.dev/limits"
 
 	manager      = "weir"           // also the field manager
 	nameNotebook = "weir-workspace" // app.kubernetes.io/name of pods
+	nameRun      = "weir-run"       // the same of runs
 	nameProject  = "weir-project"   // of the objects of a project
 )
 
@@ -65,7 +67,13 @@ func (c Config) selector() string {
 	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
 }
 
-// ref identifies one start of one workspace. It is the State that callers persist.
+func (c Config) runLabels(spec runtime.Spec) map[string]string {
+	all := c.labels(nameRun, spec.Project)
+	all[labelMember], all[labelRun] = strconv.FormatInt(spec.Member, 10), strconv.FormatInt(spec.Workspace, 10)
+	return all
+}
+
+// ref identifies one start of one workspace, or one run. It is the State that callers persist.
 type ref struct {
 	Namespace  string `json:"namespace"`
 	Pod        string `json:"pod"`
@@ -109,6 +117,19 @@ func refOf(pod *corev1.Pod) (ref, bool) {
 	r.Generation, err2 = strconv.ParseInt(generation, 10, 64)
 	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == podName(r.Workspace, r.Generation)
 }
+
+// runRef returns the reference of a run, whose id is that of the spec's workspace.
+func (c Config) runRef(spec runtime.Spec) ref {
+	return ref{Namespace: c.namespace(spec.Project), Pod: runName(spec.Workspace), Workspace: spec.Workspace, Generation: 1}
+}
+
+// runOf returns the run of a pod from its name; false if it is not the pod of a run.
+func runOf(pod *corev1.Pod) (ref, bool) {
+	id, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, "run-"), 10, 64)
+	return ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: id, Generation: 1}, err == nil && id > 0 && pod.Name == runName(id)
+}
+
+func runName(run int64) string { return fmt.Sprintf("run-%d", run) }
 
 func podName(workspace, generation int64) string {
 	return fmt.Sprintf("ws-%d-%d", workspace, generation)

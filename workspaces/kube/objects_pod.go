@@ -30,29 +30,59 @@ const (
 
 // podObject returns the pod of one start.
 func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error) {
-	r := c.ref(spec)
-	notebook, volumes, err := c.containerObject(spec)
+	pod, notebook, err := c.podOf(c.ref(spec), spec)
 	if err != nil {
 		return nil, err
+	}
+	notebook.WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
+		WithStartupProbe(c.probe())
+	return pod.WithLabels(c.workspaceLabels(spec)), nil
+}
+
+// pidFile has the process id of a run's command.
+const pidFile = "/tmp/.weir-run"
+
+// execute becomes the command, with the exit codes of a shell if it cannot, and prints both
+// outputs in their order.
+const execute = `echo $$ >` + pidFile + `; exec "$@" 2>&1`
+
+// runPodObject returns the pod of a run, whose command is that of spec. Its processes share
+// the process namespace of the pod: the first process of a namespace ignores all signals
+// that it has no handler for, and the command shall not be that.
+func (c Config) runPodObject(spec runtime.Spec) (*core.PodApplyConfiguration, error) {
+	pod, container, err := c.podOf(c.runRef(spec), spec)
+	if err != nil {
+		return nil, err
+	}
+	container.Command = append([]string{"/bin/sh", "-c", literal(execute), "sh"}, container.Command...)
+	pod.Spec.WithShareProcessNamespace(true)
+	return pod.WithLabels(c.runLabels(spec)), nil
+}
+
+// podOf returns a pod with one container that runs the command of spec, and the container.
+func (c Config) podOf(r ref, spec runtime.Spec) (*core.PodApplyConfiguration, *core.ContainerApplyConfiguration, error) {
+	container, volumes, err := c.containerObject(r, spec)
+	if err != nil {
+		return nil, nil, err
 	}
 	gpu, err := c.gpuPart(spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	limits, err := json.Marshal(gpu.limits)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	maps.Copy(*notebook.Resources.Limits, gpu.resources)
-	maps.Copy(*notebook.Resources.Requests, gpu.resources)
-	notebook.WithEnv(envVars(gpu.env)...).WithVolumeMounts(gpu.mounts...)
+	maps.Copy(*container.Resources.Limits, gpu.resources)
+	maps.Copy(*container.Resources.Requests, gpu.resources)
+	container.WithEnv(envVars(gpu.env)...).WithVolumeMounts(gpu.mounts...)
 	pod := core.PodSpec().
-		WithContainers(notebook).WithVolumes(volumes...).WithVolumes(gpu.volumes...).
+		WithContainers(container).WithVolumes(volumes...).WithVolumes(gpu.volumes...).
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithTerminationGracePeriodSeconds(int64(c.Grace.Seconds())).
 		WithAutomountServiceAccountToken(false).
 		WithEnableServiceLinks(false).
-		WithHostname(fmt.Sprintf("ws-%d", spec.Workspace)).
+		WithHostname(hostname(r)).
 		WithSecurityContext(core.PodSecurityContext().
 			WithRunAsNonRoot(true).WithRunAsUser(c.userOf(spec)).WithRunAsGroup(cmp.Or(spec.GID, c.GID)).
 			WithSeccompProfile(core.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault)))
@@ -65,9 +95,15 @@ func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error
 	for _, t := range c.Tolerations {
 		pod.WithTolerations(toleration(t))
 	}
-	return core.Pod(r.Pod, r.Namespace).WithLabels(c.workspaceLabels(spec)).
-		WithAnnotations(gpu.annotations).WithAnnotations(map[string]string{annotationLimits: string(limits)}).
-		WithSpec(pod), nil
+	object := core.Pod(r.Pod, r.Namespace).WithAnnotations(gpu.annotations).
+		WithAnnotations(map[string]string{annotationLimits: string(limits)}).WithSpec(pod)
+	return object, &object.Spec.Containers[0], nil
+}
+
+// hostname is the name of a pod without the number of its start.
+func hostname(r ref) string {
+	kind, _, _ := strings.Cut(r.Pod, "-")
+	return fmt.Sprintf("%s-%d", kind, r.Workspace)
 }
 
 // userOf is the user of a pod. MPS serves the programs of one user at a time.
@@ -100,9 +136,9 @@ func toleration(t corev1.Toleration) *core.TolerationApplyConfiguration {
 	return out
 }
 
-// containerObject returns the notebook's container without its GPUs, and the
-// volumes that it mounts.
-func (c Config) containerObject(spec runtime.Spec) (*core.ContainerApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
+// containerObject returns the container of a pod without its GPUs, and the volumes that it
+// mounts.
+func (c Config) containerObject(r ref, spec runtime.Spec) (*core.ContainerApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
 	image := cmp.Or(spec.Image, c.Image)
 	if err := checkSpec(spec, image); err != nil {
 		return nil, nil, err
@@ -118,12 +154,10 @@ func (c Config) containerObject(spec runtime.Spec) (*core.ContainerApplyConfigur
 	notebook := core.Container().WithName(containerName).WithImage(image).
 		WithCommand(command...).
 		WithWorkingDir(notebookHome).
-		WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
-		WithEnvFrom(core.EnvFromSource().WithSecretRef(core.SecretEnvSource().WithName(c.ref(spec).Pod))).
+		WithEnvFrom(core.EnvFromSource().WithSecretRef(core.SecretEnvSource().WithName(r.Pod))).
 		WithEnv(envVars(runtime.NotebookEnvironment(spec, runDir))...).
 		WithResources(c.resources(spec)).
 		WithVolumeMounts(mounts...).
-		WithStartupProbe(c.probe()).
 		WithSecurityContext(core.SecurityContext().
 			WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).WithRunAsNonRoot(true).
 			WithCapabilities(core.Capabilities().WithDrop("ALL")))
@@ -264,13 +298,9 @@ type podOwned struct {
 // ownedObjects returns the other objects of a start, owned by its pod.
 func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
-	owner := meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
-	env := map[string]string{"PIP_BREAK_SYSTEM_PACKAGES": "1"} // the root is read-only: pip can only write to the home
-	maps.Copy(env, spec.Env)
-	env["JUPYTER_TOKEN"] = spec.Token
+	owner := ownerOf(r, pod)
 	o := podOwned{
-		Secret: core.Secret(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
-			WithImmutable(true).WithStringData(env),
+		Secret: secretObject(r, spec, pod, map[string]string{"JUPYTER_TOKEN": spec.Token}).WithLabels(labels),
 		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithSpec(core.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(labels).
@@ -281,6 +311,23 @@ func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 			WithAnnotations(c.Ingress.Annotations).WithSpec(c.ingressSpec(spec.Workspace))
 	}
 	return o
+}
+
+// runSecret returns the variables of a run, owned by its pod.
+func (c Config) runSecret(spec runtime.Spec, pod types.UID) *core.SecretApplyConfiguration {
+	return secretObject(c.runRef(spec), spec, pod, nil).WithLabels(c.runLabels(spec))
+}
+
+// secretObject returns the variables of spec and more of them, owned by a pod.
+func secretObject(r ref, spec runtime.Spec, pod types.UID, more map[string]string) *core.SecretApplyConfiguration {
+	env := map[string]string{"PIP_BREAK_SYSTEM_PACKAGES": "1"} // the root is read-only: pip can only write to the home
+	maps.Copy(env, spec.Env)
+	maps.Copy(env, more)
+	return core.Secret(r.Pod, r.Namespace).WithOwnerReferences(ownerOf(r, pod)).WithImmutable(true).WithStringData(env)
+}
+
+func ownerOf(r ref, pod types.UID) *meta.OwnerReferenceApplyConfiguration {
+	return meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
 }
 
 func (c Config) ingressSpec(workspace int64) *networking.IngressSpecApplyConfiguration {

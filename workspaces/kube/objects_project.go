@@ -105,7 +105,8 @@ func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfi
 	closed := networking.NetworkPolicy("default-deny", ns).WithSpec(networking.NetworkPolicySpec().
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
 	open := networking.NetworkPolicySpec().WithPolicyTypes("Ingress", "Egress").
-		WithPodSelector(meta.LabelSelector().WithMatchLabels(map[string]string{labelName: nameNotebook})).
+		WithPodSelector(meta.LabelSelector().WithMatchExpressions(meta.LabelSelectorRequirement().
+			WithKey(labelName).WithOperator("In").WithValues(nameNotebook, nameRun))).
 		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...)).
 		WithEgress(networking.NetworkPolicyEgressRule().WithTo(resolver()).
 			WithPorts(policyPorts("UDP", 53)...).WithPorts(policyPorts("TCP", 53)...))

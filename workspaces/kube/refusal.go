@@ -22,7 +22,7 @@ func refusal(err error) error {
 	case !answered, busy(status.code), status.code == http.StatusConflict:
 		return models.Unavailable(err, "The cluster is not responding.")
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return models.Unavailable(err, "The project's namespace in the cluster is being deleted. The workspace starts when the deletion is complete.")
+		return models.Unavailable(err, "The project's namespace in the cluster is being deleted. The pod starts when the deletion is complete.")
 	case status.code == http.StatusNotFound:
 		return models.Unavailable(err, "The project's namespace in the cluster was deleted and is being recreated.")
 	case exceedsQuota(err):
@@ -33,7 +33,7 @@ func refusal(err error) error {
 	case status.code == http.StatusUnauthorized, lacksRights(err):
 		return models.Unavailable(err, "The cluster does not allow the portal to do this: %s", oneLine(status.message))
 	}
-	e := models.Conflict("The cluster rejected the workspace: %s", oneLine(status.message))
+	e := models.Conflict("The cluster rejected the pod: %s", oneLine(status.message))
 	e.Err = err
 	return e
 }

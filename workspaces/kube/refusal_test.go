@@ -36,7 +36,7 @@ func TestRefusals(t *testing.T) {
 		acted bool
 	}{
 		"quota":       {forbidden("exceeded quota: weir, requested: pods=1, used: pods=4, limited: pods=4"), models.KindUnavailable, "resource quota in the cluster is exhausted.", false},
-		"policy":      {forbidden("violates PodSecurity"), models.KindConflict, "rejected the workspace: pods \"ws-5-2\" is forbidden: violates PodSecurity", false},
+		"policy":      {forbidden("violates PodSecurity"), models.KindConflict, "rejected the pod: pods \"ws-5-2\" is forbidden: violates PodSecurity", false},
 		"new quota":   {forbidden("status unknown for quota: weir, resources: limits.cpu"), models.KindUnavailable, "still preparing", false},
 		"no account":  {forbidden(`error looking up service account weir-p-7/default: serviceaccount "default" not found`), models.KindUnavailable, "still preparing", false},
 		"no rights":   {forbidden(`User "system:serviceaccount:weir:portal" cannot patch resource "pods"`), models.KindUnavailable, "does not allow the portal to do this: pods", false},

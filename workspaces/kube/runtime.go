@@ -38,6 +38,7 @@ const (
 // Runtime runs workspaces on a cluster. Make one with New.
 type Runtime struct {
 	config      Config
+	rest        *rest.Config
 	client      kubernetes.Interface
 	watchClient kubernetes.Interface // for informers; see retryTransport
 	requests    requestMetrics
@@ -112,7 +113,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if c.Storage, err = c.Storage.resolve(ctx, client); err != nil {
 		return nil, fmt.Errorf("the storage of the shared directories: %w", err)
 	}
-	r := &Runtime{config: c, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
+	r := &Runtime{config: c, rest: at, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
 		projects: projects{drifted: make(chan int64, 64)},
 		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}, labels: map[ref]map[string]string{}}
 	if err := r.watch(ctx); err != nil {
@@ -140,22 +141,32 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, 
 	if err != nil {
 		return nil, err
 	}
-	if err := r.ensureProject(ctx, spec.Project); err != nil {
-		return nil, refusal(err)
-	}
 	id := r.config.ref(spec)
-	pod, err := r.ensurePod(ctx, id, object)
+	pod, uncertain, err := r.createPod(ctx, id, spec.Project, object)
+	if uncertain {
+		return id.state(), refusal(err)
+	}
 	if err != nil {
-		r.projects.invalidate(spec.Project, err)
-		if ambiguous(err) {
-			return id.state(), refusal(err)
-		}
 		return nil, refusal(err)
 	}
 	models.Failpoint("kube.pod")
 	err = r.applyOwned(ctx, spec, pod)
 	models.Failpoint("kube.secret")
 	return id.state(), refusal(err)
+}
+
+// createPod returns a pod of a project, and creates it if it does not exist. With an error,
+// uncertain says that the pod may exist.
+func (r *Runtime) createPod(ctx context.Context, id ref, project int64, object *core.PodApplyConfiguration) (
+	pod *corev1.Pod, uncertain bool, err error) {
+	if err := r.ensureProject(ctx, project); err != nil {
+		return nil, false, err
+	}
+	if pod, err = r.ensurePod(ctx, id, object); err != nil {
+		r.projects.invalidate(project, err)
+		return nil, ambiguous(err), err
+	}
+	return pod, false, nil
 }
 
 // ensurePod returns the pod of a start, and creates it if it does not exist.
@@ -262,13 +273,18 @@ func (r *Runtime) Stop(ctx context.Context, state runtime.State) error {
 	if err != nil || pod == nil {
 		return err
 	}
+	return r.deletePod(ctx, pod)
+}
+
+// deletePod deletes a pod, unless that was requested a moment ago.
+func (r *Runtime) deletePod(ctx context.Context, pod *corev1.Pod) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if !r.shouldDelete(pod, &options) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	err = r.client.CoreV1().Pods(id.Namespace).Delete(ctx, id.Pod, options)
+	err := r.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, options)
 	models.Failpoint("kube.deleted")
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
@@ -276,7 +292,7 @@ func (r *Runtime) Stop(ctx context.Context, state runtime.State) error {
 	r.mu.Lock()
 	delete(r.stopping, pod.UID)
 	r.mu.Unlock()
-	return refusal(fmt.Errorf("stop %s in %s: %w", id.Pod, id.Namespace, err))
+	return refusal(fmt.Errorf("stop %s in %s: %w", pod.Name, pod.Namespace, err))
 }
 
 // shouldDelete reports whether a deletion is to be requested now, and records it.

@@ -110,6 +110,10 @@ func (r *Runtime) recordLabels(pod *corev1.Pod) {
 func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	id, ok := refOf(pod)
 	if !ok {
+		r.pods.Delete(pod.UID)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.stopping, pod.UID)
 		return
 	}
 	status := describe(pod, nil)

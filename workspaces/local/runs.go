@@ -21,6 +21,8 @@ type Runs struct {
 	terminated map[key]bool // SIGTERM was sent; guarded by runtime.mu
 }
 
+var _ runtime.Runs = (*Runs)(nil)
+
 // NewRuns returns Runs on c.Dir, which must not be that of a Runtime.
 func NewRuns(c Config) (*Runs, error) {
 	r, err := New(c)
@@ -60,7 +62,7 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 }
 
 // Poll returns the status of a run, and keeps its log within bounds.
-func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
+func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, error) {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return runtime.RunStatus{}, err
@@ -91,7 +93,7 @@ func (r *Runs) Poll(state runtime.State) (runtime.RunStatus, error) {
 
 // Signal sends a signal to the command of a run. It reports whether the command was there
 // to receive it: not before its sandbox stands, nor when it has ended.
-func (r *Runs) Signal(state runtime.State, sig unix.Signal) (bool, error) {
+func (r *Runs) Signal(_ context.Context, state runtime.State, sig unix.Signal) (bool, error) {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return false, err
@@ -101,7 +103,7 @@ func (r *Runs) Signal(state runtime.State, sig unix.Signal) (bool, error) {
 
 // Stop sends SIGTERM to a run, and SIGKILL after the grace period. It does not wait: call
 // it again until Poll says that the run has ended. The exit code and the log remain.
-func (r *Runs) Stop(state runtime.State) error {
+func (r *Runs) Stop(_ context.Context, state runtime.State) error {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return err
@@ -134,7 +136,7 @@ func (r *Runs) forgetStop(k key) {
 }
 
 // Remove deletes the exit code and the log of a run that has ended.
-func (r *Runs) Remove(state runtime.State) error {
+func (r *Runs) Remove(_ context.Context, state runtime.State) error {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return err
@@ -178,8 +180,8 @@ func (r *Runs) Log(state runtime.State, offset int64, limit int) ([]byte, int64,
 	return b[:n], offset, err
 }
 
-// Changes notifies of the runs that have ended, by id.
-func (r *Runs) Changes() *runtime.Changes { return &r.runtime.Changes }
+// OnChange sets the listener of runs that have ended, by id; see [runtime.Changes].
+func (r *Runs) OnChange(listener func(run int64)) { r.runtime.OnChange(listener) }
 
 // List returns the runs that run, or have left something; the Workspace of an instance is
 // the run's id.

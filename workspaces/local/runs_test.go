@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"weir/models"
 	"weir/workspaces/runtime"
+	"weir/workspaces/runtimetest"
 )
 
 func openRuns(t *testing.T, c Config) *Runs {
@@ -37,7 +36,7 @@ func startRun(t *testing.T, r *Runs, script string) runtime.State {
 
 func pollRun(t *testing.T, r *Runs, state runtime.State) runtime.RunStatus {
 	t.Helper()
-	s, err := r.Poll(state)
+	s, err := r.Poll(t.Context(), state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,104 +65,17 @@ func prints(t *testing.T, r *Runs, state runtime.State, text string) {
 	eventually(t, "it prints "+text, func() bool { return strings.Contains(logOf(t, r, state), text) })
 }
 
-func TestExitCodesOfRuns(t *testing.T) {
-	for name, c := range map[string]struct {
-		command []string
-		code    int
-	}{
-		"success":         {[]string{"true"}, 0},
-		"its own":         {[]string{"sh", "-c", "exit 3"}, 3},
-		"a signal":        {[]string{"sh", "-c", "kill -SEGV $$"}, 139},
-		"no such command": {[]string{"no-such-command"}, 127},
-		"a dash":          {[]string{"sh", "-c", `[ "$1" = "-x y" ] && exit 9`, "sh", "-x y"}, 9},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := openRuns(t, config(t.TempDir()))
-			state, err := r.Start(t.Context(), 1, scriptSpec(7, ""), c.command)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { stop(t, r.runtime, state) })
-			if code := endOf(t, r, state); code != c.code {
-				t.Errorf("%d, not %d: %s", code, c.code, logOf(t, r, state))
-			}
-		})
-	}
-}
-
-// However often and early a run is stopped, its exit code is that of SIGTERM, and its log
-// remains until it is removed.
-func TestStoppedRun(t *testing.T) {
-	r := openRuns(t, config(t.TempDir()))
-	state := startRun(t, r, "echo begun; exec sleep 600")
-	eventually(t, "the run has ended", func() bool {
-		if err := r.Stop(state); err != nil {
-			t.Fatal(err)
-		}
-		return pollRun(t, r, state).Ended
-	})
-	if code := endOf(t, r, state); code != 143 {
-		t.Errorf("%d, not 143", code)
-	}
-	again, err := r.Start(t.Context(), 1, scriptSpec(7, ""), []string{"true"})
-	if code := endOf(t, r, again); err != nil || code != 143 {
-		t.Errorf("started again: %d, %v", code, err)
-	}
-	in, err := r.runtime.parseState(state)
-	if err != nil || !exists(in.logFile()) {
-		t.Errorf("its log is gone, %v", err)
-	}
-	eventually(t, "it is removed", func() bool { return r.Remove(state) == nil && !exists(in.dir) })
-}
-
-func TestStoppedRunCleansUp(t *testing.T) {
-	r := openRuns(t, config(t.TempDir()))
-	state := startRun(t, r, "trap 'echo saved; exit 5' TERM; echo begun; while :; do sleep 0.1; done")
-	prints(t, r, state, "begun")
-	if err := r.Remove(state); models.KindOf(err) != models.KindConflict {
-		t.Errorf("removed while it runs: %v", err)
-	}
-	if err := r.Stop(state); err != nil {
-		t.Fatal(err)
-	}
-	if code := endOf(t, r, state); code != 5 || !strings.Contains(logOf(t, r, state), "saved") {
-		t.Errorf("%d: %s", code, logOf(t, r, state))
-	}
-}
-
-func TestRunThatIgnoresTheStop(t *testing.T) {
+func TestConformanceOfRuns(t *testing.T) {
 	c, time := config(t.TempDir()), &clock{now: time.Unix(1_700_000_000, 0)}
 	c.Clock = time.Now
-	r := openRuns(t, c)
-	state := startRun(t, r, "trap '' TERM; echo begun; while :; do sleep 0.1; done")
-	prints(t, r, state, "begun")
-	for range 2 {
-		if err := r.Stop(state); err != nil || pollRun(t, r, state).Ended {
-			t.Fatalf("killed within the grace period, or %v", err)
-		}
-	}
-	time.pass(stopGrace)
-	if err := r.Stop(state); err != nil {
-		t.Fatal(err)
-	}
-	if code := endOf(t, r, state); code != 137 {
-		t.Errorf("%d, not 137", code)
-	}
-}
-
-func TestInterruptedRun(t *testing.T) {
-	r := openRuns(t, config(t.TempDir()))
-	state := startRun(t, r, `exec python3 -c 'import time; print("begun", flush=True); time.sleep(600)'`)
-	prints(t, r, state, "begun")
-	eventually(t, "the run has ended", func() bool {
-		if _, err := r.Signal(state, unix.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		return pollRun(t, r, state).Ended
+	runtimetest.RunRuns(t, runtimetest.RunsHarness{
+		Runs:        openRuns(t, c),
+		Reopen:      func(t *testing.T) runtime.Runs { return openRuns(t, c) },
+		Spec:        func(*testing.T) runtime.Spec { return scriptSpec(7, "") },
+		Share:       share,
+		StepTimeout: patience,
+		PassGrace:   func() { time.pass(stopGrace) },
 	})
-	if code := endOf(t, r, state); code != 130 {
-		t.Errorf("%d, not 130: %s", code, logOf(t, r, state))
-	}
 }
 
 // A run has the host name, the variables and the directories of its workspace and the GPUs
@@ -240,13 +152,13 @@ func TestAdoptedRunIsStopped(t *testing.T) {
 		c.Clock = time.Now
 		r, state := leftRun(t, c, share(t), script)
 		prints(t, r, state, "begun")
-		if err := r.Stop(state); err != nil {
+		if err := r.Stop(t.Context(), state); err != nil {
 			t.Fatal(err)
 		}
 		if want == 137 {
 			time.pass(stopGrace)
 		}
-		eventually(t, "the run has ended", func() bool { return r.Stop(state) == nil && pollRun(t, r, state).Ended })
+		eventually(t, "the run has ended", func() bool { return r.Stop(t.Context(), state) == nil && pollRun(t, r, state).Ended })
 		if code := endOf(t, r, state); code != want {
 			t.Errorf("%d, not %d", code, want)
 		}

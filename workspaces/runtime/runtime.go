@@ -138,18 +138,6 @@ type Status struct {
 	Stage    Stage           // of a start; determines its timeout
 }
 
-// RunStatus is the status of a run. Until it has ended, ExitCode is -1. It remains -1 if
-// bubblewrap could not write it, as when the machine was restarted. As in shells, 128 + n means that signal n ended it,
-// 127 that there is no such command.
-type RunStatus struct {
-	Ended       bool
-	ExitCode    int
-	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
-	Printed     int64         // bytes of output so far
-	OutOfMemory bool          // a process was killed by the memory limit
-	Limits      []models.Limit
-}
-
 // Stage is a stage of a start: what it waits for.
 type Stage string
 

@@ -109,7 +109,7 @@ func TestWhatTheNodeSays(t *testing.T) {
 	stray.Workspace, stray.Node = 3, "no-such-node"
 	absent, memory, pinned := start(t, r, missing), start(t, r, greedy), start(t, r, stray)
 	until(t, r, absent, "no image", says("does not have the image weir.invalid/no-such-image:1"))
-	until(t, r, pinned, "no node", says("No node in the cluster can run the workspace now"))
+	until(t, r, pinned, "no node", says("No node in the cluster can run the pod now"))
 	s := until(t, r, memory, "out of memory", is(runtime.PhaseExited))
 	if !says("memory limit of 128 MiB exceeded")(s) {
 		t.Errorf("code %d: %s\n%s", s.ExitCode, s.Message, s.LogTail)

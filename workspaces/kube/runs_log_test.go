@@ -1,0 +1,49 @@
+package kube
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// However often the reader of a log is interrupted, nothing of it is lost and nothing is
+// twice: also with lines of one time, with a line that is longer than what is read at once,
+// and with an end without a line break.
+func TestInterruptedReader(t *testing.T) {
+	type line struct{ at, text string }
+	lines := []line{{"2026-01-02T03:04:05.1Z", "a\n"}, {"2026-01-02T03:04:05.1Z", "b\n"}, {"2026-01-02T03:04:05.1Z", "b\n"},
+		{"2026-01-02T03:04:06.2Z", strings.Repeat("x", 3*logReadBlock) + "\n"}, {"2026-01-02T03:04:06.3Z", "\n"},
+		{"2026-01-02T03:04:09.0Z", "c d\n"}, {"2026-01-02T03:04:09.0Z", "end"}}
+	var want strings.Builder
+	for _, l := range lines {
+		want.WriteString(l.text)
+	}
+	dir := logFiles(t.TempDir())
+	interrupted := errors.New("interrupted")
+	c, reads := cursor{}, 0
+	for done := false; !done; reads++ {
+		var log strings.Builder // what the cluster returns from a second on
+		for _, l := range lines {
+			if second, _, err := cutTime([]byte(l.at + " ")); err != nil || second >= c.Second {
+				log.WriteString(l.at + " " + l.text)
+			}
+		}
+		saves := 0
+		err := copyLines(strings.NewReader(log.String()), c, func(b []byte, offset int64, now cursor) error {
+			if saves++; saves > 1 && reads < 10 {
+				return interrupted
+			}
+			c = now
+			return dir.writeAt(b, offset)
+		})
+		if err != nil && !errors.Is(err, interrupted) {
+			t.Fatal(err)
+		}
+		done = err == nil
+	}
+	got, err := os.ReadFile(dir.segment(0))
+	if err != nil || string(got) != want.String() || reads < 2 {
+		t.Errorf("after %d reads %d bytes of %d, %v", reads, len(got), want.Len(), err)
+	}
+}

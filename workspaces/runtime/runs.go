@@ -1,0 +1,48 @@
+package runtime
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"weir/models"
+)
+
+// Runs runs commands until they end, where the Runtime of the same mode runs workspaces.
+// What it starts outlives a killed server. The conformance suite in runtimetest tests every
+// implementation. All methods are safe for concurrent use, and none waits for the command.
+type Runs interface {
+	// Start starts a command in the environment, the directories and with the GPUs of
+	// spec. A run that was started already is not started again, also if it has ended.
+	Start(ctx context.Context, run int64, spec Spec, command []string) (State, error)
+	Poll(ctx context.Context, state State) (RunStatus, error)
+	// Signal sends a signal to the command and reports whether it was there to receive it.
+	Signal(ctx context.Context, state State, sig syscall.Signal) (bool, error)
+	// Stop ends a run, gently at first. Call it again until Poll says that it has ended.
+	Stop(ctx context.Context, state State) error
+	// Remove deletes what a run that has ended has left.
+	Remove(ctx context.Context, state State) error
+	// Log returns at most limit bytes of the output from an offset on, and the offset of
+	// the first of them: a later one than asked for if what was there is no longer kept.
+	// It is fs.ErrNotExist when the run was removed.
+	Log(state State, offset int64, limit int) ([]byte, int64, error)
+	// List returns what runs, and what runs that have ended have left; the Workspace of
+	// an instance is the run's id.
+	List(ctx context.Context) ([]Instance, error)
+	// Refresh makes the mounts of a run those of a start with mounts; see [Refresher].
+	Refresh(ctx context.Context, state State, mounts []models.Mount) error
+}
+
+// RunStatus is the status of a run. Until it has ended, ExitCode is -1. It remains -1 if
+// nobody could record it, as when the machine was restarted. As in shells, 128 + n means
+// that signal n ended it, 127 that there is no such command.
+type RunStatus struct {
+	Ended       bool
+	ExitCode    int
+	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
+	Printed     int64         // bytes of output so far
+	OutOfMemory bool          // a process was killed by the memory limit
+	Limits      []models.Limit
+	Stage       Stage       // of a start that is not over; empty once the command runs
+	Message     models.Text // what the start waits for, or what has ended the run but for its command
+}
