@@ -42,6 +42,7 @@ type Run struct {
 	Project          string           `json:"project"`
 	UserID           int64            `json:"user_id"`
 	User             string           `json:"user"`
+	WorkspaceID      *int64           `json:"workspace_id,omitempty" doc:"workspace whose environment it has"`
 	EnvironmentID    int64            `json:"environment_id"`
 	Environment      string           `json:"environment"`
 	State            models.RunState  `json:"state" enum:"queued,starting,running,stopping,ended"`
@@ -75,7 +76,7 @@ func runEventOf(e models.RunEvent) RunEvent { return RunEvent{e.At.UTC(), e.Stat
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
-		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
+		WorkspaceID: r.WorkspaceID, EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
 		EndedAt: utc(r.EndedAt),
@@ -89,9 +90,10 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 // RunsQuery narrows a list of runs.
 type RunsQuery struct {
 	Paging
-	State     string `query:"state" enum:"live,ended,all" default:"all" doc:"live: not yet ended"`
-	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
-	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	State       string `query:"state" enum:"live,ended,all" default:"all" doc:"live: not yet ended"`
+	ProjectID   int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	UserID      int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	WorkspaceID int64  `query:"workspace_id" minimum:"1" doc:"workspace ID: only runs in its environment"`
 }
 
 // runStates are the states that a list named live, ended or all shows.
@@ -107,7 +109,8 @@ func runStates(list string) []models.RunState {
 }
 
 func (q RunsQuery) filter() store.RunFilter {
-	return store.RunFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: runStates(q.State)}
+	return store.RunFilter{WorkspaceID: q.WorkspaceID,
+		OwnedFilter: store.OwnedFilter[models.RunState]{ProjectID: q.ProjectID, UserID: q.UserID, States: runStates(q.State)}}
 }
 
 // runInPool is one run with the view of the pool.

@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/models/store"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -33,8 +32,7 @@ func runRow(r workspaces.RunSummary) web.RunRow {
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live"), CanStart: a.Workspaces.Runs != nil}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
-	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c,
-		pageSize))
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), RunsQuery{ProjectID: v.Project, State: v.State}.filter(), pageAfter(c, pageSize))
 	v.Rows = convert(list, runRow)
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)

@@ -87,6 +87,12 @@ var errNoRuns = models.Conflict("This server runs workspaces in a cluster. Runs 
 
 // ofWorkspace completes the input from the actor's workspace that it names.
 func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
+	if inside := actor.Inside.Workspace; inside != 0 {
+		if in.WorkspaceID != 0 && in.WorkspaceID != inside {
+			return models.Invalid("workspace_id", "is not the workspace from which you start the run")
+		}
+		in.WorkspaceID = inside
+	}
 	if in.WorkspaceID == 0 {
 		return nil
 	}
@@ -156,7 +162,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
+			WorkspaceID: optionalID(in.WorkspaceID), Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds,
 			Limits:           []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
@@ -165,6 +171,14 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
 	}
 	return r, err
+}
+
+// optionalID is nil for 0.
+func optionalID(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
 }
 
 // programName is what a run is called in lists.
@@ -306,6 +320,8 @@ func (s *Service) authorizeRun(ctx context.Context, actor policies.Actor, id int
 		return r, s.access.Check(actor, policies.Platform, right)
 	case err != nil:
 		return r, err
+	case !actor.MayReach(r.WorkspaceID):
+		return models.RunView{}, models.NotFound("run")
 	default:
 		return r, s.access.CheckOwned(actor, r.UserID, r.ProjectID, right)
 	}

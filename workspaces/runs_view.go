@@ -57,6 +57,7 @@ func (s *Service) ListRuns(ctx context.Context, actor policies.Actor, f store.Ru
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
+	f.WorkspaceID = cmp.Or(actor.Inside.Workspace, f.WorkspaceID)
 	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
 	list, err := s.store.Read(ctx).Runs(actor.Scope(), f, page)
 	views := make([]RunSummary, len(list))

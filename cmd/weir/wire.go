@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -130,6 +131,9 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
+	if r, ok := p.runtime.(*local.Runtime); ok {
+		return p, r.ServeAPI(p.app.Inside)
+	}
 	return p, nil
 }
 
@@ -166,10 +170,13 @@ func (p *portal) addresses(addr net.Addr) string {
 
 // openRuntime opens the runtime of the mode. Only the local one has runs, in a directory of
 // their own: what a directory contains belongs to one reconciler of either kind.
-func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
+func (p *portal) openRuntime(ctx context.Context) (_ workspaceRuntime, err error) {
 	if p.cfg.Runtime == "local" {
 		c := local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
 			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles}
+		if c.Program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 		r, err := local.New(c)
 		if err != nil {
 			return nil, err

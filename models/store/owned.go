@@ -23,9 +23,14 @@ type OwnedFilter[S ~string] struct {
 // Filters of lists.
 type (
 	WorkspaceFilter   = OwnedFilter[models.WorkspaceState]
-	RunFilter         = OwnedFilter[models.RunState]
 	ReservationFilter = OwnedFilter[models.ReservationState]
 )
+
+// RunFilter selects runs, also those of one workspace.
+type RunFilter struct {
+	OwnedFilter[models.RunState]
+	WorkspaceID int64
+}
 
 // newest applies the filter and the page to rows of a table, newest first.
 func (f OwnedFilter[S]) newest(db *gorm.DB, table string, page Page) *gorm.DB {

@@ -100,7 +100,11 @@ func (q *Queries) SurplusRuns(member int64, newest int) (list []models.Run, err 
 
 // Runs lists runs of projects in scope, newest first.
 func (q *Queries) Runs(scope Scope, f RunFilter, page Page) (list []models.RunView, err error) {
-	return list, f.newest(q.runViews(scope), "runs", page).Find(&list).Error
+	db := q.runViews(scope)
+	if f.WorkspaceID != 0 {
+		db = db.Where("runs.workspace_id = ?", f.WorkspaceID)
+	}
+	return list, f.newest(db, "runs", page).Find(&list).Error
 }
 
 func (q *Queries) runViews(scope Scope) *gorm.DB {

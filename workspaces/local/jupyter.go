@@ -51,12 +51,17 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		s.share(m)
 	}
 	s.bind(in.shared(), innerRun, false)
+	r.bindAPI(s, in, spec)
 	if !r.commands {
 		for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
 			s.data(runtime.JupyterDir+"/"+name, config)
 		}
 	}
 	env := environment(program, spec)
+	if !r.commands {
+		env["PATH"] += ":" + innerBin
+		env["WEIR_SOCKET"] = innerAPI + "/" + apiSocket
+	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		s.setenv(name, env[name])
 	}

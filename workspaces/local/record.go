@@ -37,7 +37,9 @@ type record struct {
 //	mounts      what is mounted in the sandbox; see mounted
 //	status      bubblewrap's JSON status: the inner pid, later the exit code
 //	jupyter.sock  a hard link to the notebook's socket; see ready
-//	shared/     the only part in the sandbox, as /run/weir
+//	shared/     in the sandbox, as /run/weir
+//	api/        in the sandbox of a workspace, read-only: the socket of the REST API
+//	kernels/    in the sandboxes of a workspace and its runs: the sockets of kernels
 type instance struct {
 	record
 	dir string

@@ -70,6 +70,9 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
+	if err := r.openAPI(in); err != nil {
+		return err
+	}
 	box, err := r.sandboxFor(ctx, in, spec)
 	if err != nil {
 		return err
@@ -126,6 +129,9 @@ func (r *Runtime) makeFiles(in *instance, spec runtime.Spec) error {
 		if err := os.Chown(in.shared(), int(user.uid), int(user.gid)); err != nil {
 			return err
 		}
+	}
+	if err := r.makeAPIDirs(in, user); err != nil {
+		return err
 	}
 	mounts := spec.SortedMounts()
 	if err := in.saveMounted(mounted{Mounts: mounts, Points: outermost(mounts)}); err != nil {
@@ -187,6 +193,7 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
+	r.closeAPI(in.key())
 	if err := in.Cgroup.remove(); err != nil {
 		return err
 	}
