@@ -26,6 +26,7 @@ func (r *Reconciler) StepRuns() {
 
 // watchRuns moves all runs towards their end, until ctx ends. They go on after it.
 func (r *Reconciler) watchRuns(ctx context.Context) {
+	r.runsSince = r.config.Store.Now()
 	for r.config.Runs != nil && ctx.Err() == nil {
 		r.logError(ctx, errors.Join(r.stepRuns(ctx), r.sweepRuns(ctx), r.refreshRuns(ctx)))
 		select {
@@ -37,7 +38,7 @@ func (r *Reconciler) watchRuns(ctx context.Context) {
 }
 
 func (r *Reconciler) stepRuns(ctx context.Context) error {
-	live, err := r.config.Store.Read(ctx).RunsIn(models.RunStarting, models.RunRunning, models.RunStopping)
+	live, err := r.config.Store.Read(ctx).RunsIn(models.RunQueued, models.RunStarting, models.RunRunning, models.RunStopping)
 	if err != nil {
 		return err
 	}
@@ -45,6 +46,9 @@ func (r *Reconciler) stepRuns(ctx context.Context) error {
 }
 
 func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
+	if ended, err := r.endUnrenewed(ctx, *run); ended || err != nil || run.State == models.RunQueued {
+		return err
+	}
 	if run.State == models.RunStarting {
 		return r.startRun(ctx, run)
 	}
@@ -65,12 +69,9 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 		return r.config.Runs.Stop(run.RuntimeState)
 	}
 	if limit := time.Duration(run.TimeLimitSeconds) * time.Second; limit > 0 && status.Ran >= limit {
-		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-			now := *run
-			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.", limit.String()))
-		})
+		return r.stopRun(ctx, *run, models.Say("The time limit of %s was reached.", limit.String()))
 	}
-	return nil
+	return r.watchRunIdleness(ctx, *run)
 }
 
 // outputTopic is the topic of a run's output, before its id.

@@ -34,9 +34,9 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	runsSweptAt, runsRefreshedAt time.Time       // of watchRuns only, like runStarts
-	runStarts                    trackers        // of runs whose start is repeated
-	printed                      map[int64]int64 // by run: size of its output at the last look
+	runsSince, runsSweptAt, runsRefreshedAt time.Time       // of watchRuns only, like runStarts
+	runStarts                               trackers        // of runs whose start is repeated
+	printed                                 map[int64]int64 // by run: size of its output at the last look
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.

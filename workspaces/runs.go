@@ -43,6 +43,7 @@ type RunInput struct {
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
+	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"seconds after which the run is ended unless its lease is renewed, at least 10; 0: it has no lease"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
@@ -71,6 +72,9 @@ func (in *RunInput) check() error {
 	}
 	if in.TimeLimitSeconds < 0 || in.TimeLimitSeconds > maxTimeLimit {
 		p.Add("time_limit_seconds", "must be from 0 to %d", maxTimeLimit)
+	}
+	if in.LeaseSeconds != 0 && (in.LeaseSeconds < minLease || in.LeaseSeconds > maxLease) {
+		p.Add("lease_seconds", "must be 0, or from %d to %d", minLease, maxLease)
 	}
 	return p.Err()
 }
@@ -163,8 +167,8 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
 			WorkspaceID: optionalID(in.WorkspaceID), Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
-			TimeLimitSeconds: in.TimeLimitSeconds,
-			Limits:           []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
+			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
+			Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {

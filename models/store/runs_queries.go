@@ -27,7 +27,7 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message mod
 	expected := r.Version
 	r.Version++
 	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id"}, claimColumns...)...).Updates(r)
+		Select("*").Omit(append([]string{"id", "holder_id", "renewed_at", "worked_at", "reminded_at"}, claimColumns...)...).Updates(r)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -39,6 +39,15 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message mod
 		return err
 	}
 	return q.AddRunEvent(*r, message)
+}
+
+// SaveLease writes when the lease of a run was renewed, when its program last worked and when
+// its user was reminded. Pages are told only if it matters for them.
+func (q *Queries) SaveLease(r models.Run, told bool) error {
+	if told {
+		q.touchHolder(r.HolderView())
+	}
+	return q.db.Model(&models.Run{ID: r.ID}).Updates(map[string]any{"renewed_at": r.RenewedAt, "worked_at": r.WorkedAt, "reminded_at": r.RemindedAt}).Error
 }
 
 // AddRunEvent appends a line to the history of r, unless the message is empty.
