@@ -338,7 +338,8 @@ class Kernel:
             request = self.request or self.default()
         except (OSError, Refused) as e:
             return self.detach(str(e))
-        self.run = Run(request, [sys.executable, "-m", "ipykernel_launcher", "-f", path])
+        self.run = Run(request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
+                                 "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()])
         self.run.start()
 
     def default(self):
