@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,8 +85,12 @@ func (m member) noRuns(workspace int64) {
 
 // forwarder is the process of the GPU kernel that Jupyter has started.
 func (s *server) forwarder() (pids []int) {
-	for pid, command := range processesOf(s.dir) {
-		if strings.Contains(command, "weir_kernel.py") {
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range commands {
+		command, _ := os.ReadFile(file) // it may have ended
+		env, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "environ"))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && strings.Contains(string(command), "weir_kernel.py") && strings.Contains(string(env), s.dir+"/") {
 			pids = append(pids, pid)
 		}
 	}

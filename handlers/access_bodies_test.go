@@ -45,6 +45,7 @@ var apiBodies = map[string]string{
 	"/workspaces":                            `{"project_id":$project,"environment_id":$environment}`,
 	"/runs":                                  `{"project_id":$project,"command":["true"]}`,
 	"/runs/preview":                          `{"project_id":$project,"command":["true"]}`,
+	"/runs/:id/renew":                        `{"worked":true}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

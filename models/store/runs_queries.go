@@ -46,12 +46,14 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message mod
 func (q *Queries) SaveLease(r models.Run, told bool) error {
 	if told {
 		q.touchHolder(r.HolderView())
+		q.touchWorkspaceOf(r)
 	}
 	return q.db.Model(&models.Run{ID: r.ID}).Updates(map[string]any{"renewed_at": r.RenewedAt, "worked_at": r.WorkedAt, "reminded_at": r.RemindedAt}).Error
 }
 
 // AddRunEvent appends a line to the history of r, unless the message is empty.
 func (q *Queries) AddRunEvent(r models.Run, message models.Text) error {
+	q.touchWorkspaceOf(r)
 	if message.Empty() {
 		q.touchHolder(r.HolderView())
 		return nil
@@ -63,6 +65,13 @@ func (q *Queries) AddRunEvent(r models.Run, message models.Text) error {
 func (q *Queries) RunEvents(run int64) (events []models.RunEvent, err error) {
 	newest := q.db.Model(&models.RunEvent{}).Where("run_id = ?", run).Order("id DESC").Limit(200)
 	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
+}
+
+// touchWorkspaceOf tells the page of the workspace in whose environment a run is.
+func (q *Queries) touchWorkspaceOf(r models.Run) {
+	if r.WorkspaceID != nil {
+		q.Touch("workspace", *r.WorkspaceID)
+	}
 }
 
 // DeleteRun deletes a run that has ended. Its holder stays, with the use that was counted.
