@@ -168,12 +168,19 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if runs := ada.liveRuns(cpu); len(runs) != 1 || runs[0].ID == first[0].ID {
 		t.Errorf("the second run: %+v", runs)
 	}
-	for _, pid := range s.forwarder() {
+	pids := s.forwarder()
+	if len(pids) != 1 {
+		t.Fatalf("the kernel is %d processes", len(pids))
+	}
+	for _, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && err != os.ErrProcessDone {
 			t.Fatal(err)
 		}
 	}
 	ada.noRuns(cpu)
+	if last := list[handlers.Run](ada.api, fmt.Sprintf("/runs?workspace_id=%d", cpu))[0]; !strings.Contains(last.Reason, "renewed") {
+		t.Errorf("without its kernel, the run ended: %s", last.Reason)
+	}
 	ada.must("POST", workspacePath(cpu)+"/stop", nil, nil)
 	ada.await(cpu, "stopped", gone)
 	if left, err := os.ReadDir(s.dir + "/run"); err != nil || len(left) != 1 {
