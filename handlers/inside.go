@@ -9,8 +9,8 @@ import (
 )
 
 // insideOperations are what programs inside a workspace can reach without a token.
-var insideOperations = []string{"GET /runs", "POST /runs", "POST /runs/preview", "GET /runs/{id}", "DELETE /runs/{id}", "GET /runs/{id}/log",
-	"POST /runs/{id}/signal", "POST /runs/{id}/stop", "POST /runs/{id}/renew"}
+var insideOperations = []string{"GET /runs", "POST /runs", "POST /runs/preview", "GET /runs/{id}", "DELETE /runs/{id}",
+	"GET /runs/{id}/log", "POST /runs/{id}/signal", "POST /runs/{id}/stop", "POST /runs/{id}/renew"}
 
 type insideKey struct{}
 

@@ -56,7 +56,7 @@ type Run struct {
 	Simulated        bool             `json:"simulated" doc:"uses a simulated GPU"`
 	Limits           []Limit          `json:"limits" doc:"enforcement of each resource, of a run that has ended"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds,omitempty" doc:"seconds from its start after which the run is ended; absent: no limit"`
-	LeaseSeconds     int64            `json:"lease_seconds,omitempty" doc:"seconds after which it is ended unless its lease is renewed; absent: it has no lease"`
+	LeaseSeconds     int64            `json:"lease_seconds,omitempty" doc:"seconds without a renewal after which it ends; absent: none"`
 	IdleEndsAt       *time.Time       `json:"idle_ends_at,omitempty" doc:"when it is ended unless its program works before; absent: never"`
 	Reminded         bool             `json:"reminded" doc:"its user was told that it will be ended as idle, and can keep it"`
 	RequestedAt      time.Time        `json:"requested_at"`
@@ -80,7 +80,8 @@ func runEventOf(e models.RunEvent) RunEvent { return RunEvent{e.At.UTC(), e.Stat
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
-		WorkspaceID: r.WorkspaceID, EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
+		WorkspaceID:   r.WorkspaceID,
+		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
 		LeaseSeconds: r.LeaseSeconds, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),

@@ -94,7 +94,7 @@ func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bo
 	if r.config.Store.Now().Sub(renewed) <= time.Duration(run.LeaseSeconds)*time.Second {
 		return false, nil
 	}
-	return true, r.stopRun(ctx, run, models.Say("Nobody has renewed its lease for %d seconds.", run.LeaseSeconds))
+	return true, r.stopRun(ctx, run, models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds))
 }
 
 // stopRun stops a run for a reason.
@@ -139,5 +139,6 @@ func notifyRunIdle(q *store.Queries, r models.Run, end time.Time) error {
 		data.WorkspaceID = *r.WorkspaceID
 	}
 	return q.Notify([]int64{r.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/runs/%d", r.ID),
-		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Moment(end)), Data: data})
+		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Moment(end)),
+		Data: data})
 }

@@ -43,7 +43,7 @@ type RunInput struct {
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
-	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"seconds after which the run is ended unless its lease is renewed, at least 10; 0: it has no lease"`
+	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"seconds without renewal until its end, 10 or more; 0: none"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
@@ -166,7 +166,8 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			WorkspaceID: optionalID(in.WorkspaceID), Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
+			WorkspaceID: optionalID(in.WorkspaceID),
+			Name:        programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
 			Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)

@@ -131,10 +131,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
-	if r, ok := p.runtime.(*local.Runtime); ok {
-		return p, r.ServeAPI(p.app.Inside)
-	}
-	return p, nil
+	return p, p.serveInside()
 }
 
 // quotaDefaults is what quotas are filled from besides the GPUs. Workspaces run on this

@@ -48,7 +48,8 @@ func (q *Queries) SaveLease(r models.Run, told bool) error {
 		q.touchHolder(r.HolderView())
 		q.touchWorkspaceOf(r)
 	}
-	return q.db.Model(&models.Run{ID: r.ID}).Updates(map[string]any{"renewed_at": r.RenewedAt, "worked_at": r.WorkedAt, "reminded_at": r.RemindedAt}).Error
+	return q.db.Model(&models.Run{ID: r.ID}).Updates(map[string]any{
+		"renewed_at": r.RenewedAt, "worked_at": r.WorkedAt, "reminded_at": r.RemindedAt}).Error
 }
 
 // AddRunEvent appends a line to the history of r, unless the message is empty.

@@ -90,7 +90,8 @@ func (r *Runtime) makeAPIDirs(in *instance, user identity) error {
 	if r.commands {
 		return nil
 	}
-	err := errors.Join(os.Mkdir(in.apiDir(), 0o755), os.Mkdir(in.kernelsDir(), 0o770), os.Chmod(in.apiDir(), 0o755), os.Chmod(in.kernelsDir(), 0o770))
+	err := errors.Join(os.Mkdir(in.apiDir(), 0o755), os.Mkdir(in.kernelsDir(), 0o770),
+		os.Chmod(in.apiDir(), 0o755), os.Chmod(in.kernelsDir(), 0o770))
 	if err == nil && user.drop {
 		err = os.Chown(in.kernelsDir(), int(user.uid), int(user.gid))
 	}
