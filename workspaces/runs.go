@@ -43,7 +43,7 @@ type RunInput struct {
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
-	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"seconds without renewal until it ends; 0: never"`
+	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"lease in seconds; 0: none"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
