@@ -46,6 +46,7 @@ var apiBodies = map[string]string{
 	"/workspaces/stop":                       `{"ids":[$workspace]}`,
 	"/runs":                                  `{"project_id":$project,"command":["true"]}`,
 	"/runs/preview":                          `{"project_id":$project,"command":["true"]}`,
+	"/runs/:id/renew":                        `{"worked":true}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

@@ -193,6 +193,6 @@ var variants = map[string][]string{
 	"/workspaces":      {"?state=ended", "?state=all", "?owner=all", "?owner=all&q=citizen99&idle_hours=1"},
 	"/api/v1/requests": {"?filter=pending", "?filter=decided"},
 	"/workspaces/stop": {"?id=1"}, "/api/v1/workspaces": {"?q=citizen99", "?idle_hours=1"},
-	filesPages + "":    {"?path=/notebook/1/project_model", "?path=/notebook/1/project_model&q=x"}, filesPages + "/entry": {"?path=/notebook/1/project_model"}, filesPages + "/access": {"?path=/notebook/1/project_model"}, filesPages + "/move": {"?item=/notebook/1/project_model/x"},
+	filesPages + "": {"?path=/notebook/1/project_model", "?path=/notebook/1/project_model&q=x"}, filesPages + "/entry": {"?path=/notebook/1/project_model"}, filesPages + "/access": {"?path=/notebook/1/project_model"}, filesPages + "/move": {"?item=/notebook/1/project_model/x"},
 	filesRoute + "": {"?path=/notebook/1/project_model"}, filesRoute + "/archive": {"?path=/notebook/1/project_model"}, filesRoute + "/checksum": {"?path=/notebook/1/project_model"}, filesRoute + "/search": {"?path=/notebook/1/project_model"}, filesRoute + "/stat": {"?path=/notebook/1/project_model"}, filesRoute + "/versions": {"?path=/notebook/1/project_model"},
 }

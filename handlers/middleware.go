@@ -173,6 +173,9 @@ func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 func (a *App) identify(r *http.Request) (policies.Actor, error) {
+	if workspace := insideOf(r.Context()); workspace != 0 {
+		return a.Workspaces.ActorInside(r.Context(), a.Accounts, workspace)
+	}
 	if _, password, ok := r.BasicAuth(); ok && r.URL.Path == feedPath {
 		return a.Accounts.ActorByToken(r.Context(), password)
 	}

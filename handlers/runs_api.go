@@ -26,6 +26,7 @@ func (a rest) runsOperations(s section) {
 		models.Say("Read the output of your run, from a byte offset on")}, a.readRunLog)
 	register(a, s, route{http.MethodPost, "/runs/{id}/signal", 204, "signal-run", models.Say("Send a signal to the program of a run")},
 		a.signalRun)
+	register(a, s, route{http.MethodPost, "/runs/{id}/renew", 200, "renew-run", models.Say("Renew the lease of a run")}, a.renewRun)
 	register(a, s, route{http.MethodPost, "/runs/{id}/stop", 202, "stop-run",
 		models.Say("Stop a run; stopping is asynchronous, see its state")}, a.stopRun)
 	register(a, s, route{http.MethodDelete, "/runs/{id}", 204, "delete-run", models.Say("Delete a run that has ended, with its output")},
@@ -42,6 +43,7 @@ type Run struct {
 	Project          string           `json:"project"`
 	UserID           int64            `json:"user_id"`
 	User             string           `json:"user"`
+	WorkspaceID      *int64           `json:"workspace_id,omitempty" doc:"workspace whose environment it has"`
 	EnvironmentID    int64            `json:"environment_id"`
 	Environment      string           `json:"environment"`
 	State            models.RunState  `json:"state" enum:"queued,starting,running,stopping,ended"`
@@ -54,6 +56,9 @@ type Run struct {
 	Simulated        bool             `json:"simulated" doc:"uses a simulated GPU"`
 	Limits           []Limit          `json:"limits" doc:"enforcement of each resource, of a run that has ended"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds,omitempty" doc:"seconds from its start after which the run is ended; absent: no limit"`
+	LeaseSeconds     int64            `json:"lease_seconds,omitempty" doc:"seconds without a renewal after which it ends; absent: none"`
+	IdleEndsAt       *time.Time       `json:"idle_ends_at,omitempty" doc:"when it is ended unless its program works before; absent: never"`
+	Reminded         bool             `json:"reminded" doc:"its user was told that it will be ended as idle, and can keep it"`
 	RequestedAt      time.Time        `json:"requested_at"`
 	StartedAt        *time.Time       `json:"started_at,omitempty"`
 	EndsAt           *time.Time       `json:"ends_at,omitempty" doc:"when the time limit ends the run"`
@@ -75,8 +80,10 @@ func runEventOf(e models.RunEvent) RunEvent { return RunEvent{e.At.UTC(), e.Stat
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
+		WorkspaceID:   r.WorkspaceID,
 		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
+		LeaseSeconds: r.LeaseSeconds, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
 		EndedAt: utc(r.EndedAt),
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}
@@ -89,9 +96,10 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 // RunsQuery narrows a list of runs.
 type RunsQuery struct {
 	Paging
-	State     string `query:"state" enum:"live,ended,all" default:"all" doc:"live: not yet ended"`
-	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
-	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	State       string `query:"state" enum:"live,ended,all" default:"all" doc:"live: not yet ended"`
+	ProjectID   int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	UserID      int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	WorkspaceID int64  `query:"workspace_id" minimum:"1" doc:"workspace ID: only runs in its environment"`
 }
 
 // runStates are the states that a list named live, ended or all shows.
@@ -107,7 +115,8 @@ func runStates(list string) []models.RunState {
 }
 
 func (q RunsQuery) filter() store.RunFilter {
-	return store.RunFilter{ProjectID: q.ProjectID, UserID: q.UserID, States: runStates(q.State)}
+	return store.RunFilter{WorkspaceID: q.WorkspaceID,
+		OwnedFilter: store.OwnedFilter[models.RunState]{ProjectID: q.ProjectID, UserID: q.UserID, States: runStates(q.State)}}
 }
 
 // runInPool is one run with the view of the pool.
@@ -235,6 +244,19 @@ type RunSignalByID struct {
 
 func (a rest) signalRun(ctx context.Context, in *RunSignalByID) (*Nothing, error) {
 	return nothing(a.Workspaces.SignalRun(ctx, actorOf(ctx), in.ID, in.Body.Signal))
+}
+
+// RunRenewalByID renews the lease of one run.
+type RunRenewalByID struct {
+	ByID
+	Body workspaces.RunRenewal
+}
+
+func (a rest) renewRun(ctx context.Context, in *RunRenewalByID) (*Found[Run], error) {
+	if _, err := a.Workspaces.RenewRun(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+		return nil, err
+	}
+	return a.getRun(ctx, &in.ByID)
 }
 
 func (a rest) stopRun(ctx context.Context, in *ByID) (*Found[Run], error) {

@@ -20,6 +20,7 @@ func (a *App) runsRoutes(p *echo.Group) {
 	p.POST("/runs", a.startRunPage)
 	p.GET("/runs/new", a.page(a.newRunPage))
 	p.GET("/runs/:id", a.page(a.runPage))
+	p.POST("/runs/:id/renew", a.submit(nil, a.keepRunPage))
 	p.POST("/runs/:id/stop", a.submit(nil, a.stopRunPage))
 	p.GET("/runs/:id/delete", a.page(a.confirmDeleteRunPage))
 	p.POST("/runs/:id/delete", a.submit(a.confirmDeleteRunPage, a.deleteRunPage))
@@ -27,14 +28,13 @@ func (a *App) runsRoutes(p *echo.Group) {
 
 func runRow(r workspaces.RunSummary) web.RunRow {
 	return web.RunRow{RunView: r.RunView, CanStop: r.CanStop, CanRead: r.CanRead,
-		CanDelete: r.CanDelete}
+		CanDelete: r.CanDelete, IdleEndsAt: r.IdleEndsAt}
 }
 
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
-	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), store.RunFilter{ProjectID: v.Project, States: runStates(v.State)}, pageAfter(c,
-		pageSize))
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), RunsQuery{ProjectID: v.Project, State: v.State}.filter(), pageAfter(c, pageSize))
 	v.Rows = convert(list, runRow)
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
@@ -68,6 +68,12 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	return web.RunPage(v), nil
 }
 
+// keepRunPage is the renewal of a person who wants to keep the GPU.
+func (a *App) keepRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	r, err := a.Workspaces.RenewRun(ctx, actorOf(ctx), number(c, "id"), workspaces.RunRenewal{Worked: true})
+	return redirect{path("runs", r.ID), models.Say("Run %s keeps its GPU.", r.Name)}, err
+}
+
 func (a *App) stopRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	r, err := a.Workspaces.StopRun(ctx, actorOf(ctx), number(c, "id"))
 	return redirect{path("runs", r.ID), models.Say("Run %s is stopping.", r.Name)}, err
@@ -80,4 +86,13 @@ func (a *App) confirmDeleteRunPage(ctx context.Context, c echo.Context) (templ.C
 
 func (a *App) deleteRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	return redirect{"/runs?state=ended", models.Say("Run deleted.")}, a.Workspaces.DeleteRun(ctx, actorOf(ctx), number(c, "id"))
+}
+
+// runsOfWorkspace are the runs in the environment of a workspace that have not ended.
+func (a *App) runsOfWorkspace(ctx context.Context, w models.Workspace) ([]web.RunRow, error) {
+	if a.Workspaces.Runs == nil || w.State != models.StateRunning {
+		return nil, nil
+	}
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), RunsQuery{WorkspaceID: w.ID, State: "live"}.filter(), store.Page{Limit: pageSize})
+	return convert(list, runRow), err
 }

@@ -79,6 +79,9 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.HolderID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
+	if v.Runs, err = a.runsOfWorkspace(ctx, w.Workspace); err != nil {
+		return nil, err
+	}
 	v.Simulated = anySimulated(v.Devices)
 	if v.Directories, v.Outdated, err = a.directoriesOf(ctx, w); err != nil {
 		return nil, err

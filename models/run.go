@@ -56,6 +56,7 @@ type Run struct {
 	MemberID         int64
 	UserID           int64
 	EnvironmentID    int64
+	WorkspaceID      *int64   // whose environment it has; nil: of none
 	Command          []string `gorm:"serializer:json;not null"`
 	Name             string   // the program
 	State            RunState
@@ -63,6 +64,10 @@ type Run struct {
 	Target           []Parameter `gorm:"serializer:json;not null"`
 	Reason           Text        // for which it waits, or has ended otherwise than by itself
 	TimeLimitSeconds int64       // from its start; 0: none
+	LeaseSeconds     int64       // for which it goes on without being renewed; 0: it has no lease
+	RenewedAt        *time.Time  // nil: never
+	WorkedAt         *time.Time  // when the program of one with a lease last worked
+	RemindedAt       *time.Time  // when its user was told that it will be stopped as idle
 	ExitCode         *int64      // of a run that has ended; nil: not known
 	RuntimeState     []byte
 	Limits           []Limit      `gorm:"serializer:json;not null"`

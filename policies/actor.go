@@ -20,6 +20,7 @@ type Actor struct {
 	Scopes  []models.TokenScope // of the access token; nil: without a token, not limited
 	Expires time.Time           // of the access token; zero: without a token
 	Via     string              // how the actor was authenticated, for the audit: ViaSession, "token NAME"; empty: as in Origin
+	Inside  Inside              // the workspace from inside which it acts; the zero value: from elsewhere
 	At      time.Time           // when the grants were read
 }
 
@@ -80,7 +81,7 @@ func (a Actor) CheckScope(right Right) error {
 // another one.
 func (a Actor) authenticatedAs(b Actor) Actor {
 	a.Session, a.Scopes, a.Expires, a.Via = b.Session, b.Scopes, b.Expires, b.Via
-	return a
+	return a.limited(b.Inside)
 }
 
 // CanLaunchAnywhere reports whether that is so in any project.

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strings"
+	"time"
 
 	"weir/models"
 )
@@ -14,6 +15,8 @@ type RunRow struct {
 	CanStop   bool
 	CanRead   bool // its output
 	CanDelete bool
+
+	IdleEndsAt *time.Time // when it is ended unless its program works before; nil: never
 }
 
 // RunsView lists runs, of one project unless Project is 0.

@@ -18,6 +18,7 @@ type WorkspaceView struct {
 	CanOpen       bool
 	CanStop       bool
 	CanRun        bool           // commands in its environment
+	Runs          []RunRow       // in its environment that have not ended
 	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
 	Idleness      *Idleness      // of a running workspace
 	LaunchAgain   string         // address of a launch with the same values, or empty

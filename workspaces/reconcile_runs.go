@@ -29,6 +29,7 @@ func (r *Reconciler) StepRuns() {
 // does not wait for the steps of the one before it, so that one that takes long delays no
 // other run.
 func (r *Reconciler) watchRuns(ctx context.Context) {
+	r.runsSince = r.config.Store.Now()
 	steps := runSteps{stepping: map[int64]bool{}, free: make(chan struct{}, runWorkers)}
 	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
@@ -83,10 +84,13 @@ func (s *runSteps) begin(ctx context.Context, run int64, step func()) {
 }
 
 func (r *Reconciler) liveRuns(ctx context.Context) ([]models.Run, error) {
-	return r.config.Store.Read(ctx).RunsIn(models.RunStarting, models.RunRunning, models.RunStopping)
+	return r.config.Store.Read(ctx).RunsIn(models.RunQueued, models.RunStarting, models.RunRunning, models.RunStopping)
 }
 
 func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
+	if ended, err := r.endUnrenewed(ctx, *run); ended || err != nil || run.State == models.RunQueued {
+		return err
+	}
 	if run.State == models.RunStarting && run.RuntimeState == nil {
 		return r.startRun(ctx, run)
 	}
@@ -110,12 +114,9 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 		return r.awaitRun(ctx, run, status)
 	}
 	if limit := time.Duration(run.TimeLimitSeconds) * time.Second; limit > 0 && status.Ran >= limit {
-		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-			now := *run
-			return stopRun(q, policies.System("reconciler"), &now, models.Say("The time limit of %s was reached.", limit.String()))
-		})
+		return r.stopRun(ctx, *run, models.Say("The time limit of %s was reached.", limit.String()))
 	}
-	return nil
+	return r.watchRunIdleness(ctx, *run)
 }
 
 // outputTopic is the topic of a run's output, before its id.

@@ -35,9 +35,9 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	runsSweptAt, runsRefreshedAt time.Time // of watchRuns only
-	runStarts                    trackers  // of runs whose start is repeated or waits
-	printed                      sync.Map  // by run: size of its output at the last look
+	runsSince, runsSweptAt, runsRefreshedAt time.Time // of watchRuns only; runsSince also of its steps, which only read it
+	runStarts                               trackers  // of runs whose start is repeated or waits
+	printed                                 sync.Map  // by run: size of its output at the last look
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.

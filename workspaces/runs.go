@@ -20,6 +20,7 @@ type RunInput struct {
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
+	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"lease in seconds; 0: none"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
@@ -49,6 +50,9 @@ func (in *RunInput) check() error {
 	if in.TimeLimitSeconds < 0 || in.TimeLimitSeconds > maxTimeLimit {
 		p.Add("time_limit_seconds", "must be from 0 to %d", maxTimeLimit)
 	}
+	if in.LeaseSeconds != 0 && (in.LeaseSeconds < minLease || in.LeaseSeconds > maxLease) {
+		p.Add("lease_seconds", "must be 0, or from %d to %d", minLease, maxLease)
+	}
 	return p.Err()
 }
 
@@ -61,6 +65,12 @@ func checkRunCount(n int64) error {
 
 // ofWorkspace completes the input from the actor's workspace that it names.
 func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
+	if inside := actor.Inside.Workspace; inside != 0 {
+		if in.WorkspaceID != 0 && in.WorkspaceID != inside {
+			return models.Invalid("workspace_id", "is not the workspace from which you start the run")
+		}
+		in.WorkspaceID = inside
+	}
 	if in.WorkspaceID == 0 {
 		return nil
 	}
@@ -127,15 +137,24 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			Name: programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
-			TimeLimitSeconds: in.TimeLimitSeconds,
-			Limits:           []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
+			WorkspaceID: optionalID(in.WorkspaceID),
+			Name:        programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
+			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
+			Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {
 		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
 	}
 	return r, err
+}
+
+// optionalID is nil for 0.
+func optionalID(id int64) *int64 {
+	if id == 0 {
+		return nil
+	}
+	return &id
 }
 
 // programName is what a run is called in lists.
@@ -274,6 +293,8 @@ func (s *Service) authorizeRun(ctx context.Context, actor policies.Actor, id int
 		return r, s.access.Check(actor, policies.Platform, right)
 	case err != nil:
 		return r, err
+	case !actor.MayReach(r.WorkspaceID):
+		return models.RunView{}, models.NotFound("run")
 	default:
 		return r, s.access.CheckOwned(actor, r.UserID, r.ProjectID, right)
 	}

@@ -21,10 +21,11 @@ import (
 // RunSummary is a run, with what the actor may do with it now.
 type RunSummary struct {
 	models.RunView
-	Events    []models.RunEvent // of one run, not in lists
-	CanStop   bool
-	CanRead   bool // its command and its output
-	CanDelete bool
+	Events     []models.RunEvent // of one run, not in lists
+	CanStop    bool
+	CanRead    bool // its command and its output
+	CanDelete  bool
+	IdleEndsAt *time.Time // when it is ended unless it works before; nil: never
 }
 
 func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary {
@@ -33,6 +34,7 @@ func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary 
 	v := RunSummary{RunView: r, CanStop: may && r.State != models.RunEnded && r.State != models.RunStopping,
 		CanDelete: may && r.State == models.RunEnded,
 		CanRead:   own && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)}
+	v.IdleEndsAt = idleEnd(r.Run, s.store.Now())
 	if !own { // arguments and variables often contain keys
 		v.Command = []string{r.Name}
 		v.Target = slices.DeleteFunc(slices.Clone(r.Target), func(p models.Parameter) bool { return strings.HasPrefix(p.Name, "env.") })
@@ -57,6 +59,7 @@ func (s *Service) ListRuns(ctx context.Context, actor policies.Actor, f store.Ru
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
+	f.WorkspaceID = cmp.Or(actor.Inside.Workspace, f.WorkspaceID)
 	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
 	list, err := s.store.Read(ctx).Runs(actor.Scope(), f, page)
 	views := make([]RunSummary, len(list))

@@ -26,7 +26,23 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec
 func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, []models.PathAccess, error) {
 	s, granted, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
 	s.Workspace, s.Generation = run.ID, 1
+	if err == nil && run.WorkspaceID != nil {
+		s.Kernels, err = r.kernelsDir(ctx, *run.WorkspaceID)
+	}
 	return s, granted, err
+}
+
+// kernelsDir is the directory of the sockets of a workspace's kernels; empty if it does not
+// run, or where there is none.
+func (r *Reconciler) kernelsDir(ctx context.Context, workspace int64) (string, error) {
+	has, ok := r.config.Runtime.(interface {
+		KernelsDir(runtime.State) (string, error)
+	})
+	w, err := r.config.Store.Read(ctx).Workspace(store.AllProjects, workspace)
+	if err != nil || !ok || w.State != models.StateRunning {
+		return "", err
+	}
+	return has.KernelsDir(w.RuntimeState)
 }
 
 // specOf is the part of a spec that workspaces and runs have in common: the environment,

@@ -12,6 +12,7 @@ import (
 	"weir/storage/rules"
 	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 )
 
@@ -45,6 +46,14 @@ func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 // runEnv returns the environment variables of a run.
 func (p *portal) runEnv(r models.Run) map[string]string {
 	return map[string]string{"WEIR_URL": p.origin, "WEIR_RUN": strconv.FormatInt(r.ID, 10), "WEIR_PROJECT": strconv.FormatInt(r.ProjectID, 10)}
+}
+
+// serveInside serves the REST API to programs inside the workspaces of this machine.
+func (p *portal) serveInside() error {
+	if r, ok := p.runtime.(*local.Runtime); ok {
+		return r.ServeAPI(p.app.Inside)
+	}
+	return nil
 }
 
 // sharedDirectories returns the directories that the pods of a project can mount.

@@ -127,7 +127,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		Hosts: p.hosts(), MetricsToken: cfg.MetricsToken, TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
-	return p, nil
+	return p, p.serveInside()
 }
 
 // quotaDefaults is what quotas are filled from besides the GPUs. Workspaces run on this
@@ -176,10 +176,13 @@ func (p *portal) addresses(addr net.Addr) string {
 
 // openRuntime opens the runtime of the mode, and its runs. Those have a directory of their
 // own: what a directory contains belongs to one reconciler of either kind.
-func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (workspaceRuntime, error) {
+func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ workspaceRuntime, err error) {
 	if p.cfg.Runtime == "local" {
 		c := local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
 			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles}
+		if c.Program, err = os.Executable(); err != nil {
+			return nil, err
+		}
 		r, err := local.New(c)
 		if err != nil {
 			return nil, err

@@ -20,11 +20,14 @@ type OwnedFilter[S ~string] struct {
 	Visible
 }
 
-// Filters of lists.
-type (
-	RunFilter         = OwnedFilter[models.RunState]
-	ReservationFilter = OwnedFilter[models.ReservationState]
-)
+// ReservationFilter selects reservations.
+type ReservationFilter = OwnedFilter[models.ReservationState]
+
+// RunFilter selects runs, also those of one workspace.
+type RunFilter struct {
+	OwnedFilter[models.RunState]
+	WorkspaceID int64
+}
 
 // newest applies the filter and the page to rows of a table, newest first.
 func (f OwnedFilter[S]) newest(db *gorm.DB, table string, page Page) *gorm.DB {

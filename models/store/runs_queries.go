@@ -27,7 +27,7 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message mod
 	expected := r.Version
 	r.Version++
 	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id"}, claimColumns...)...).Updates(r)
+		Select("*").Omit(append([]string{"id", "holder_id", "renewed_at", "worked_at", "reminded_at"}, claimColumns...)...).Updates(r)
 	if res.Error != nil {
 		return res.Error
 	}
@@ -41,8 +41,20 @@ func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message mod
 	return q.AddRunEvent(*r, message)
 }
 
+// SaveLease writes when the lease of a run was renewed, when its program last worked and when
+// its user was reminded. Pages are told only if it matters for them.
+func (q *Queries) SaveLease(r models.Run, told bool) error {
+	if told {
+		q.touchHolder(r.HolderView())
+		q.touchWorkspaceOf(r)
+	}
+	return q.db.Model(&models.Run{ID: r.ID}).Updates(map[string]any{
+		"renewed_at": r.RenewedAt, "worked_at": r.WorkedAt, "reminded_at": r.RemindedAt}).Error
+}
+
 // AddRunEvent appends a line to the history of r, unless the message is empty.
 func (q *Queries) AddRunEvent(r models.Run, message models.Text) error {
+	q.touchWorkspaceOf(r)
 	if message.Empty() {
 		q.touchHolder(r.HolderView())
 		return nil
@@ -54,6 +66,13 @@ func (q *Queries) AddRunEvent(r models.Run, message models.Text) error {
 func (q *Queries) RunEvents(run int64) (events []models.RunEvent, err error) {
 	newest := q.db.Model(&models.RunEvent{}).Where("run_id = ?", run).Order("id DESC").Limit(200)
 	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
+}
+
+// touchWorkspaceOf tells the page of the workspace in whose environment a run is.
+func (q *Queries) touchWorkspaceOf(r models.Run) {
+	if r.WorkspaceID != nil {
+		q.Touch("workspace", *r.WorkspaceID)
+	}
 }
 
 // DeleteRun deletes a run that has ended. Its holder stays, with the use that was counted.
@@ -100,7 +119,11 @@ func (q *Queries) SurplusRuns(member int64, newest int) (list []models.Run, err 
 
 // Runs lists runs of projects in scope, newest first.
 func (q *Queries) Runs(scope Scope, f RunFilter, page Page) (list []models.RunView, err error) {
-	return list, f.newest(q.runViews(scope), "runs", page).Find(&list).Error
+	db := q.runViews(scope)
+	if f.WorkspaceID != 0 {
+		db = db.Where("runs.workspace_id = ?", f.WorkspaceID)
+	}
+	return list, f.newest(db, "runs", page).Find(&list).Error
 }
 
 func (q *Queries) runViews(scope Scope) *gorm.DB {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -54,12 +55,21 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		s.share(m)
 	}
 	s.bind(in.shared(), innerRun, false)
+	r.bindAPI(s, in, spec)
 	if !r.commands {
 		for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
 			s.data(runtime.JupyterDir+"/"+name, config)
 		}
+		for path, content := range runtime.GPUKernelFiles() {
+			s.data(path, content)
+		}
 	}
 	env := environment(program, spec)
+	if !r.commands {
+		env["PATH"] += ":" + innerBin
+		env["WEIR_SOCKET"] = innerAPI + "/" + apiSocket
+		env["JUPYTER_PATH"] = strings.TrimPrefix(env["JUPYTER_PATH"]+":"+runtime.GPUKernelPath, ":")
+	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		s.setenv(name, env[name])
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,9 @@ type Config struct {
 	SandboxGID uint32
 	Logger     *slog.Logger     // slog.Default when nil
 	Clock      func() time.Time // time.Now when nil
+
+	// Program is the path of weir, for the terminals of workspaces; empty: they have none.
+	Program string
 
 	// MPSDir contains a directory for each GPU with an MPS daemon, named by its
 	// UUID, with the daemon's pipes (pipe) and its /dev/shm (shm). Without MPSDir,
@@ -54,6 +58,8 @@ type Runtime struct {
 	mu       sync.Mutex // serializes Start and cleanup, guards the following fields
 	watched  map[key]bool
 	stopping map[key]time.Time // time of the first Stop
+	apis     map[key]*http.Server
+	api      func(workspace int64) http.Handler // nil before ServeAPI
 
 	commands bool // its instances are those of [Runs]: no notebooks, and kept until they are removed
 
@@ -99,7 +105,7 @@ func New(c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user),
-		watched: map[key]bool{}, stopping: map[key]time.Time{}}
+		watched: map[key]bool{}, stopping: map[key]time.Time{}, apis: map[key]*http.Server{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r, nil
 }
@@ -142,6 +148,9 @@ func makeDir(dir string) (string, error) {
 func (r *Runtime) Close() error {
 	r.mu.Lock() // no watcher starts after this
 	r.cancel()
+	for k := range r.apis {
+		r.closeAPI(k)
+	}
 	r.mu.Unlock()
 	r.wg.Wait()
 	return r.root.Close()

@@ -42,7 +42,9 @@ type record struct {
 //	network     a FIFO that pid 1 of the sandbox and the helper of its network have open; the latter has its lock
 //	network.log what the helper printed
 //	jupyter.sock  a hard link to the notebook's socket; see ready
-//	shared/     the only part in the sandbox, as /run/weir
+//	shared/     in the sandbox, as /run/weir
+//	api/        in the sandbox of a workspace, read-only: the socket of the REST API
+//	kernels/    in the sandboxes of a workspace and its runs: the sockets of kernels
 type instance struct {
 	record
 	dir     string

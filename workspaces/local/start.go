@@ -81,6 +81,9 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
+	if err := r.openAPI(in); err != nil {
+		return err
+	}
 	box, err := r.sandboxFor(ctx, in, spec)
 	if err != nil {
 		return err
@@ -155,6 +158,9 @@ func (r *Runtime) makeFiles(in *instance, spec runtime.Spec) error {
 			return err
 		}
 	}
+	if err := r.makeAPIDirs(in, user); err != nil {
+		return err
+	}
 	mounts := spec.SortedMounts()
 	if err := in.saveMounted(mounted{Mounts: mounts, Points: outermost(mounts)}); err != nil {
 		return err
@@ -225,6 +231,7 @@ func (in *instance) removeCgroup() error {
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
+	r.closeAPI(in.key())
 	if err := in.removeCgroup(); err != nil {
 		return err
 	}

@@ -103,6 +103,7 @@ type Spec struct {
 	Memory  int64 // MiB; 0 is no limit
 	Shm     int64 // MiB of /dev/shm
 	GPUs    []GPU
+	Kernels string // of a run: directory of the sockets of its workspace's kernels; empty: none
 	Node    string // name of the provider that has the GPUs; empty without any
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -35,6 +36,17 @@ type client struct {
 func newClient(server, token string, timeout time.Duration) *client {
 	return &client{server: server, token: token, http: &http.Client{Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// through makes c use the socket of the workspace in which it runs, where no token is needed;
+// an empty socket changes nothing.
+func (c *client) through(socket string) *client {
+	if socket != "" {
+		c.http.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}
+	}
+	return c
 }
 
 // response is a response of the server; body is JSON, or empty.
@@ -102,7 +114,9 @@ func (c *client) request(ctx context.Context, method, path string, body any, eta
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

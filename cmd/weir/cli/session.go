@@ -79,6 +79,13 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 		problems = append(problems, err.Error())
 	}
 	token, err := r.secret(from)
+	socket := from("", "WEIR_SOCKET")
+	switch {
+	case err == nil || r.server != "":
+		socket = ""
+	case errors.Is(err, errNoToken) && socket != "":
+		err = nil
+	}
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
@@ -90,7 +97,7 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 	}
 	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
 	in, terminal := cmd.InOrStdin().(*os.File)
-	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout),
+	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout).through(socket),
 		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
 		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }
@@ -119,12 +126,14 @@ func (r connection) secret(from func(text, name string) string) (string, error) 
 	}
 	switch {
 	case token == "":
-		return "", errors.New("no access token: create one in the portal, under Account, and set WEIR_TOKEN, --token-file or --token")
+		return "", errNoToken
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", errors.New("the access token contains invalid characters")
 	}
 	return token, nil
 }
+
+var errNoToken = errors.New("no access token: create one in the portal, under Account, and set WEIR_TOKEN, --token-file or --token")
 
 // parsePortal accepts a URL of scheme and host only. Its error does not contain
 // a password.

@@ -1,0 +1,144 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+	"weir/workspaces/idleness"
+)
+
+// Bounds of the lease of a run, in seconds.
+const (
+	minLease = 10
+	maxLease = 3600
+)
+
+// RunRenewal renews the lease of a run.
+type RunRenewal struct {
+	Worked bool `json:"worked,omitempty" doc:"the program works now, or its user wants to keep it: it is not idle"`
+}
+
+// RenewRun renews the lease of a run, which otherwise ends.
+func (s *Service) RenewRun(ctx context.Context, actor policies.Actor, id int64, in RunRenewal) (r models.Run, err error) {
+	v, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return r, err
+	}
+	err = s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if r, err = q.LockRun(id); err != nil {
+			return err
+		}
+		switch {
+		case r.LeaseSeconds == 0:
+			return models.Conflict("This run has no lease. It needs no renewal.")
+		case r.State == models.RunStopping || r.State == models.RunEnded:
+			return models.Conflict("This run is already %s.", r.State.Words())
+		}
+		now := q.Now()
+		r.RenewedAt = &now
+		if in.Worked {
+			r.WorkedAt, r.RemindedAt = &now, nil
+		}
+		return q.SaveLease(r, in.Worked && v.RemindedAt != nil)
+	})
+	return r, err
+}
+
+// runIdleState is the state of a run with a lease by which it is ended as idle.
+func runIdleState(r models.Run) idleness.State {
+	s := idleness.State{Signal: idleness.Code, RemindedAt: r.RemindedAt}
+	if at := cmp.Or(r.WorkedAt, r.StartedAt); at != nil {
+		s.WorkedAt = *at
+	}
+	return s
+}
+
+// RunIdleLimit is for how long the program of a run with a lease may be idle.
+func RunIdleLimit(r models.Run) idleness.Limit {
+	if r.LeaseSeconds == 0 {
+		return 0
+	}
+	return idleLimit(r.Target, r.Demand)
+}
+
+// idleEnd is when a running run is ended unless it works before; nil: never.
+func idleEnd(r models.Run, now time.Time) *time.Time {
+	if r.State != models.RunRunning {
+		return nil
+	}
+	_, end := RunIdleLimit(r).Next(runIdleState(r), now)
+	if end.IsZero() {
+		return nil
+	}
+	return &end
+}
+
+// endUnrenewed stops a run whose lease nobody renews. A server that was away gives everybody
+// the time to renew.
+func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bool, err error) {
+	if run.LeaseSeconds == 0 || run.State == models.RunStopping {
+		return false, nil
+	}
+	renewed := run.RequestedAt
+	if run.RenewedAt != nil {
+		renewed = *run.RenewedAt
+	}
+	if r.runsSince.After(renewed) {
+		renewed = r.runsSince
+	}
+	if r.config.Store.Now().Sub(renewed) <= time.Duration(run.LeaseSeconds)*time.Second {
+		return false, nil
+	}
+	return true, r.stopRun(ctx, run, models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds))
+}
+
+// stopRun stops a run for a reason.
+func (r *Reconciler) stopRun(ctx context.Context, run models.Run, why models.Text) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now := run
+		return stopRun(q, policies.System("reconciler"), &now, why)
+	})
+}
+
+// watchRunIdleness reminds the user of an idle run with a lease, and ends one that stays idle.
+func (r *Reconciler) watchRunIdleness(ctx context.Context, run models.Run) error {
+	now, limit := r.config.Store.Now(), RunIdleLimit(run)
+	action, end := limit.Next(runIdleState(run), now)
+	switch action {
+	case idleness.Stop:
+		return r.stopRun(ctx, run, models.Say("Idle for %d minutes. Its GPU was released.", int64(time.Duration(limit)/time.Minute)))
+	case idleness.Nothing:
+		return nil
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		latest, err := q.LockRun(run.ID)
+		if err != nil || latest.State != models.RunRunning || !runIdleState(latest).WorkedAt.Equal(runIdleState(run).WorkedAt) {
+			return models.IgnoreNotFound(err)
+		}
+		latest.RemindedAt = nil
+		if action == idleness.Remind {
+			latest.RemindedAt = &now
+		}
+		if err := q.SaveLease(latest, true); err != nil || action != idleness.Remind {
+			return err
+		}
+		return notifyRunIdle(q, latest, end)
+	})
+}
+
+// notifyRunIdle tells the user of a run that it will be ended. The workspace in whose
+// environment it runs goes on.
+func notifyRunIdle(q *store.Queries, r models.Run, end time.Time) error {
+	data := models.WorkspaceNotification{ProjectID: r.ProjectID, Name: r.Name, UserID: r.UserID}
+	if r.WorkspaceID != nil {
+		data.WorkspaceID = *r.WorkspaceID
+	}
+	return q.Notify([]int64{r.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/runs/%d", r.ID),
+		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Moment(end)),
+		Data: data})
+}

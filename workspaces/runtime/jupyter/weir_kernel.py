@@ -1,0 +1,502 @@
+"""A kernel of Jupyter that holds a GPU only while it computes.
+
+The kernel that Jupyter starts holds nothing. At the first cell it starts a run, which has the
+GPU share and in which the real kernel is, and forwards the messages of both sides as they
+are: they are signed with the same key. When the run has ended, the next cell starts another.
+"""
+
+import ast
+import http.client
+import json
+import os
+import queue
+import re
+import socket
+import sys
+import threading
+import time
+import uuid
+
+import zmq
+from jupyter_client.session import Session
+
+API = os.environ.get("WEIR_SOCKET", "/run/weir-api/api.sock")
+KERNELS = "/run/weir-kernels"  # in the sandboxes of this workspace and of its runs
+LEASE = 30  # seconds without a renewal after which a run ends
+RENEW = 5  # seconds between renewals
+LOOK = 0.5  # seconds between looks at a run that has not started
+CHANNELS = ("shell", "control", "stdin")
+DELIMITER = b"<IDS|MSG>"
+OURS = b"weir"  # the identity of our own requests to the real kernel
+HELP = """%gpu: the GPU of this kernel
+%gpu 2x50: from the next start on, 2 GPUs with 50 cores each; %gpu 1x100 8192 adds MiB of memory per GPU
+%gpu keep: it is not idle
+%gpu release: give it back now; the variables are lost"""
+
+
+class Refused(Exception):
+    """The portal has refused a request."""
+
+
+class Connection(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(20)
+        self.sock.connect(API)
+
+
+def call(method, path, body=None, key=None):
+    """Makes one request for JSON. It raises OSError without a response."""
+    connection = Connection("localhost")
+    headers = {"Content-Type": "application/json"}
+    if key:
+        headers["Idempotency-Key"] = key
+    try:
+        connection.request(method, "/api/v1" + path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        status, raw = response.status, response.read()
+    except http.client.HTTPException as e:
+        raise OSError("the portal does not answer: %s" % e)
+    finally:
+        connection.close()
+    if status >= 500:
+        raise OSError("the portal does not answer: %d" % status)
+    if status == 429:
+        raise OSError("too many requests")
+    answer = json.loads(raw) if raw else {}
+    if status >= 400:
+        details = [answer.get("detail") or "status %d" % status]
+        details += ["%s: %s" % (e.get("location", ""), e.get("message", "")) for e in answer.get("errors") or []]
+        raise Refused("\n".join(details))
+    return answer
+
+
+class Run(threading.Thread):
+    """One run, from its request on. The thread renews its lease and tells its states."""
+
+    def __init__(self, request, command):
+        super().__init__(daemon=True)
+        self.body = {"command": command, "request": request, "lease_seconds": LEASE, "when_insufficient": "wait"}
+        self.view = {}  # as the portal last showed it
+        self.states = queue.Queue()  # views, and at last a text that says why it has ended
+        self.busy, self.keep, self.ending = False, False, False
+        self.wake = threading.Event()
+
+    def run(self):
+        try:
+            self.view = self.patiently(lambda: call("POST", "/runs", self.body, self.key))
+            while not self.ending and self.view["state"] not in ("stopping", "ended"):
+                self.states.put(self.view)
+                self.wake.wait(RENEW if self.view["state"] == "running" else LOOK)
+                self.wake.clear()
+                self.renew()
+            if self.ending:
+                self.patiently(lambda: call("POST", self.path("/stop"), {}))
+            self.states.put(self.view.get("reason") or "it has ended")
+        except Refused as e:
+            self.states.put(str(e))
+
+    key = property(lambda self: self.__dict__.setdefault("_key", str(uuid.uuid4())))
+
+    def path(self, end=""):
+        return "/runs/%d%s" % (self.view["id"], end)
+
+    def renew(self):
+        if self.ending:
+            return
+        keep, self.keep = self.keep or self.busy, False
+        try:
+            self.view = self.patiently(lambda: call("POST", self.path("/renew"), {"worked": keep}))
+        except Refused:
+            self.view = self.patiently(lambda: call("GET", self.path()))  # it ends
+
+    def patiently(self, request):
+        """Repeats a request while the portal is restarted."""
+        while True:
+            try:
+                return request()
+            except OSError:
+                time.sleep(1)
+
+    def end(self):
+        self.ending = True
+        self.wake.set()
+
+    def kept(self):
+        self.keep = True
+        self.wake.set()
+
+
+class Kernel:
+    def __init__(self, connection):
+        self.connection = connection
+        self.session = Session(key=connection["key"].encode(), signature_scheme=connection["signature_scheme"])
+        self.context = zmq.Context.instance()
+        self.poller = zmq.Poller()
+        self.front = {name: self.bind(name, zmq.ROUTER) for name in CHANNELS}
+        self.iopub = self.bind("iopub", zmq.PUB)
+        threading.Thread(target=self.heartbeat, daemon=True).start()
+        self.request = {}
+        self.silent()
+        self.waiting = []  # frames for the shell of a kernel that does not answer yet
+        self.parent = {}  # header of the last cell, under which notices are shown
+        self.count = 0
+        self.lost = ""  # why the last run has ended, until a cell was told
+        self.leaving = False
+
+    def silent(self):
+        """There is no run."""
+        self.run, self.back, self.ready, self.asked = None, {}, False, 0
+        self.pending = {}  # requests that the real kernel has not answered, by msg_id
+        self.notice, self.shown = None, {}
+
+    def address(self, name, connection):
+        mark = "-" if connection["transport"] == "ipc" else ":"
+        return "%s://%s%s%d" % (connection["transport"], connection["ip"], mark, connection[name + "_port"])
+
+    def bind(self, name, kind):
+        s = self.context.socket(kind)
+        s.linger = 1000
+        if kind == zmq.ROUTER:
+            s.router_handover = 1
+            self.poller.register(s, zmq.POLLIN)
+        s.bind(self.address(name, self.connection))
+        return s
+
+    def heartbeat(self):
+        s = self.bind("hb", zmq.REP)
+        while True:
+            s.send(s.recv())
+
+    # Messages of our own.
+
+    def publish(self, kind, content, parent=None):
+        self.session.send(self.iopub, kind, content, parent=parent or self.parent, ident=b"kernel." + kind.encode())
+
+    def reply(self, channel, message, idents, content):
+        kind = message["header"]["msg_type"].replace("_request", "_reply")
+        self.session.send(self.front[channel], kind, content, parent=message["header"], ident=idents)
+
+    def say(self, text, parent=None, name="stderr"):
+        self.publish("stream", {"name": name, "text": text + "\n"}, parent)
+
+    def show(self, text, mark):
+        """Shows a notice below the last cell, in the place of the one with the same mark."""
+        if not self.parent or self.shown.get(mark) == text:
+            return
+        kind = "update_display_data" if mark in self.shown else "display_data"
+        self.shown[mark] = text
+        self.publish(kind, {"data": {"text/plain": text}, "metadata": {}, "transient": {"display_id": "weir-%s-%s" % (mark, id(self.run))}})
+
+    def refuse(self, frames, why):
+        """Answers a cell that cannot be run."""
+        idents, message = self.read(frames)
+        error = {"ename": "GPUError", "evalue": why, "traceback": [why]}
+        self.publish("error", error, message["header"])
+        self.reply("shell", message, idents, dict(error, status="error", execution_count=self.count))
+        self.publish("status", {"execution_state": "idle"}, message["header"])
+
+    def read(self, frames):
+        idents, parts = self.session.feed_identities(frames, copy=True)
+        # It is read without a check that it is new: it may be looked at again.
+        header, parent, metadata, content = (json.loads(p) for p in parts[1:5])
+        return idents, {"header": header, "content": content}
+
+    # Messages of Jupyter.
+
+    def received(self, channel, frames):
+        if DELIMITER not in frames or not self.signed(frames):
+            return
+        idents, message = self.read(frames)
+        kind, content = message["header"]["msg_type"], message["content"]
+        if channel == "control" and kind in ("interrupt_request", "shutdown_request"):
+            return getattr(self, kind)(message, idents)
+        if channel == "shell" and kind == "shutdown_request":
+            return self.shutdown_request(message, idents, "shell")
+        if channel == "shell" and kind == "execute_request":
+            words = content["code"].split()
+            if words[:1] == ["%gpu"]:
+                return self.command(message, idents, words[1:])
+            return self.execute(frames, message)
+        if self.ready:
+            if channel == "shell":
+                self.pending[message["header"]["msg_id"]] = None
+            return self.back[channel].send_multipart(frames)
+        if channel != "stdin":
+            self.answer(channel, message, idents)
+
+    def signed(self, frames):
+        at = frames.index(DELIMITER)
+        return len(frames) >= at + 6 and self.session.sign(frames[at + 2 : at + 6]) == frames[at + 1]
+
+    def answer(self, channel, message, idents):
+        """Answers what can be said without a GPU."""
+        kind, header, content = message["header"]["msg_type"], message["header"], message["content"]
+        version = ".".join(map(str, sys.version_info[:3]))
+        code = content.get("code", "")
+        known = {
+            "kernel_info_request": {
+                "protocol_version": "5.3", "implementation": "weir", "implementation_version": "1", "help_links": [],
+                "banner": "Python %s. The first cell attaches a GPU; %%gpu tells more." % version, "debugger": False,
+                "language_info": {"name": "python", "version": version, "mimetype": "text/x-python", "file_extension": ".py",
+                                  "pygments_lexer": "ipython3", "nbconvert_exporter": "python",
+                                  "codemirror_mode": {"name": "ipython", "version": 3}}},
+            "comm_info_request": {"comms": {}},
+            "history_request": {"history": []},
+            "complete_request": {"matches": [], "cursor_start": content.get("cursor_pos", 0),
+                                 "cursor_end": content.get("cursor_pos", 0), "metadata": {}},
+            "inspect_request": {"found": False, "data": {}, "metadata": {}},
+            "is_complete_request": {"status": completeness(code), "indent": ""},
+        }.get(kind)
+        if known is None:
+            return
+        self.publish("status", {"execution_state": "busy"}, header)
+        self.reply(channel, message, idents, dict({"status": "ok"}, **known))
+        self.publish("status", {"execution_state": "idle"}, header)
+
+    def execute(self, frames, message):
+        if self.lost:
+            self.say("The variables are lost, because the run of the GPU has ended: " + self.lost, message["header"])
+            self.lost = ""
+        if not message["content"].get("silent"):
+            self.parent = message["header"]
+        if self.ready:
+            self.pending[message["header"]["msg_id"]] = frames
+            self.busied()
+            return self.back["shell"].send_multipart(frames)
+        self.publish("status", {"execution_state": "busy"}, message["header"])
+        self.waiting.append(frames)
+        if self.run is None:
+            self.attach()
+
+    def command(self, message, idents, words):
+        """Executes a cell that begins with %gpu."""
+        header = message["header"]
+        self.publish("status", {"execution_state": "busy"}, header)
+        share = re.fullmatch(r"(\d+)x(\d+)", words[0]) if words else None
+        if not words:
+            text = self.status()
+        elif share and len(words) <= 2 and all(w.isdigit() for w in words[1:]):
+            self.request = {"gpus": int(share[1]), "cores": int(share[2])}
+            if len(words) == 2:
+                self.request["gpu_memory_mib"] = int(words[1])
+            text = "The next start of this kernel asks for %s." % self.wanted()
+            if self.run:
+                text += " Until %gpu release it has what it has."
+        elif words == ["keep"] and self.run:
+            self.run.kept()
+            text = "The GPU is kept."
+        elif words == ["release"] and self.run:
+            self.abandon("It was released by %gpu release.")
+            text = "The GPU is given back."
+        else:
+            text = HELP if self.run or words == ["help"] else self.status() + "\n" + HELP
+        self.say(text, header, "stdout")
+        self.reply("shell", message, idents, {"status": "ok", "execution_count": self.count, "payload": [], "user_expressions": {}})
+        self.publish("status", {"execution_state": "idle"}, header)
+
+    def wanted(self):
+        if not self.request:
+            return "the GPU share of the launch parameters of the project"
+        return "%(gpus)d GPU with %(cores)d cores each" % self.request
+
+    def status(self):
+        if self.run is None:
+            return "No GPU is in use. The next cell asks for %s." % self.wanted()
+        return "Run %s is %s: %s." % (self.run.view.get("id", "?"), self.run.view.get("state", "asked for"), demand(self.run.view))
+
+    def interrupt_request(self, message, idents):
+        if self.ready:
+            try:
+                call("POST", self.run.path("/signal"), {"signal": "INT"})
+            except (OSError, Refused) as e:
+                self.say("The cell was not interrupted: %s" % e)
+        elif self.run:
+            self.abandon("It was interrupted.")
+            self.lost = ""
+        self.reply("control", message, idents, {"status": "ok"})
+
+    def shutdown_request(self, message, idents, channel="control"):
+        if self.run:
+            self.run.end()
+        self.reply(channel, message, idents, {"status": "ok", "restart": message["content"].get("restart", False)})
+        self.leaving = True
+
+    # The run.
+
+    def attach(self):
+        os.makedirs(KERNELS, exist_ok=True)
+        name = uuid.uuid4().hex[:16]
+        real = dict(self.connection, transport="ipc", ip="%s/%s" % (KERNELS, name), kernel_name="python3")
+        for i, channel in enumerate(("shell", "iopub", "stdin", "control", "hb")):
+            real[channel + "_port"] = i + 1
+        path = "%s/%s.json" % (KERNELS, name)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
+            json.dump(real, f)
+        self.real, self.path = real, path
+        try:
+            request = self.request or self.default()
+        except (OSError, Refused) as e:
+            return self.detach(str(e))
+        self.run = Run(request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
+                                 "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()])
+        self.run.start()
+
+    def default(self):
+        """What the launch parameters give, or a whole GPU if they give none."""
+        preview = call("POST", "/runs/preview", {"command": ["python"]})
+        return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1}
+
+    def connect(self):
+        """Connects to the real kernel, which may not be there yet."""
+        identity = uuid.uuid4().hex.encode()
+        for name in CHANNELS + ("iopub",):
+            s = self.context.socket(zmq.SUB if name == "iopub" else zmq.DEALER)
+            s.linger = 1000
+            if name == "iopub":
+                s.subscribe(b"")
+            else:
+                s.identity = identity
+            s.connect(self.address(name, self.real))
+            self.poller.register(s, zmq.POLLIN)
+            self.back[name] = s
+
+    def ask(self):
+        """Asks the real kernel whether it is there and we hear what it publishes."""
+        if time.monotonic() - self.asked > 0.2:
+            self.asked = time.monotonic()
+            self.session.send(self.back["shell"], "kernel_info_request", {}, ident=OURS)
+
+    def heard(self, name, frames):
+        """Forwards a message of the real kernel."""
+        if DELIMITER not in frames:
+            return
+        at = frames.index(DELIMITER)
+        if OURS in frames[:at]:
+            return
+        header, parent = json.loads(frames[at + 2]), json.loads(frames[at + 3])
+        if name == "iopub" and parent.get("session") == self.session.session:
+            return self.begin()  # it answers us
+        if name == "iopub" and header["msg_type"] == "iopub_welcome":
+            return
+        if name == "shell":
+            self.pending.pop(parent.get("msg_id"), None)
+            if header["msg_type"] == "execute_reply":
+                self.count = json.loads(frames[at + 5]).get("execution_count", self.count)
+            self.busied()
+        (self.iopub if name == "iopub" else self.front[name]).send_multipart(frames)
+
+    def begin(self):
+        """Gives the real kernel what has waited for it."""
+        if self.ready:
+            return
+        self.ready = True
+        self.show("GPU: %s, by run %d." % (demand(self.run.view), self.run.view["id"]), "wait")
+        for frames in self.waiting:
+            self.pending[self.read(frames)[1]["header"]["msg_id"]] = frames
+            self.back["shell"].send_multipart(frames)
+        self.waiting = []
+        self.busied()
+
+    def busied(self):
+        """Tells the run whether a cell is executed; that one was is work, too."""
+        busy = any(self.pending.values())
+        if busy != self.run.busy:
+            self.run.busy, self.run.keep = busy, True
+            if not busy:
+                self.run.wake.set()
+
+    def look(self):
+        """Sees how the run goes on."""
+        if not self.run:
+            return
+        while not self.run.states.empty():
+            state = self.run.states.get()
+            if isinstance(state, str):
+                return self.detach(state)
+            if state["state"] == "running" and not self.back:
+                self.connect()
+            self.tell(state)
+        if self.back and not self.ready:
+            self.ask()
+
+    def tell(self, view):
+        """Tells below the cell what the run waits for, and that it will be ended as idle."""
+        if view["state"] == "queued":
+            text = "Waiting for the GPU"
+            if view.get("position"):
+                text += ", position %d" % view["position"]
+            if view.get("estimate"):
+                text += ", estimated start: %s" % view["estimate"].get("text", "")
+            self.show("%s. %s" % (text, view.get("reason", "")), "wait")
+        elif not self.ready:
+            self.show("The GPU is attached: %s. Python starts." % demand(view), "wait")
+        elif view.get("reminded") and view.get("idle_ends_at"):
+            self.notice = "The GPU is idle and is given back at %s. %%gpu keep keeps it, %%gpu release gives it back now." % view["idle_ends_at"]
+            self.show(self.notice, "idle")
+        elif self.notice:
+            self.notice = None
+            self.show("The GPU is kept.", "idle")
+
+    def abandon(self, why):
+        run = self.run
+        run.end()
+        self.detach(why)
+
+    def detach(self, why):
+        """The run has ended: what it has not answered gets an error."""
+        unanswered = [f for f in self.pending.values() if f] + self.waiting
+        if self.ready:
+            self.lost = why
+            self.show("The GPU is given back: %s The next cell asks for one again; the variables are lost." % why, "idle")
+        for s in self.back.values():
+            self.poller.unregister(s)
+            s.close()
+        try:
+            os.remove(self.path)
+        except OSError:
+            pass
+        self.waiting = []
+        self.silent()
+        for frames in unanswered:
+            self.lost = ""
+            self.refuse(frames, "The GPU is not available: " + why)
+
+    def serve(self):
+        while not self.leaving:
+            ready = dict(self.poller.poll(100))
+            for name, s in list(self.front.items()):
+                if s in ready:
+                    self.received(name, s.recv_multipart())
+            for name, s in list(self.back.items()):
+                while self.back.get(name) is s and s.poll(0):
+                    self.heard(name, s.recv_multipart())
+            self.look()
+        if self.run:
+            self.run.join(10)  # its end is asked for
+
+
+def completeness(code):
+    """Whether a cell is complete, as far as Python itself can tell."""
+    try:
+        ast.parse(code)
+        return "complete"
+    except SyntaxError:
+        return "unknown"
+
+
+def demand(view):
+    d = view.get("demand")
+    if not d:
+        return "a GPU share"
+    return "%d × %d cores" % (d.get("gpus", 0), d.get("cores", 0))
+
+
+def main():
+    with open(sys.argv[sys.argv.index("-f") + 1]) as f:
+        connection = json.load(f)
+    Kernel(connection).serve()
+
+
+if __name__ == "__main__":
+    main()
