@@ -37,9 +37,13 @@ type Reconciler struct {
 	runsSweptAt, runsRefreshedAt time.Time       // of watchRuns only, like runStarts
 	runStarts                    trackers        // of runs whose start is repeated
 	printed                      map[int64]int64 // by run: size of its output at the last look
+
+	partSteps    chan struct{}        // a step of all deployments is requested
+	partsSweptAt time.Time            // of watchDeployments only, like writing
+	writing      map[int64]chan error // by deployment whose parts are being written
 }
 
-// ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.
+// ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and Served are required.
 type ReconcilerConfig struct {
 	Store   *store.Store
 	Pool    Pool
@@ -49,6 +53,10 @@ type ReconcilerConfig struct {
 	Runs Runs
 	// RunEnv returns the environment variables that every run gets.
 	RunEnv func(models.Run) map[string]string
+	// Parts runs the parts of deployments, and Served writes their models; nil where there are
+	// no deployments.
+	Parts  Parts
+	Served Served
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -58,7 +66,8 @@ type ReconcilerConfig struct {
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1), printed: map[int64]int64{}}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1), printed: map[int64]int64{},
+		partSteps: make(chan struct{}, 1), writing: map[int64]chan error{}}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r
@@ -109,6 +118,9 @@ func (r *Reconciler) onChange(topics []string) {
 		}
 		if strings.HasPrefix(topic, "run:") {
 			r.StepRuns()
+		}
+		if strings.HasPrefix(topic, "deployment:") {
+			r.StepDeployments()
 		}
 		affected = affected || !strings.HasPrefix(topic, "telemetry:") && !strings.HasPrefix(topic, outputTopic)
 	}

@@ -24,6 +24,7 @@ type OwnedFilter[S ~string] struct {
 type (
 	WorkspaceFilter   = OwnedFilter[models.WorkspaceState]
 	RunFilter         = OwnedFilter[models.RunState]
+	DeploymentFilter  = OwnedFilter[models.DeploymentState]
 	ReservationFilter = OwnedFilter[models.ReservationState]
 )
 

@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
+	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
 	"workspaces/barrier":      {"models"}, // for texts and the types of the report: it is pure all the same
 	"workspaces/graph":        {"models"}, // the same
 	"workspaces/graph/runner": {"models", "workspaces/graph"},
@@ -62,7 +62,9 @@ var mayImport = map[string][]string{
 	"workspaces/shard":        {"models"}, // the same
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
-	"workspaces/deployments": {"models", "policies", "workspaces/shard"},
+	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/shard"},
+	// What a part is, and what reads and writes it.
+	"workspaces/deployments/serving": {"models", "workspaces/shard", "workspaces/shard/split"},
 
 	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
 	"workspaces/kube":  {"models", "workspaces/runtime"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"weir/models"
 	"weir/workspaces/shard"
@@ -59,7 +60,11 @@ func Check(m shard.Model) models.Text {
 
 // Store keeps the parts of deployments on the disk: the content-addressed files of each
 // project, and for each part a directory that its sandbox sees.
-type Store struct{ Dir string }
+type Store struct {
+	Dir string
+
+	writing sync.RWMutex // held for reading while parts are written, which Remove must not take for unused
+}
 
 // PartFile is a part on the disk.
 type PartFile struct {
@@ -78,13 +83,15 @@ type part struct {
 }
 
 // Directory is the directory of a part.
-func (s Store) Directory(deployment int64, number int) string {
+func (s *Store) Directory(deployment int64, number int) string {
 	return filepath.Join(s.Dir, fmt.Sprintf("deployment-%d", deployment), fmt.Sprint(number))
 }
 
 // Write writes the parts of a plan for the model in a folder. Parts whose content is there are
 // not written again. The plan was made of the same files: the error is a conflict if not.
-func (s Store) Write(ctx context.Context, project, deployment int64, folder fs.FS, plan models.ModelPlan, load shard.Load) ([]PartFile, error) {
+func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.FS, plan models.ModelPlan, load shard.Load) ([]PartFile, error) {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
 	m, err := shard.Read(folder)
 	if err != nil {
 		return nil, err
@@ -125,7 +132,7 @@ func makeDir(dir string) error {
 }
 
 // lay makes the directory of a part: the file by another link, and what describes it.
-func (s Store) lay(file, dir string, about part) error {
+func (s *Store) lay(file, dir string, about part) error {
 	text, err := json.Marshal(about)
 	if err != nil {
 		return err
@@ -139,9 +146,13 @@ func (s Store) lay(file, dir string, about part) error {
 }
 
 // Remove deletes what a deployment has on the disk, and the parts of its project that no
-// other deployment has.
-func (s Store) Remove(project, deployment int64) error {
+// other deployment has, unless parts are being written: a later Remove does that.
+func (s *Store) Remove(project, deployment int64) error {
 	err := os.RemoveAll(filepath.Dir(s.Directory(deployment, 0)))
+	if !s.writing.TryLock() {
+		return err
+	}
+	defer s.writing.Unlock()
 	parts := filepath.Join(s.Dir, fmt.Sprintf("project-%d", project))
 	list, failed := os.ReadDir(parts)
 	if errors.Is(failed, fs.ErrNotExist) {
