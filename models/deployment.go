@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"encoding/hex"
+	"time"
+)
 
 // DeploymentState is the state of a deployment: deploying → serving → stopping → stopped;
 // failed instead of stopped, if that is why it was stopped.
@@ -90,6 +93,12 @@ func (d Deployment) Claim() Claim {
 // HolderView is the deployment as a holder.
 func (d Deployment) HolderView() HolderView {
 	return HolderView{Claim: d.Claim(), ObjectID: d.ID, State: string(d.State)}
+}
+
+// Key is the key of the parts.
+func (d Deployment) Key() []byte {
+	key, _ := hex.DecodeString(d.Secret) // Weir wrote it
+	return key
 }
 
 // PartState is the state of a part: waiting → loading → ready; waiting again when its process

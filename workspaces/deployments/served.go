@@ -33,7 +33,7 @@ func devicesOf(n int64) (list []models.ModelDevice) {
 // for. Errors: conflict, if the folder contains no model that can be served; invalid, for the
 // fields parts, batch, context and service_type.
 func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64,
-	in ModelInput) (v models.ServedModel, err error) {
+	in models.ServedInput) (v models.ServedModel, err error) {
 	load, err := shard.CheckLoad(in.Batch, in.Context)
 	if err != nil {
 		return v, err
@@ -88,7 +88,9 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 }
 
 // Directory is what the sandbox of a part sees.
-func (s *Served) Directory(d models.Deployment, part int64) string { return s.store.Directory(d.ID, int(part)) }
+func (s *Served) Directory(d models.Deployment, part int64) string {
+	return s.store.Directory(d.ID, int(part))
+}
 
 // Remove deletes what a deployment has on the disk.
 func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ProjectID, d.ID) }
