@@ -35,6 +35,7 @@ type portal struct {
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
 	runs          *local.Runs   // nil in a cluster
+	parts         *local.Runs   // of deployments; nil in a cluster
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
@@ -80,6 +81,9 @@ func (p *portal) close() error {
 	}
 	if p.runs != nil {
 		errs = append(errs, p.runs.Close())
+	}
+	if p.parts != nil {
+		errs = append(errs, p.parts.Close())
 	}
 	if p.agents.listener != nil {
 		_ = p.agents.listener.Close() // it may be closed already

@@ -106,6 +106,13 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.runs != nil {
 		reconciled.Runs = p.runs
 	}
+	described, err := deployments.New(p.files, p.pool)
+	if err != nil {
+		return p, err
+	}
+	if p.parts != nil {
+		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
+	}
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
@@ -113,9 +120,9 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.runs != nil {
 		p.runs.Changes().OnChange(func(int64) { p.reconciler.StepRuns() })
 	}
-	described, err := deployments.New(p.files, p.pool)
-	if err != nil {
-		return p, err
+	if p.parts != nil {
+		service.Parts, service.Served = reconciled.Parts, reconciled.Served
+		p.parts.Changes().OnChange(func(int64) { p.reconciler.StepDeployments() })
 	}
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
@@ -177,6 +184,10 @@ func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 		c.Dir = filepath.Join(p.cfg.DataDir, "runs")
 		if p.runs, err = local.NewRuns(c); err != nil {
 			return nil, errors.Join(err, r.Close())
+		}
+		c.Dir = filepath.Join(p.cfg.DataDir, "parts")
+		if p.parts, err = local.NewRuns(c); err != nil {
+			return nil, errors.Join(err, p.runs.Close(), r.Close())
 		}
 		return r, nil
 	}
