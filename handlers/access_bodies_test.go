@@ -45,6 +45,8 @@ var apiBodies = map[string]string{
 	"/workspaces":                            `{"project_id":$project,"environment_id":$environment}`,
 	"/runs":                                  `{"project_id":$project,"command":["true"]}`,
 	"/runs/preview":                          `{"project_id":$project,"command":["true"]}`,
+	"/deployments":                            `{"project_id":$project,"path":"/notebook/$project/project_model"}`,
+	"/deployments/:id/v1/completions":         `{"prompt":"a"}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

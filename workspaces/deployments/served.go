@@ -20,11 +20,14 @@ type Served struct {
 // NewServed returns Served that writes to a directory.
 func NewServed(s *Service, dir string) *Served { return &Served{s, &serving.Store{Dir: dir}} }
 
+// freeLink is a link whose transfers take no time: somebody has said how many parts there are.
+const freeLink = 1e15
+
 // devicesOf are n equal devices with more memory than any model needs: a part gets a device
 // with the memory that the plan says.
 func devicesOf(n int64) (list []models.ModelDevice) {
 	for range n {
-		list = append(list, models.ModelDevice{MemoryBytes: 1 << 50, TFLOPS: shard.DefaultTFLOPS, LinkGBps: shard.DefaultLinkGBps})
+		list = append(list, models.ModelDevice{MemoryBytes: 1 << 50, TFLOPS: shard.DefaultTFLOPS, LinkGBps: freeLink})
 	}
 	return list
 }
@@ -63,6 +66,8 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 		return v, err
 	case !v.Plan.Possible:
 		return v, models.NoCapacity("parts", "%s", v.Plan.Reasons[len(v.Plan.Reasons)-1])
+	case parts > 0 && int64(len(v.Plan.Parts)) != parts:
+		return v, models.Invalid("parts", "must be at most %d for this model", int64(len(v.Plan.Parts)))
 	case v.Plan.Split != models.SplitNone && v.Plan.Split != models.SplitLayers:
 		return v, models.Invalid("service_type", "is split by %s; only models that are cut between layers are served", string(v.Plan.Split))
 	}
