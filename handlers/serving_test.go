@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"strings"
 	"testing"
 
 	"weir/models"
@@ -8,7 +9,7 @@ import (
 	"weir/models/store/storetest"
 )
 
-// addDeployment puts a deployment of a member, that is being stopped nowhere, into the tables.
+// addDeployment puts a deployment of a member into the tables.
 func (w *world) addDeployment(project int64, email string) int64 {
 	w.Helper()
 	var d models.Deployment
@@ -37,7 +38,9 @@ func TestDeployments(t *testing.T) {
 	at := "/deployments/" + id(w.addDeployment(w.project, "ann@example.org"))
 	own := w.get(w.member, at)
 	hasTexts(t, own.raw, `"first":"input"`, `"state":"waiting"`, `"message":"Requested: test."`)
-	lacksTexts(t, own.raw, "00ff")
+	if strings.Contains(own.raw, "00ff") {
+		t.Error("the key is shown")
+	}
 	hasTexts(t, w.page(w.member, at), "Virtual GPU", "model.layers.1", "/stop")
 	hasTexts(t, w.page(w.member, "/deployments"), "tiny", "0 of 2 loaded")
 	hasTexts(t, w.get(w.member, at+"/v1/models").raw, `"id":"tiny"`)

@@ -47,13 +47,14 @@ func (d DeploymentDetail) device(part int64) string {
 	if part >= int64(len(d.Devices)) {
 		return ""
 	}
-	return d.Devices[part].title()
+	at := d.Devices[part]
+	return at.Provider + " · " + at.Label
 }
 
 // partState is the state of a part, with its progress while it is loaded.
 func partState(ctx context.Context, p models.DeploymentPart) string {
 	if p.State == models.PartLoading {
-		return T(ctx, "loading, %d %%", p.Progress)
+		return T(ctx, "loading, %d%%", p.Progress)
 	}
 	return TT(ctx, p.State.Words())
 }

@@ -1,9 +1,11 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,6 +174,7 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 	if int64(len(spec.GPUs)) != n {
 		return models.Conflict("The deployment has %d shares and %d parts.", int64(len(spec.GPUs)), n)
 	}
+	slices.SortStableFunc(spec.GPUs, func(a, b runtime.GPU) int { return cmp.Compare(a.Index, b.Index) }) // as pages list them
 	spec.Workspace, spec.Generation = p.ID, 1
 	spec.GPUs, spec.CPU, spec.Memory = spec.GPUs[p.Number:p.Number+1], spec.CPU/n, spec.Memory/n
 	spec.Mounts = []models.Mount{{Source: r.config.Served.Directory(*d, p.Number), Target: serving.Target, ReadOnly: true}}
