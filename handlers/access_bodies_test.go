@@ -47,6 +47,8 @@ var apiBodies = map[string]string{
 	"/runs":                                  `{"project_id":$project,"command":["true"]}`,
 	"/runs/preview":                          `{"project_id":$project,"command":["true"]}`,
 	"/runs/:id/renew":                        `{"worked":true}`,
+	"/deployments":                           `{"project_id":$project,"path":"/notebook/$project/project_model"}`,
+	"/deployments/:id/v1/completions":        `{"prompt":"a"}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

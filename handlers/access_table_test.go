@@ -45,6 +45,7 @@ func about(path string) (named string, wheres []string) {
 		{"/requests/:id", "/requests/$request", own},
 		{"/reservations/:id", "/reservations/$reservation", own},
 		{"/runs/:id", "/runs/$run", own},
+		{"/deployments/:id", "/deployments/$deployment", own},
 		{"/notifications/:id", "/notifications/$notification", own},
 		{"/tokens/:id", "/tokens/$token", own},
 		{"/people/:id/identities/:identity", "/people/$tom/identities/$identity", []string{"any"}},

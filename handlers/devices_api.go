@@ -67,22 +67,25 @@ type Measured struct {
 // Share is a part of a device. Of a project that the actor may not see, it contains
 // only the size.
 type Share struct {
-	Anonymous   bool       `json:"anonymous"`
-	WorkspaceID int64      `json:"workspace_id,omitempty"`
-	Workspace   string     `json:"workspace,omitempty"`
-	RunID       int64      `json:"run_id,omitempty" doc:"run ID"`
-	Run         string     `json:"run,omitempty" doc:"program of the run"`
-	ProjectID   int64      `json:"project_id,omitempty"`
-	Project     string     `json:"project,omitempty"`
-	UserID      int64      `json:"user_id,omitempty"`
-	User        string     `json:"user,omitempty"`
-	Cores       int64      `json:"cores"`
-	MemoryMiB   int64      `json:"memory_mib"`
-	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: a hardware-isolated instance; mps: limits enforced by NVIDIA MPS; advisory: limits not enforced; lapsed: not enforced until the MPS daemon restarts"`
-	From        time.Time  `json:"from"`
-	Until       *time.Time `json:"until,omitempty" doc:"end; absent while in use"`
-	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end set by the provider's owner"`
-	EndReason   string     `json:"end_reason,omitempty"`
+	Anonymous   bool   `json:"anonymous"`
+	WorkspaceID int64  `json:"workspace_id,omitempty"`
+	Workspace   string `json:"workspace,omitempty"`
+	RunID       int64  `json:"run_id,omitempty" doc:"run ID"`
+
+	DeploymentID int64      `json:"deployment_id,omitempty" doc:"deployment ID"`
+	Deployment   string     `json:"deployment,omitempty" doc:"name of the deployment"`
+	Run          string     `json:"run,omitempty" doc:"program of the run"`
+	ProjectID    int64      `json:"project_id,omitempty"`
+	Project      string     `json:"project,omitempty"`
+	UserID       int64      `json:"user_id,omitempty"`
+	User         string     `json:"user,omitempty"`
+	Cores        int64      `json:"cores"`
+	MemoryMiB    int64      `json:"memory_mib"`
+	Enforcement  string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: a hardware-isolated instance; mps: limits enforced by NVIDIA MPS; advisory: limits not enforced; lapsed: not enforced until the MPS daemon restarts"`
+	From         time.Time  `json:"from"`
+	Until        *time.Time `json:"until,omitempty" doc:"end; absent while in use"`
+	EndsAt       *time.Time `json:"ends_at,omitempty" doc:"end set by the provider's owner"`
+	EndReason    string     `json:"end_reason,omitempty"`
 }
 
 func deviceOf(d pool.DeviceView) Device {
@@ -110,6 +113,8 @@ func shareOf(s pool.ShareView) Share {
 		v.WorkspaceID, v.Workspace = s.ObjectID, s.Name
 	case models.HolderRun:
 		v.RunID, v.Run = s.ObjectID, s.Name
+	case models.HolderDeployment:
+		v.DeploymentID, v.Deployment = s.ObjectID, s.Name
 	}
 	return v
 }

@@ -154,6 +154,7 @@ func (a rest) operations(api huma.API) {
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations, a.graphsOperations}},
 		{"Runs", []func(section){a.runsOperations}},
+		{"Deployments", []func(section){a.servingOperations}},
 		{"Reservations", []func(section){a.reservationsOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
 		{"Notifications", []func(section){a.notificationsOperations}},

@@ -90,9 +90,11 @@ type DecisionRecord struct {
 	User        string    `json:"user"`
 	WorkspaceID *int64    `json:"workspace_id,omitempty" doc:"workspace ID; absent if the launch was refused"`
 	RunID       *int64    `json:"run_id,omitempty" doc:"run ID"`
-	Outcome     string    `json:"outcome" enum:"granted,partial,delayed,refused"`
-	Demand      string    `json:"demand"`
-	Explanation string    `json:"explanation"`
+
+	DeploymentID *int64 `json:"deployment_id,omitempty" doc:"deployment ID"`
+	Outcome      string `json:"outcome" enum:"granted,partial,delayed,refused"`
+	Demand       string `json:"demand"`
+	Explanation  string `json:"explanation"`
 }
 
 func queueEntryOf(w pool.WaitingView) QueueEntry {
@@ -113,9 +115,12 @@ func queueEntryOf(w pool.WaitingView) QueueEntry {
 func decisionOf(d store.DecisionRecordView) DecisionRecord {
 	v := DecisionRecord{ID: d.ID, At: d.At.UTC(), ProjectID: d.ProjectID, Project: d.ProjectName, User: d.UserName, Outcome: d.Outcome,
 		Demand: d.Demand.String(), Explanation: d.Explanation.String()}
-	if d.Kind == models.HolderRun {
+	switch d.Kind {
+	case models.HolderRun:
 		v.RunID = d.ObjectID
-	} else {
+	case models.HolderDeployment:
+		v.DeploymentID = d.ObjectID
+	default:
 		v.WorkspaceID = d.ObjectID
 	}
 	return v

@@ -10,8 +10,9 @@ type HolderKind string
 
 // Kinds of holders.
 const (
-	HolderWorkspace HolderKind = "workspace"
-	HolderRun       HolderKind = "run"
+	HolderWorkspace  HolderKind = "workspace"
+	HolderRun        HolderKind = "run"
+	HolderDeployment HolderKind = "deployment"
 )
 
 // Path is the path of a holder's page.

@@ -103,7 +103,7 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 }
 
 // ownerOf finds the owner of what a topic is about: "workspace:ID", "reservation:ID",
-// "run:ID" or "run-output:ID".
+// "run:ID", "run-output:ID" or "deployment:ID".
 func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, error) {
 	return a.owners.Get(ctx, topic, func(ctx context.Context) (owner, store.Validity, error) {
 		if strings.HasPrefix(topic, "reservation:") {
@@ -113,6 +113,10 @@ func (a *Accounts) ownerOf(ctx context.Context, topic string, id int64) (owner, 
 		if strings.HasPrefix(topic, "run:") || strings.HasPrefix(topic, "run-output:") {
 			r, err := a.store.Read(ctx).Run(store.AllProjects, id)
 			return owner{r.UserID, r.ProjectID}, store.Validity{}, err
+		}
+		if strings.HasPrefix(topic, "deployment:") {
+			d, err := a.store.Read(ctx).Deployment(store.AllProjects, id)
+			return owner{d.UserID, d.ProjectID}, store.Validity{}, err
 		}
 		w, err := a.store.Read(ctx).Workspace(store.AllProjects, id)
 		return owner{w.UserID, w.ProjectID}, store.Validity{}, err

@@ -39,7 +39,7 @@ func (a *Accounts) canFollow(ctx context.Context, actor Actor, topic string) boo
 		return err == nil && id == actor.User.ID
 	case "project":
 		return err == nil && a.access.May(actor, id, ProjectRead)
-	case "workspace", "reservation", "run", "run-output":
+	case "workspace", "reservation", "run", "run-output", "deployment":
 		if err != nil {
 			return false
 		}

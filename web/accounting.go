@@ -104,6 +104,8 @@ func (v AccountingView) name(ctx context.Context, r AccountingRow) string {
 		return T(ctx, "Workspaces")
 	case v.Group == "holder" && r.Name == string(models.HolderRun):
 		return T(ctx, "Runs")
+	case v.Group == "holder" && r.Name == string(models.HolderDeployment):
+		return T(ctx, "Deployments")
 	}
 	return r.Name
 }

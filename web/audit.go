@@ -48,6 +48,7 @@ var objectWords = map[string]models.Text{
 	"request":       models.Say("request"),
 	"reservation":   models.Say("reservation"),
 	"run":           models.Say("run"),
+	"deployment":    models.Say("deployment"),
 	"role":          models.Say("role"),
 	"token":         models.Say("token"),
 	"webhook":       models.Say("webhook"),
@@ -150,6 +151,8 @@ func objectPath(e models.AuditEntry) string {
 		return workspacePath(e.ObjectID)
 	case "run":
 		return runPath(e.ObjectID)
+	case "deployment":
+		return deploymentPath(e.ObjectID)
 	case "reservation":
 		return reservationPath(e.ObjectID)
 	case "provider", "agent":

@@ -45,6 +45,13 @@ func (r *Reconciler) end(q *store.Queries, c models.Claim, why models.Text) erro
 		}
 		return stopRun(q, policies.System("reconciler"), &run, why)
 	}
+	if c.Kind == models.HolderDeployment {
+		d, err := q.DeploymentOf(c.ID)
+		if err != nil {
+			return err
+		}
+		return stopDeployment(q, policies.System("reconciler"), &d, why)
+	}
 	w, err := q.WorkspaceOf(c.ID)
 	if err != nil {
 		return err

@@ -72,6 +72,7 @@ type planInput struct {
 	modelError       error                   // why the model cannot be used
 	defaults         models.LaunchParameters // of the platform
 	liveRuns         *int64                  // of the member, for a run; nil: a workspace is launched
+	liveDeployments  *int64                  // the same for a deployment
 }
 
 // readPlanInput reads it for a launch by the actor.
@@ -312,6 +313,9 @@ func headroomText(e quota.Excess) models.Text {
 const maxWorkspaces = 20
 
 func (in planInput) checkCount() error {
+	if in.liveDeployments != nil {
+		return checkDeploymentCount(*in.liveDeployments)
+	}
 	if in.liveRuns != nil {
 		return checkRunCount(*in.liveRuns)
 	}

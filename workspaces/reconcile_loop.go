@@ -42,6 +42,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	working.Go(func() { r.watchIdleness(ctx) })
 	working.Go(func() { r.watchMounts(ctx) })
 	working.Go(func() { r.watchRuns(ctx) })
+	working.Go(func() { r.watchDeployments(ctx) })
 	r.resyncLoop(ctx, queue)
 	queue.ShutDown()
 	working.Wait()

@@ -38,9 +38,13 @@ type Reconciler struct {
 	runsSince, runsSweptAt, runsRefreshedAt time.Time // of watchRuns only; runsSince also of its steps, which only read it
 	runStarts                               trackers  // of runs whose start is repeated or waits
 	printed                                 sync.Map  // by run: size of its output at the last look
+
+	partSteps    chan struct{}        // a step of all deployments is requested
+	partsSweptAt time.Time            // of watchDeployments only, like writing
+	writing      map[int64]chan error // by deployment whose parts are being written
 }
 
-// ReconcilerConfig are the collaborators of a Reconciler. All but Runs are required.
+// ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and Served are required.
 type ReconcilerConfig struct {
 	Store   *store.Store
 	Pool    Pool
@@ -50,6 +54,10 @@ type ReconcilerConfig struct {
 	Runs runtime.Runs
 	// RunEnv returns the environment variables that every run gets.
 	RunEnv func(models.Run) map[string]string
+	// Parts runs the parts of deployments, and Served writes their models; nil where there are
+	// no deployments.
+	Parts  Parts
+	Served Served
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -59,7 +67,8 @@ type ReconcilerConfig struct {
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1)}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
+		partSteps: make(chan struct{}, 1), writing: map[int64]chan error{}}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r
@@ -110,6 +119,9 @@ func (r *Reconciler) onChange(topics []string) {
 		}
 		if strings.HasPrefix(topic, "run:") {
 			r.StepRuns()
+		}
+		if strings.HasPrefix(topic, "deployment:") {
+			r.StepDeployments()
 		}
 		affected = affected || !strings.HasPrefix(topic, "telemetry:") && !strings.HasPrefix(topic, outputTopic)
 	}

@@ -58,6 +58,12 @@ type Service struct {
 	// Runs runs commands.
 	Runs runtime.Runs
 
+	// Parts runs the parts of deployments, and Served plans their models; nil where there are
+	// no deployments.
+	Parts  Parts
+	Served Served
+	slots  slots
+
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters
 

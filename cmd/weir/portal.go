@@ -19,6 +19,7 @@ import (
 	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
+	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 	"weir/workspaces/runtime"
 )
@@ -34,6 +35,7 @@ type portal struct {
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
 	runs          workspaceRuns
+	parts         *local.Runs   // of deployments; nil in a cluster
 	cluster       *kube.Runtime // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
@@ -83,6 +85,9 @@ func (p *portal) close() error {
 	p.releaseLease() // all connections are closed
 	if p.runs != nil {
 		errs = append(errs, p.runs.Close())
+	}
+	if p.parts != nil {
+		errs = append(errs, p.parts.Close())
 	}
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())

@@ -105,14 +105,21 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
 	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
 		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Runs: p.runs, RunEnv: p.runEnv, Logger: log}
+	described, err := deployments.New(p.files, p.pool)
+	if err != nil {
+		return p, err
+	}
+	if p.parts != nil {
+		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
+	}
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
 	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, p.runs
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
-	described, err := deployments.New(p.files, p.pool)
-	if err != nil {
-		return p, err
+	if p.parts != nil {
+		service.Parts, service.Served = reconciled.Parts, reconciled.Served
+		p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
 	}
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
@@ -190,6 +197,10 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 		c.Dir = filepath.Join(p.cfg.DataDir, "runs")
 		if p.runs, err = local.NewRuns(c); err != nil {
 			return nil, errors.Join(err, r.Close())
+		}
+		c.Dir = filepath.Join(p.cfg.DataDir, "parts")
+		if p.parts, err = local.NewRuns(c); err != nil {
+			return nil, errors.Join(err, p.runs.Close(), r.Close())
 		}
 		return r, nil
 	}

@@ -20,13 +20,17 @@ func (q *Queries) DeleteEnvironment(id int64) error {
 	return q.deleted(q.db.Where("id = ?", id).Delete(&models.Environment{}), "environment")
 }
 
-// EnvironmentUsed reports whether a workspace or a run, active or ended, refers to it.
+// EnvironmentUsed reports whether a workspace, a run or a deployment, active or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
 	used, err := exists(q.db.Model(&models.Workspace{}).Where("environment_id = ?", id))
 	if err != nil || used {
 		return used, err
 	}
-	return exists(q.db.Model(&models.Run{}).Where("environment_id = ?", id))
+	used, err = exists(q.db.Model(&models.Run{}).Where("environment_id = ?", id))
+	if err != nil || used {
+		return used, err
+	}
+	return exists(q.db.Model(&models.Deployment{}).Where("environment_id = ?", id))
 }
 
 // Environment finds a catalog entry.

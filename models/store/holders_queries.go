@@ -22,8 +22,9 @@ func withClaims(db *gorm.DB, table string) *gorm.DB {
 
 // joinKinds joins the tables of the kinds to holders, and holderID is the id there.
 const (
-	joinKinds = "LEFT JOIN workspaces ON workspaces.holder_id = holders.id LEFT JOIN runs ON runs.holder_id = holders.id"
-	holderID  = "COALESCE(workspaces.id, runs.id)"
+	joinKinds = "LEFT JOIN workspaces ON workspaces.holder_id = holders.id LEFT JOIN runs ON runs.holder_id = holders.id " +
+		"LEFT JOIN deployments ON deployments.holder_id = holders.id"
+	holderID = "COALESCE(workspaces.id, runs.id, deployments.id)"
 )
 
 // saveClaim writes how far a holder is.
@@ -47,7 +48,7 @@ func (q *Queries) SetWaitReason(holder int64, why models.Text) error {
 }
 
 func (q *Queries) holderViews(which string, args ...any) (list []models.HolderView, err error) {
-	return list, q.db.Table("holders").Select("holders.*, "+holderID+" AS object_id, COALESCE(workspaces.state, runs.state) AS state").
+	return list, q.db.Table("holders").Select("holders.*, "+holderID+" AS object_id, COALESCE(workspaces.state, runs.state, deployments.state) AS state").
 		Joins(joinKinds).
 		Where(which, args...).Order("holders.id").Find(&list).Error
 }
@@ -118,6 +119,9 @@ func (q *Queries) addEvent(h models.HolderView, message models.Text) error {
 		}
 		return q.db.Create(&models.RunEvent{RunID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(), State: models.RunState(h.State),
 			Message: message}).Error
+	case models.HolderDeployment:
+		return q.db.Create(&models.DeploymentEvent{DeploymentID: h.ObjectID, ProjectID: h.ProjectID, At: q.Now(),
+			State: models.DeploymentState(h.State), Message: message}).Error
 	default: // others keep no history
 		return nil
 	}

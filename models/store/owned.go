@@ -20,8 +20,11 @@ type OwnedFilter[S ~string] struct {
 	Visible
 }
 
-// ReservationFilter selects reservations.
-type ReservationFilter = OwnedFilter[models.ReservationState]
+// Filters of lists.
+type (
+	DeploymentFilter  = OwnedFilter[models.DeploymentState]
+	ReservationFilter = OwnedFilter[models.ReservationState]
+)
 
 // RunFilter selects runs, also those of one workspace.
 type RunFilter struct {

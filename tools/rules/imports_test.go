@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
+	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
 	"workspaces/barrier":      {"models"}, // for texts and the types of the report: it is pure all the same
 	"workspaces/graph":        {"models"}, // the same
 	"workspaces/graph/runner": {"models", "workspaces/graph"},
@@ -63,7 +63,9 @@ var mayImport = map[string][]string{
 	"workspaces/shard":        {"models", "workspaces/onnx"}, // without the database
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
-	"workspaces/deployments": {"models", "policies", "workspaces/shard"},
+	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/shard"},
+	// What a part is, and what reads and writes it.
+	"workspaces/deployments/serving": {"models", "workspaces/shard", "workspaces/shard/split"},
 
 	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
 	"workspaces/kube":  {"models", "workspaces/runtime"},
@@ -76,7 +78,7 @@ var mayImport = map[string][]string{
 	"handlers/notebook":  {"web"}, // for what its pages show
 	"handlers/reference": {},
 	"handlers/sheet":     {"models"},
-	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces", "workspaces/deployments", "workspaces/shard"},
+	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces", "workspaces/deployments", "workspaces/deployments/serving", "workspaces/shard"},
 	"cmd/weir":           {everything},
 	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/providers", "workspaces"},
 	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},

@@ -1,11 +1,14 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -222,4 +225,26 @@ func (in *instance) boundLog() error {
 	const page = 4096 // whole pages are freed, others only zeroed
 	free := (st.Size - runLogKeep) / page * page
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, free)
+}
+
+// Dial connects to a socket that a run has made in the shared directory of its sandbox. The
+// socket belongs to the run's user, whatever the sandbox has put there.
+func (r *Runs) Dial(ctx context.Context, state runtime.State, name string) (net.Conn, error) {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open(filepath.Join(in.shared(), name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Uid != cmp.Or(in.UID, r.runtime.user.uid) {
+		return nil, fmt.Errorf("%s of run %d is not its socket", name, in.Workspace)
+	}
+	return new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", fd))
 }

@@ -82,6 +82,7 @@ type Request struct {
 	Presets     []Preset // the first one that suits is used
 	Devices     []models.ModelDevice
 	Fewest      bool // use no more devices than needed, if possible of one machine
+	All         bool // use all devices, also if one is enough
 }
 
 // Plan places a model on devices: on one if it fits there, else on several by the split of
@@ -94,7 +95,7 @@ func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 		plan.Say(models.Say("There is no device with available memory."))
 		return plan, err
 	}
-	if r.planOne(&plan, w) {
+	if (!r.All || len(r.Devices) == 1) && r.planOne(&plan, w) {
 		return plan, nil
 	}
 	if chosen == nil {

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"weir/handlers"
+	"weir/models"
+)
+
+const decoderConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":32,"intermediate_size":64,"num_hidden_layers":4,
+	"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256,"max_position_embeddings":512,"rms_norm_eps":1e-5,"torch_dtype":"float32"}`
+
+// decoder is a safetensors file of a small decoder with random weights.
+func decoder() string {
+	type tensor struct {
+		name  string
+		shape []int
+	}
+	list := []tensor{{"model.embed_tokens.weight", []int{256, 32}}, {"model.norm.weight", []int{32}}, {"lm_head.weight", []int{256, 32}}}
+	for layer := range 4 {
+		at := fmt.Sprintf("model.layers.%d.", layer)
+		list = append(list, tensor{at + "input_layernorm.weight", []int{32}}, tensor{at + "post_attention_layernorm.weight", []int{32}},
+			tensor{at + "self_attn.q_proj.weight", []int{32, 32}}, tensor{at + "self_attn.k_proj.weight", []int{16, 32}},
+			tensor{at + "self_attn.v_proj.weight", []int{16, 32}}, tensor{at + "self_attn.o_proj.weight", []int{32, 32}},
+			tensor{at + "mlp.gate_proj.weight", []int{64, 32}}, tensor{at + "mlp.up_proj.weight", []int{64, 32}}, tensor{at + "mlp.down_proj.weight", []int{32, 64}})
+	}
+	header, random := map[string]any{}, rand.New(rand.NewPCG(1, 2))
+	var data []byte
+	for _, t := range list {
+		n, from := 1, len(data)
+		for _, size := range t.shape {
+			n *= size
+		}
+		for range n {
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(random.NormFloat64()*0.3)))
+		}
+		header[t.name] = map[string]any{"dtype": "F32", "shape": t.shape, "data_offsets": []int{from, len(data)}}
+	}
+	text, _ := json.Marshal(header) // of texts and numbers
+	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(text)))) + string(text) + string(data)
+}
+
+// served is a deployment in a test.
+type served struct {
+	t  *testing.T
+	m  member
+	id int64
+}
+
+func (m member) deploy(t *testing.T, project int64, parts int) served {
+	t.Helper()
+	var d handlers.Deployment
+	m.must("POST", "/deployments", map[string]any{"project_id": project, "path": fmt.Sprintf("/notebook/%d/project_model/tiny", project),
+		"parts": parts, "cores": 10, "context": 64, "batch": 2}, &d)
+	v := served{t, m, d.ID}
+	v.serves()
+	return v
+}
+
+func (d served) get() (v handlers.Deployment) {
+	d.t.Helper()
+	d.m.must("GET", fmt.Sprintf("/deployments/%d", d.id), nil, &v)
+	return v
+}
+
+// serves waits until all parts are ready.
+func (d served) serves() {
+	d.t.Helper()
+	eventually(d.t, starting, func() string {
+		v := d.get()
+		for _, p := range v.Parts {
+			if p.State != models.PartReady {
+				return fmt.Sprintf("%+v", v)
+			}
+		}
+		if v.State != models.DeploymentServing {
+			return fmt.Sprintf("%+v", v)
+		}
+		return ""
+	})
+}
+
+var completionRequest = map[string]any{"prompt": "one GPU is not enough", "max_tokens": 12, "temperature": 0, "logprobs": 5}
+
+// asks sends a request, and reports whether it was served; every other status is a failure.
+func (d served) asks() (c handlers.Completion, ok bool) {
+	d.t.Helper()
+	switch status := d.m.call("POST", fmt.Sprintf("/deployments/%d/v1/completions", d.id), completionRequest, &c); status {
+	case http.StatusOK:
+		return c, true
+	case http.StatusServiceUnavailable, 0:
+		return c, false
+	default:
+		d.t.Errorf("the status is %d", status)
+		return c, false
+	}
+}
+
+// same compares a completion with that of the whole model.
+func (d served) same(want handlers.Completion) {
+	d.t.Helper()
+	c, ok := d.asks()
+	if !ok {
+		d.t.Fatalf("it is not served: %+v", d.get())
+	}
+	got, whole := c.Choices[0], want.Choices[0]
+	if got.Text != whole.Text || !slices.Equal(got.TokenIDs, whole.TokenIDs) || len(got.TokenIDs) != 12 {
+		d.t.Errorf("%d generates %v, not %v", d.id, got.TokenIDs, whole.TokenIDs)
+	}
+	for i, top := range whole.Logprobs.TopLogprobs {
+		for token, p := range top {
+			if q, ok := got.Logprobs.TopLogprobs[i][token]; !ok || math.Abs(p-q) > 1e-4 {
+				d.t.Errorf("token %s at %d has %g, not %g", token, i, q, p)
+			}
+		}
+	}
+}
+
+// workers are the processes of parts, by their program and the mark of their sandbox.
+func (s *server) workers() (list []int) {
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range all {
+		pid, _ := strconv.Atoi(e.Name()) // 0: no process
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil || !strings.HasPrefix(string(text), "python3\x00/deployment/worker.py") {
+			continue
+		}
+		if vars, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err == nil && strings.Contains(string(vars), s.dir+"/") {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// A model generates the same on one, two and three GPUs, and also after one of its parts and
+// then the server were killed with kill -9; meanwhile requests fail and are never wrong.
+func TestDeployment(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{gpus: "h100:4"})
+	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}
+	team := s.team("servers", limit, "ada")
+	ada := team.Members[0]
+	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
+	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
+	s.writes(dir+"/config.json", decoderConfig)
+	s.writes(dir+"/model.safetensors", decoder())
+	whole := ada.deploy(t, team.Project, 1)
+	want, ok := whole.asks()
+	if !ok {
+		t.Fatalf("it is not served: %+v", whole.get())
+	}
+	var three served
+	for _, n := range []int{2, 3} {
+		three = ada.deploy(t, team.Project, n)
+		if v := three.get(); len(v.Parts) != n || v.Demand.GPUs != int64(n) {
+			t.Errorf("%+v", v)
+		}
+		three.same(want)
+	}
+
+	pids := s.workers()
+	if len(pids) != 6 {
+		t.Fatalf("%d processes", len(pids))
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, starting, func() string {
+		if c, ok := three.asks(); !ok || !slices.Equal(c.Choices[0].TokenIDs, want.Choices[0].TokenIDs) {
+			return fmt.Sprintf("%+v", three.get())
+		}
+		return ""
+	})
+	three.serves()
+	restarts := int64(0)
+	for _, p := range three.get().Parts {
+		restarts += p.Restarts
+	}
+	if restarts != 3 {
+		t.Errorf("%d restarts", restarts)
+	}
+	whole.serves()
+	before := s.workers()
+	s.kill()
+	s.start()
+	three.serves()
+	three.same(want)
+	after := s.workers()
+	if slices.Sort(before); !slices.Equal(before, slices.Sorted(slices.Values(after))) {
+		t.Errorf("the processes were %v and are %v", before, after)
+	}
+	for _, d := range list[handlers.Deployment](ada.api, "/deployments") {
+		ada.must("POST", fmt.Sprintf("/deployments/%d/stop", d.ID), nil, nil)
+	}
+	eventually(t, gone, func() string {
+		for _, d := range list[handlers.Deployment](ada.api, "/deployments") {
+			if d.State != models.DeploymentStopped {
+				return fmt.Sprintf("%+v", d)
+			}
+		}
+		if left := s.workers(); len(left) > 0 {
+			return fmt.Sprintf("%v are left", left)
+		}
+		return ""
+	})
+}

@@ -1,0 +1,224 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
+)
+
+func (a rest) servingOperations(s section) {
+	register(a, s, route{http.MethodGet, "/deployments", 200, "list-deployments", models.Say("List deployments, newest first")},
+		a.listDeployments)
+	register(a, s, route{http.MethodPost, "/deployments", 201, "deploy-model",
+		models.Say("Serve a model on GPUs, one for each part")}, a.deployModel, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/deployments/{id}", 200, "get-deployment", models.Say("Get a deployment")}, a.getDeployment)
+	register(a, s, route{http.MethodPost, "/deployments/{id}/stop", 202, "stop-deployment",
+		models.Say("Stop a deployment; stopping is asynchronous, see its state")}, a.stopDeployment)
+	register(a, s, route{http.MethodGet, "/deployments/{id}/v1/models", 200, "list-served-models",
+		models.Say("List the model of a deployment, as OpenAI's API does")}, a.listServedModels)
+	register(a, s, route{http.MethodPost, "/deployments/{id}/v1/completions", 200, "create-completion",
+		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion)
+}
+
+// Deployment is a model that is served.
+type Deployment struct {
+	ID             int64                  `json:"id"`
+	Name           string                 `json:"name" doc:"name"`
+	ProjectID      int64                  `json:"project_id"`
+	Project        string                 `json:"project"`
+	UserID         int64                  `json:"user_id"`
+	User           string                 `json:"user"`
+	Path           models.FilePath        `json:"path" doc:"percent-encoded path of the model's directory"`
+	ServiceType    string                 `json:"service_type" doc:"service type whose split is used"`
+	State          models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
+	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
+	Batch          int64                  `json:"batch" doc:"requests at once"`
+	Context        int64                  `json:"context" doc:"tokens of a request and its completion"`
+	Demand         models.Demand          `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
+	GPUMemoryBytes int64                  `json:"gpu_memory_bytes" doc:"memory of the virtual GPU: the sum of the parts' shares"`
+	Parts          []DeploymentPart       `json:"parts" doc:"in the order in which data passes them"`
+	RequestedAt    time.Time              `json:"requested_at"`
+	StartedAt      *time.Time             `json:"started_at,omitempty" doc:"when it first served"`
+	EndedAt        *time.Time             `json:"ended_at,omitempty"`
+	MayStop        bool                   `json:"may_stop"`
+	Events         []DeploymentEvent      `json:"events,omitempty" doc:"history, oldest first; absent in lists"`
+}
+
+// DeploymentPart is a part of a deployment's model.
+type DeploymentPart struct {
+	Number      int64            `json:"number" doc:"from 1, in the order in which data passes the parts"`
+	State       models.PartState `json:"state" enum:"waiting,loading,ready,ended"`
+	Progress    int64            `json:"progress" doc:"of loading, percent"`
+	First       string           `json:"first" doc:"first layer of the part"`
+	Last        string           `json:"last" doc:"last layer of the part"`
+	MemoryBytes int64            `json:"memory_bytes" doc:"memory that the part needs by its plan"`
+	File        string           `json:"file,omitempty" doc:"name of its file, by its content; absent until it is written"`
+	SizeBytes   int64            `json:"size_bytes" doc:"size of its file"`
+	Library     string           `json:"library,omitempty" doc:"what computes: numpy or torch"`
+	Restarts    int64            `json:"restarts" doc:"how often its process was started again"`
+}
+
+// DeploymentEvent is one line of a deployment's history.
+type DeploymentEvent struct {
+	At      time.Time              `json:"at"`
+	State   models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
+	Message string                 `json:"message"`
+}
+
+func deploymentOf(d workspaces.DeploymentSummary) Deployment {
+	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
+		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
+		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
+	for i, p := range d.Parts {
+		plan := d.Plan.Parts[i]
+		v.Parts = append(v.Parts, DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File, p.Size, p.Library, p.Restarts})
+	}
+	for _, e := range d.Events {
+		v.Events = append(v.Events, DeploymentEvent{e.At.UTC(), e.State, e.Message.String()})
+	}
+	return v
+}
+
+// DeploymentsQuery narrows a list of deployments.
+type DeploymentsQuery struct {
+	Paging
+	State     string `query:"state" enum:"live,ended,all" default:"all" doc:"live: not yet ended"`
+	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+}
+
+// deploymentStates are the states that a list named live, ended or all shows.
+func deploymentStates(list string) []models.DeploymentState {
+	return map[string][]models.DeploymentState{"live": models.LiveDeployments, "ended": models.EndedDeployments}[list]
+}
+
+func (a rest) listDeployments(ctx context.Context, in *DeploymentsQuery) (*Response[List[Deployment]], error) {
+	f := store.DeploymentFilter{ProjectID: in.ProjectID, UserID: in.UserID, States: deploymentStates(in.State)}
+	return listed(in.Paging, func(d workspaces.DeploymentSummary) int64 { return d.ID },
+		func(p store.Page) ([]workspaces.DeploymentSummary, error) {
+			return a.Workspaces.ListDeployments(ctx, actorOf(ctx), f, p)
+		}, deploymentOf)
+}
+
+func (a rest) getDeployment(ctx context.Context, in *ByID) (*Found[Deployment], error) {
+	d, err := a.Workspaces.ViewDeployment(ctx, actorOf(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return found(d.Version, deploymentOf(d), nil)
+}
+
+func (a rest) deployModel(ctx context.Context, in *Create[workspaces.DeployInput]) (*Created[Deployment], error) {
+	d, err := a.Workspaces.Deploy(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, launchRefusal(err)
+	}
+	v := deploymentOf(workspaces.DeploymentSummary{DeploymentView: models.DeploymentView{Deployment: d}})
+	if read, err := a.getDeployment(ctx, &ByID{d.ID}); err == nil {
+		v = read.Body
+	} else { // it is started: on an error the client would start another
+		a.Logger.WarnContext(ctx, "a started deployment cannot be read", "deployment", d.ID, "err", err)
+	}
+	return &Created[Deployment]{ETag: etag(d.Version), Location: apiPrefix + path("deployments", d.ID), Body: v}, nil
+}
+
+func (a rest) stopDeployment(ctx context.Context, in *ByID) (*Found[Deployment], error) {
+	if _, err := a.Workspaces.StopDeployment(ctx, actorOf(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return a.getDeployment(ctx, in)
+}
+
+// ServedModels lists models as OpenAI's API does.
+type ServedModels struct {
+	Object string        `json:"object" enum:"list"`
+	Data   []ServedModel `json:"data" doc:"the model of the deployment"`
+}
+
+// ServedModel is a model as OpenAI's API describes it.
+type ServedModel struct {
+	ID      string `json:"id" doc:"name of the deployment"`
+	Object  string `json:"object" enum:"model"`
+	Created int64  `json:"created" doc:"when it was requested, seconds since 1970"`
+	OwnedBy string `json:"owned_by" doc:"name of the project"`
+}
+
+func (a rest) listServedModels(ctx context.Context, in *ByID) (*Response[ServedModels], error) {
+	d, err := a.Workspaces.ViewDeployment(ctx, actorOf(ctx), in.ID)
+	return &Response[ServedModels]{ServedModels{"list", []ServedModel{{d.Name, "model", d.RequestedAt.Unix(), d.ProjectName}}}}, err
+}
+
+// CompletionByID is a request to a deployment.
+type CompletionByID struct {
+	ByID
+	Body workspaces.CompletionInput
+}
+
+// Completion is what a deployment has generated, as OpenAI's API returns it.
+type Completion struct {
+	ID      string             `json:"id" doc:"identifier of this completion"`
+	Object  string             `json:"object" enum:"text_completion"`
+	Created int64              `json:"created" doc:"seconds since 1970"`
+	Model   string             `json:"model" doc:"name of the deployment"`
+	Choices []CompletionChoice `json:"choices" doc:"the completion"`
+	Usage   CompletionUsage    `json:"usage"`
+}
+
+// CompletionChoice is a generated continuation.
+type CompletionChoice struct {
+	Index        int                 `json:"index" doc:"always 0"`
+	Text         string              `json:"text" doc:"generated text; empty if the prompt must be token numbers"`
+	TokenIDs     []int32             `json:"token_ids" doc:"generated tokens"`
+	FinishReason string              `json:"finish_reason" enum:"length,stop"`
+	Logprobs     *CompletionLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
+}
+
+// CompletionLogprobs are logarithmic probabilities of tokens, which are named by their numbers.
+type CompletionLogprobs struct {
+	TokenLogprobs []float64            `json:"token_logprobs" doc:"of the generated tokens"`
+	TopLogprobs   []map[string]float64 `json:"top_logprobs" doc:"of the most probable tokens at each position"`
+}
+
+// CompletionUsage counts tokens.
+type CompletionUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func logprobsOf(tokens []serving.Token) *CompletionLogprobs {
+	v := &CompletionLogprobs{}
+	for _, t := range tokens {
+		top := map[string]float64{}
+		for _, c := range t.Top {
+			top[strconv.Itoa(int(c.ID))] = c.Logprob
+		}
+		v.TokenLogprobs, v.TopLogprobs = append(v.TokenLogprobs, t.Logprob), append(v.TopLogprobs, top)
+	}
+	return v
+}
+
+func (a rest) createCompletion(ctx context.Context, in *CompletionByID) (*Response[Completion], error) {
+	c, err := a.Workspaces.Complete(ctx, actorOf(ctx), in.ID, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	choice := CompletionChoice{Text: c.Text, TokenIDs: convert(c.Tokens, func(t serving.Token) int32 { return t.ID }), FinishReason: "stop"}
+	if c.Full {
+		choice.FinishReason = "length"
+	}
+	if c.Logprobs {
+		choice.Logprobs = logprobsOf(c.Tokens)
+	}
+	now, n := a.Store.Now(), len(c.Tokens)
+	return &Response[Completion]{Completion{fmt.Sprintf("cmpl-%d-%x", c.Deployment.ID, now.UnixNano()), "text_completion", now.Unix(),
+		c.Deployment.Name, []CompletionChoice{choice}, CompletionUsage{c.Prompt, n, c.Prompt + n}}}, nil
+}

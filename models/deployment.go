@@ -1,0 +1,162 @@
+package models
+
+import (
+	"encoding/hex"
+	"time"
+)
+
+// DeploymentState is the state of a deployment: deploying → serving → stopping → stopped;
+// failed instead of stopped, if that is why it was stopped.
+type DeploymentState string
+
+const (
+	DeploymentDeploying DeploymentState = "deploying"
+	DeploymentServing   DeploymentState = "serving"
+	DeploymentStopping  DeploymentState = "stopping"
+	DeploymentStopped   DeploymentState = "stopped"
+	DeploymentFailed    DeploymentState = "failed"
+)
+
+// LiveDeployments are the states of deployments that have not ended.
+var LiveDeployments = []DeploymentState{DeploymentDeploying, DeploymentServing, DeploymentStopping}
+
+// EndedDeployments are the other ones.
+var EndedDeployments = []DeploymentState{DeploymentStopped, DeploymentFailed}
+
+// Words is the state's name for users.
+func (s DeploymentState) Words() Text {
+	switch s {
+	case DeploymentDeploying:
+		return Say("deploying")
+	case DeploymentServing:
+		return Say("serving")
+	case DeploymentStopping:
+		return Say("stopping")
+	case DeploymentFailed:
+		return Say("failed")
+	default:
+		return Say("stopped")
+	}
+}
+
+// Phase is what the state is for the pool.
+func (s DeploymentState) Phase() HolderPhase {
+	switch s {
+	case DeploymentDeploying, DeploymentServing:
+		return HolderInUse
+	case DeploymentStopping:
+		return HolderEnding
+	default:
+		return HolderEnded
+	}
+}
+
+// Ended reports whether the deployment has ended.
+func (s DeploymentState) Ended() bool { return s.Phase() == HolderEnded }
+
+// Deployment is a model that is served: its parts, each in a process on one of its shares.
+type Deployment struct {
+	ID            int64
+	HolderID      int64
+	ProjectID     int64
+	MemberID      int64
+	UserID        int64
+	EnvironmentID int64
+	Name          string
+	Path          FilePath // of the model's directory
+	ServiceType   string
+	Plan          ModelPlan `gorm:"serializer:json;not null"`
+	Batch         int64     // sequences at once
+	Context       int64     // tokens of a sequence
+	Hidden        int64     // width of the hidden states
+	Vocabulary    int64     // number of tokens
+	TextPrompts   bool      // a token is a byte of text
+	Secret        string    // key of the parts, in hexadecimal
+	State         DeploymentState
+	Failed        bool        // it will be failed, not stopped
+	Demand        Demand      `gorm:"embedded"`
+	Target        []Parameter `gorm:"serializer:json;not null"`
+	Reason        Text        // for which it has ended
+	Version       int64
+	RequestedAt   time.Time
+	StartedAt     *time.Time
+	EndedAt       *time.Time
+}
+
+// Claim is the deployment's claim, which is stored with its holder.
+func (d Deployment) Claim() Claim {
+	return Claim{Holder: Holder{ID: d.HolderID, Kind: HolderDeployment, ProjectID: d.ProjectID, MemberID: d.MemberID, UserID: d.UserID},
+		Name: d.Name, Phase: d.State.Phase(), Demand: d.Demand, Reason: d.Reason, RequestedAt: d.RequestedAt, StartedAt: d.StartedAt,
+		EndedAt: d.EndedAt}
+}
+
+// HolderView is the deployment as a holder.
+func (d Deployment) HolderView() HolderView {
+	return HolderView{Claim: d.Claim(), ObjectID: d.ID, State: string(d.State)}
+}
+
+// Key is the key of the parts.
+func (d Deployment) Key() []byte {
+	key, _ := hex.DecodeString(d.Secret) // Weir wrote it
+	return key
+}
+
+// PartState is the state of a part: waiting → loading → ready; waiting again when its process
+// has died; ended.
+type PartState string
+
+const (
+	PartWaiting PartState = "waiting"
+	PartLoading PartState = "loading"
+	PartReady   PartState = "ready"
+	PartEnded   PartState = "ended"
+)
+
+// Words is the state's name for users.
+func (s PartState) Words() Text {
+	switch s {
+	case PartWaiting:
+		return Say("waiting")
+	case PartLoading:
+		return Say("loading")
+	case PartReady:
+		return Say("ready")
+	default:
+		return Say("ended")
+	}
+}
+
+// DeploymentPart is a part of a deployment's model.
+type DeploymentPart struct {
+	ID           int64
+	DeploymentID int64
+	ProjectID    int64
+	Number       int64  // from 0, in the order in which data passes them
+	File         string // by its content; empty until it is written
+	Size         int64  // bytes of the file
+	State        PartState
+	Progress     int64  // of loading, percent
+	Library      string // that computes
+	Restarts     int64
+	Failures     int64 // since it was ready
+	RuntimeState []byte
+	Version      int64
+}
+
+// DeploymentEvent is one line of a deployment's history.
+type DeploymentEvent struct {
+	ID           int64
+	DeploymentID int64
+	ProjectID    int64
+	At           time.Time
+	State        DeploymentState
+	Message      Text
+}
+
+// DeploymentView is a deployment with names.
+type DeploymentView struct {
+	Deployment
+	ProjectName     string
+	UserName        string
+	EnvironmentName string
+}

@@ -1,0 +1,24 @@
+package models
+
+// ServedModel is a model as a deployment serves it.
+type ServedModel struct {
+	Path        FilePath
+	Plan        ModelPlan
+	Hidden      int64 // width of the hidden states
+	Vocabulary  int64 // number of tokens
+	MaxContext  int64 // tokens; 0: not known
+	TextPrompts bool  // a token is a byte of text
+}
+
+// WrittenPart is the file of a part.
+type WrittenPart struct {
+	File string
+	Size int64
+}
+
+// ServedInput is the load that a deployment is planned for.
+type ServedInput struct {
+	Batch       int64  `json:"batch,omitempty" minimum:"0" maximum:"64" doc:"requests at once; default 1"`
+	Context     int64  `json:"context,omitempty" minimum:"0" maximum:"1000000" doc:"tokens of a request and its completion; default 4096"`
+	ServiceType string `json:"service_type,omitempty" maxLength:"100" doc:"service type whose split is used; default: by the architecture"`
+}

@@ -1,0 +1,129 @@
+package store
+
+import (
+	"gorm.io/gorm"
+
+	"weir/models"
+)
+
+// CreateDeployment inserts d with its holder, its parts and the first line of its history.
+func (q *Queries) CreateDeployment(d *models.Deployment, parts int, message models.Text) error {
+	c := d.Claim()
+	c.ID = 0
+	if err := q.db.Create(&c).Error; err != nil {
+		return err
+	}
+	d.HolderID = c.ID
+	if err := q.db.Omit(claimColumns...).Create(d).Error; err != nil {
+		return err
+	}
+	list := make([]models.DeploymentPart, parts)
+	for i := range list {
+		list[i] = models.DeploymentPart{DeploymentID: d.ID, ProjectID: d.ProjectID, Number: int64(i), State: models.PartWaiting, Version: 1}
+	}
+	if err := q.db.Create(&list).Error; err != nil {
+		return err
+	}
+	return q.AddDeploymentEvent(*d, message)
+}
+
+// TransitionDeployment writes d, whose State may have changed, if the row is still in the
+// state from and of d.Version; otherwise it is a Conflict and nothing is written.
+func (q *Queries) TransitionDeployment(d *models.Deployment, from models.DeploymentState, message models.Text) error {
+	expected := d.Version
+	d.Version++
+	res := q.db.Model(d).Where("id = ? AND version = ? AND state = ?", d.ID, expected, from).
+		Select("*").Omit(append([]string{"id", "holder_id"}, claimColumns...)...).Updates(d)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		d.Version = expected
+		return models.Stale("deployment")
+	}
+	if err := q.saveClaim(d.Claim()); err != nil {
+		return err
+	}
+	return q.AddDeploymentEvent(*d, message)
+}
+
+// TransitionPart writes p if the row is still in the state from and of p.Version. A message
+// becomes a line of the history of its deployment d.
+func (q *Queries) TransitionPart(d models.Deployment, p *models.DeploymentPart, from models.PartState, message models.Text) error {
+	expected := p.Version
+	p.Version++
+	res := q.db.Model(p).Where("id = ? AND version = ? AND state = ?", p.ID, expected, from).
+		Select("*").Omit("id", "deployment_id", "number").Updates(p)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		p.Version = expected
+		return models.Stale("part")
+	}
+	return q.AddDeploymentEvent(d, message)
+}
+
+// AddDeploymentEvent appends a line to the history of d, unless the message is empty.
+func (q *Queries) AddDeploymentEvent(d models.Deployment, message models.Text) error {
+	if message.Empty() {
+		q.touchHolder(d.HolderView())
+		return nil
+	}
+	return q.addEvent(d.HolderView(), message)
+}
+
+// DeploymentEvents lists a deployment's history, oldest first, at most the newest 200 lines.
+func (q *Queries) DeploymentEvents(deployment int64) (events []models.DeploymentEvent, err error) {
+	newest := q.db.Model(&models.DeploymentEvent{}).Where("deployment_id = ?", deployment).Order("id DESC").Limit(200)
+	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
+}
+
+// DeploymentParts lists the parts of a deployment in their order.
+func (q *Queries) DeploymentParts(deployment int64) (list []models.DeploymentPart, err error) {
+	return list, q.db.Where("deployment_id = ?", deployment).Order("number").Find(&list).Error
+}
+
+// PartsInUse lists the parts of all deployments that have not ended.
+func (q *Queries) PartsInUse() (list []models.DeploymentPart, err error) {
+	live := q.db.Model(&models.Deployment{}).Select("id").Where("state IN ?", models.LiveDeployments)
+	return list, q.db.Where("deployment_id IN (?)", live).Order("id").Find(&list).Error
+}
+
+// Deployment finds a deployment of a project in scope.
+func (q *Queries) Deployment(scope Scope, id int64) (d models.DeploymentView, err error) {
+	return d, found(q.deploymentViews(scope).Where("deployments.id = ?", id).Take(&d).Error, "deployment")
+}
+
+// LockDeployment finds a deployment and locks it against changes until the transaction ends.
+func (q *Queries) LockDeployment(id int64) (d models.Deployment, err error) {
+	return d, found(withClaims(q.locking("NO KEY UPDATE"), "deployments").Take(&d, id).Error, "deployment")
+}
+
+// DeploymentOf finds the deployment of a holder.
+func (q *Queries) DeploymentOf(holder int64) (d models.Deployment, err error) {
+	return d, found(withClaims(q.db, "deployments").Where("holder_id = ?", holder).Take(&d).Error, "deployment")
+}
+
+// DeploymentsIn lists all deployments in any of the states, oldest first.
+func (q *Queries) DeploymentsIn(states ...models.DeploymentState) (list []models.Deployment, err error) {
+	return list, withClaims(q.db, "deployments").Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// CountLiveDeployments counts the deployments of a member that have not ended.
+func (q *Queries) CountLiveDeployments(member int64) (n int64, err error) {
+	return n, q.db.Model(&models.Deployment{}).Where("member_id = ? AND state IN ?", member, models.LiveDeployments).Count(&n).Error
+}
+
+// Deployments lists deployments of projects in scope, newest first.
+func (q *Queries) Deployments(scope Scope, f DeploymentFilter, page Page) (list []models.DeploymentView, err error) {
+	return list, f.newest(q.deploymentViews(scope), "deployments", page).Find(&list).Error
+}
+
+func (q *Queries) deploymentViews(scope Scope) *gorm.DB {
+	return scope.projects(withClaims(q.db, "deployments"), "deployments.project_id").
+		Select("deployments.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
+		Joins("JOIN projects ON projects.id = deployments.project_id").
+		Joins("JOIN users ON users.id = deployments.user_id").
+		Joins("JOIN environments ON environments.id = deployments.environment_id")
+}

@@ -1,0 +1,60 @@
+package web
+
+import (
+	"context"
+
+	"weir/models"
+)
+
+// DeploymentRow is a deployment with its parts, and what the reader may do with it.
+type DeploymentRow struct {
+	models.DeploymentView
+	Parts   []models.DeploymentPart
+	CanStop bool
+}
+
+// DeploymentsView lists deployments.
+type DeploymentsView struct {
+	Rows  []DeploymentRow
+	State string // live, ended, all
+	Next  string
+}
+
+// DeploymentDetail is a deployment with its devices and its history.
+type DeploymentDetail struct {
+	DeploymentRow
+	Devices []Device // of the parts, in their order
+	Events  []models.DeploymentEvent
+}
+
+func deploymentPath(id int64) string { return "/deployments/" + number(id) }
+
+// ready is how many parts are loaded.
+func (r DeploymentRow) ready() (n int64) {
+	for _, p := range r.Parts {
+		if p.State == models.PartReady {
+			n++
+		}
+	}
+	return n
+}
+
+// virtualMiB is the memory of the virtual GPU: the sum of the parts' shares.
+func (r DeploymentRow) virtualMiB() int64 { return r.Demand.GPUs * r.Demand.GPUMemoryMiB }
+
+// device is where a part is; empty when its share is released.
+func (d DeploymentDetail) device(part int64) string {
+	if part >= int64(len(d.Devices)) {
+		return ""
+	}
+	at := d.Devices[part]
+	return at.Provider + " · " + at.Label
+}
+
+// partState is the state of a part, with its progress while it is loaded.
+func partState(ctx context.Context, p models.DeploymentPart) string {
+	if p.State == models.PartLoading {
+		return T(ctx, "loading, %d%%", p.Progress)
+	}
+	return TT(ctx, p.State.Words())
+}

@@ -1,0 +1,274 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net"
+	"path"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+
+	"weir/workspaces/runtime"
+)
+
+// Parts runs the parts of deployments, each as a run that has a socket.
+type Parts interface {
+	runtime.Runs
+	// Dial connects to a socket in the shared directory of a part's sandbox.
+	Dial(ctx context.Context, state runtime.State, name string) (net.Conn, error)
+}
+
+// Served plans models that are served, and writes their parts.
+type Served interface {
+	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for.
+	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64, in models.ServedInput) (models.ServedModel, error)
+	// Write writes the parts of a deployment.
+	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
+	// Directory is what the sandbox of a part sees.
+	Directory(d models.Deployment, part int64) string
+	// Remove deletes what a deployment has on the disk.
+	Remove(d models.Deployment) error
+}
+
+// DeployInput describes a deployment.
+type DeployInput struct {
+	ProjectID int64           `json:"project_id" minimum:"1" doc:"project ID"`
+	Name      string          `json:"name,omitempty" maxLength:"100" doc:"name; default: that of the directory"`
+	Path      models.FilePath `json:"path" minLength:"1" maxLength:"12288" doc:"percent-encoded path of the model's directory"`
+	Parts     int64           `json:"parts,omitempty" minimum:"0" maximum:"64" doc:"number of parts, each on a GPU; absent: as few as the available memory of the pool allows"`
+	models.ServedInput
+	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment ID whose Python runs the parts; absent: the first that is suitable"`
+	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
+}
+
+const (
+	maxDeployments    = 20 // of a member in a project that have not ended
+	maxParts          = 64
+	partOverheadMiB   = 1024 // memory of a part's process besides its tensors
+	partCPUMilli      = 1000
+	defaultContext    = 4096
+	deploymentKeySize = 32 // bytes
+)
+
+func checkDeploymentCount(n int64) error {
+	if n < maxDeployments {
+		return nil
+	}
+	return models.NoCapacity("", "You have %d deployments in this project; the maximum is %d. Stop one first.", n, maxDeployments)
+}
+
+// errNoDeployments is the refusal where there are no deployments.
+var errNoDeployments = models.Conflict("This server runs workspaces in a cluster. Deployments need a server with the local runtime.")
+
+func (in *DeployInput) check() error {
+	var p models.Problems
+	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
+	in.Batch, in.Context, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Context, defaultContext), cmp.Or(in.Cores, 100)
+	if in.Parts < 0 || in.Parts > maxParts {
+		p.Add("parts", "must be from 0 to %d", maxParts)
+	}
+	if in.Cores < 1 || in.Cores > 100 {
+		p.Add("cores", "must be from 1 to %d", 100)
+	}
+	return p.Err()
+}
+
+// Deploy plans a model on GPUs, and takes the shares of all its parts in one decision: all or
+// none. The reconciler writes and starts the parts. If the pool cannot satisfy the demand now,
+// the error is a *Insufficient.
+func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInput) (d models.Deployment, err error) {
+	if err := actor.CheckUser(); err != nil {
+		return d, err
+	}
+	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return d, err
+	}
+	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
+		return d, err
+	}
+	if s.Parts == nil {
+		return d, errNoDeployments
+	}
+	model, err := s.Served.Plan(ctx, actor, in.ProjectID, in.Path, in.Parts, in.ServedInput)
+	if err != nil {
+		return d, err
+	}
+	secret := make([]byte, deploymentKeySize)
+	if _, err := rand.Read(secret); err != nil {
+		return d, err
+	}
+	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
+		Batch: in.Batch, Context: in.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
+		Secret: hex.EncodeToString(secret)}
+	var p Plan
+	var refused *Insufficient
+	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
+		project, err := q.Project(actor.Scope(), in.ProjectID) // which Write has locked
+		if err != nil {
+			return err
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		planned, member, err := s.planDeployment(q, actor, project, in, model.Plan)
+		if err != nil {
+			return err
+		}
+		p = planned
+		if p.Rejection != nil {
+			return p.Rejection
+		}
+		if refused = p.Insufficient(); refused != nil {
+			return refused
+		}
+		return s.commitDeployment(q, actor, &d, p, member)
+	})
+	if refused != nil {
+		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
+	}
+	return d, err
+}
+
+// partMemory is the GPU memory that each part needs, in MiB, with the margin.
+func partMemory(plan models.ModelPlan) (mib, weights int64) {
+	for _, p := range plan.Parts {
+		mib = max(mib, (p.Total/(100-plan.MarginPercent)*100)>>20+1)
+		weights = max(weights, p.Total>>20+1)
+	}
+	return mib, weights
+}
+
+// planDeployment plans a deployment as a launch is planned: with a GPU for each part.
+func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project models.Project, in DeployInput, cut models.ModelPlan) (
+	p Plan, member int64, err error) {
+	n := int64(len(cut.Parts))
+	memory, weights := partMemory(cut)
+	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &memory,
+		CPUMilli: new(n * partCPUMilli), MemoryMiB: new(n * (partOverheadMiB + weights))}
+	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: request, WhenInsufficient: WhenInsufficientRefuse}
+	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
+	if err != nil {
+		return p, 0, err
+	}
+	live, err := q.CountLiveDeployments(from.member.ID)
+	from.liveDeployments = &live
+	return plan(from), from.member.ID, err
+}
+
+// commitDeployment writes the planned deployment and takes its shares.
+func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan, member int64) error {
+	d.ID, d.ProjectID, d.MemberID, d.UserID, d.EnvironmentID = 0, p.Project.ID, member, actor.User.ID, p.Environment.ID
+	d.State, d.Demand, d.Target, d.Version, d.RequestedAt = models.DeploymentDeploying, p.Target.Demand, p.Target.Parameters, 1, q.Now()
+	message := models.Say("Requested: %s. %s", describe(p.Demand), p.launchDecision.Explanation)
+	if err := q.CreateDeployment(d, len(d.Plan.Parts), message); err != nil {
+		return err
+	}
+	c := d.Claim()
+	if err := s.pool.Take(q, c.Holder, p.launchDecision); err != nil {
+		return err
+	}
+	if err := errors.Join(notifyNearlyUsed(q, c), s.pool.Record(q, c, p.launchDecision)); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID,
+		After: map[string]any{"name": d.Name, "path": d.Path, "parts": len(d.Plan.Parts), "demand": d.Demand}})
+}
+
+// StopDeployment stops a deployment. Its shares are released together, when all its parts are
+// gone.
+func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id int64) (d models.Deployment, err error) {
+	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return d, err
+	}
+	err = s.access.WriteOwned(ctx, s.store, actor, v.UserID, v.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
+		if _, err := q.LockProject(store.AllProjects, v.ProjectID); err != nil {
+			return err
+		}
+		if d, err = q.LockDeployment(id); err != nil {
+			return err
+		}
+		if d.State == models.DeploymentStopping || d.State.Ended() {
+			return models.Conflict("This deployment is already %s.", d.State.Words())
+		}
+		return stopDeployment(q, actor, &d, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
+	})
+	return d, err
+}
+
+// stopDeployment moves d to stopping.
+func stopDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, why models.Text) error {
+	from := d.State
+	d.State, d.Reason = models.DeploymentStopping, why
+	if err := q.TransitionDeployment(d, from, why); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "stop", Object: "deployment", ID: d.ID, Project: d.ProjectID,
+		Before: map[string]any{"state": from}, After: map[string]any{"state": d.State}})
+}
+
+// authorizeDeployment returns a deployment for which the actor has the permission. One that the
+// actor may not see does not exist.
+func (s *Service) authorizeDeployment(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (models.DeploymentView, error) {
+	d, err := s.store.Read(ctx).Deployment(actor.Scope(), id)
+	switch {
+	case !actor.SignedIn():
+		return d, s.access.Check(actor, policies.Platform, right)
+	case err != nil:
+		return d, err
+	default:
+		return d, s.access.CheckOwned(actor, d.UserID, d.ProjectID, right)
+	}
+}
+
+// DeploymentSummary is a deployment with its parts, and what the actor may do with it now.
+type DeploymentSummary struct {
+	models.DeploymentView
+	Parts   []models.DeploymentPart
+	Events  []models.DeploymentEvent // of one deployment, not in lists
+	CanStop bool
+}
+
+func (s *Service) deploymentSummary(q *store.Queries, actor policies.Actor, d models.DeploymentView) (v DeploymentSummary, err error) {
+	d.Secret = ""
+	v = DeploymentSummary{DeploymentView: d, CanStop: !d.State.Ended() && d.State != models.DeploymentStopping &&
+		s.access.MayOwned(actor, d.UserID, d.ProjectID, policies.WorkspaceStop)}
+	v.Parts, err = q.DeploymentParts(d.ID)
+	return v, err
+}
+
+// ViewDeployment shows a deployment of a project that the actor may see.
+func (s *Service) ViewDeployment(ctx context.Context, actor policies.Actor, id int64) (v DeploymentSummary, err error) {
+	d, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
+	if err != nil {
+		return v, err
+	}
+	q := s.store.Read(ctx)
+	if v, err = s.deploymentSummary(q, actor, d); err != nil {
+		return v, err
+	}
+	v.Events, err = q.DeploymentEvents(id)
+	return v, err
+}
+
+// ListDeployments shows the actor's own deployments, and those of others in projects whose
+// workspaces the actor may see, newest first.
+func (s *Service) ListDeployments(ctx context.Context, actor policies.Actor, f store.DeploymentFilter, page store.Page) (
+	views []DeploymentSummary, err error) {
+	if !actor.SignedIn() {
+		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
+	}
+	f.Visible = s.access.Visible(actor, policies.WorkspaceRead)
+	q := s.store.Read(ctx)
+	list, err := q.Deployments(actor.Scope(), f, page)
+	for _, d := range list {
+		v, failed := s.deploymentSummary(q, actor, d)
+		views, err = append(views, v), cmp.Or(err, failed)
+	}
+	return views, err
+}

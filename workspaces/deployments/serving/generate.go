@@ -1,0 +1,179 @@
+package serving
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+)
+
+// Model is what is served: a decoder whose parts data passes one after the other.
+type Model struct {
+	Key        []byte // of the parts
+	Hidden     int    // width of the hidden states
+	Vocabulary int    // number of tokens
+	Parts      []func(context.Context) (net.Conn, error)
+}
+
+// Input is what to continue, and how.
+type Input struct {
+	Prompt      []int32 // tokens; at least one
+	MaxTokens   int
+	Temperature float64 // 0: the most probable token
+	Seed        uint64
+	Logprobs    int // of how many tokens at each position
+	End         []int32
+}
+
+// Token is a generated token.
+type Token struct {
+	ID      int32
+	Logprob float64
+	Top     []Candidate // the most probable ones first
+}
+
+// Candidate is a token with its logarithmic probability.
+type Candidate struct {
+	ID      int32
+	Logprob float64
+}
+
+// PartError is the failure of a part, by its number from 0.
+type PartError struct {
+	Part int
+	Err  error
+}
+
+func (e *PartError) Error() string { return fmt.Sprintf("part %d: %v", e.Part, e.Err) }
+
+func (e *PartError) Unwrap() error { return e.Err }
+
+// chunkBytes bounds the hidden states of a prompt that are passed on at once.
+const chunkBytes = 16 << 20
+
+// Generate continues a prompt until each has refused more, a token of in.End, or the maximum.
+// Any failure of a part is a *PartError: nothing is guessed, and a part that was restarted
+// meanwhile refuses a sequence that it does not have.
+func (m Model) Generate(ctx context.Context, in Input, each func(Token) (more bool)) (err error) {
+	parts, err := m.dial(ctx)
+	defer func() {
+		for _, c := range parts {
+			c.close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	at, next := 0, in.Prompt
+	var logits []float32
+	random := rand.New(rand.NewPCG(in.Seed, 0))
+	for range in.MaxTokens {
+		for chunk := range slices.Chunk(next, max(chunkBytes/4/m.Hidden, 1)) {
+			if logits, err = m.pass(parts, chunk, at); err != nil {
+				return err
+			}
+			at += len(chunk)
+		}
+		t, err := choose(logits, in, random)
+		if err != nil {
+			return &PartError{len(parts) - 1, err}
+		}
+		if !each(t) || slices.Contains(in.End, t.ID) {
+			return nil
+		}
+		next = []int32{t.ID}
+	}
+	return nil
+}
+
+func (m Model) dial(ctx context.Context) (list []*conn, err error) {
+	for i, open := range m.Parts {
+		c, err := dial(ctx, open, m.Key)
+		if err != nil {
+			return list, &PartError{i, err}
+		}
+		list = append(list, c)
+	}
+	return list, nil
+}
+
+// pass passes tokens through all parts, and returns the logits of the last one.
+func (m Model) pass(parts []*conn, tokens []int32, at int) ([]float32, error) {
+	data := make([]byte, 0, 4*len(tokens))
+	for _, t := range tokens {
+		data = binary.LittleEndian.AppendUint32(data, uint32(t))
+	}
+	for i, c := range parts {
+		var answer header
+		result, err := c.ask(header{Op: "forward", Tokens: len(tokens), At: at}, data, &answer)
+		want := 4 * len(tokens) * m.Hidden
+		if i == len(parts)-1 {
+			want = 4 * m.Vocabulary
+		}
+		if err == nil && (answer.Tokens != len(tokens) || answer.At != at+len(tokens) || len(result) != want) {
+			err = errors.New("the answer does not fit the request")
+		}
+		if err != nil {
+			return nil, &PartError{i, err}
+		}
+		data = result
+	}
+	logits := make([]float32, m.Vocabulary)
+	for i := range logits {
+		logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return logits, nil
+}
+
+// choose returns the next token.
+func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) {
+	best := 0
+	for i, x := range logits {
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return t, errors.New("the result is not a number")
+		}
+		if x > logits[best] {
+			best = i
+		}
+	}
+	top, sum := float64(logits[best]), 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - top)
+	}
+	logprob := func(i int) float64 { return float64(logits[i]) - top - math.Log(sum) }
+	if in.Temperature > 0 {
+		best = sample(logits, top, in.Temperature, random)
+	}
+	t = Token{ID: int32(best), Logprob: logprob(best)}
+	if in.Logprobs > 0 {
+		order := make([]int32, len(logits))
+		for i := range order {
+			order[i] = int32(i)
+		}
+		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
+		for _, i := range order[:min(in.Logprobs, len(order))] {
+			t.Top = append(t.Top, Candidate{i, logprob(int(i))})
+		}
+	}
+	return t, nil
+}
+
+// sample draws a token by its probability at a temperature; top is the largest logit.
+func sample(logits []float32, top, temperature float64, random *rand.Rand) int {
+	weight, sum := func(x float32) float64 { return math.Exp((float64(x) - top) / temperature) }, 0.0
+	for _, x := range logits {
+		sum += weight(x)
+	}
+	left := random.Float64() * sum
+	for i, x := range logits {
+		if left -= weight(x); left < 0 {
+			return i
+		}
+	}
+	return slices.Index(logits, slices.Max(logits))
+}

@@ -1,0 +1,250 @@
+"""The reference worker: it holds one part of a decoder and computes it.
+
+It reads /deployment/part.json and /deployment/part.safetensors, loads what it finds with
+PyTorch if that is there, else with NumPy, and answers on the socket /run/weir/part.sock.
+The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
+"""
+import hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
+
+try:
+    import torch
+except ImportError:
+    torch = None
+    import numpy as np
+
+MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
+
+
+class Numpy:
+    """The few operations of a decoder on float32 arrays of NumPy."""
+
+    name = "numpy"
+
+    def load(self, raw, kind, shape):
+        if kind == "BF16":
+            wide = np.frombuffer(raw, "<u2").astype(np.uint32) << 16
+            return wide.view(np.float32).reshape(shape)
+        return np.frombuffer(raw, {"F32": "<f4", "F16": "<f2"}[kind]).astype(np.float32).reshape(shape)
+
+    def floats(self, raw, shape): return np.frombuffer(raw, "<f4").reshape(shape)
+    def ids(self, raw): return np.frombuffer(raw, "<i4")
+    def bytes(self, x): return np.ascontiguousarray(x, "<f4").tobytes()
+    def norm(self, x, weight, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
+    def silu(self, x): return x / (1 + np.exp(-x))
+    def join(self, a, b, axis): return np.concatenate((a, b), axis)
+    def repeat(self, x, n): return np.repeat(x, n, 0)
+    def swap(self, x, a, b): return x.swapaxes(a, b)
+
+    def softmax(self, x):
+        e = np.exp(x - x.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True)
+
+    def angles(self, at, n, width, base):
+        a = np.outer(np.arange(at, at + n), base ** (-np.arange(0, width, 2) / width))
+        return np.cos(a).astype(np.float32), np.sin(a).astype(np.float32)
+
+    def causal(self, at, n):
+        return np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
+
+
+class Torch:
+    """The same on tensors of PyTorch, on the GPU if there is one."""
+
+    name = "torch"
+
+    def __init__(self):
+        torch.set_grad_enabled(False)
+        self.on = "cuda" if torch.cuda.is_available() else "cpu"
+
+    def load(self, raw, kind, shape):
+        kind = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
+        return torch.frombuffer(bytearray(raw), dtype=kind).reshape(shape).to(self.on, torch.float32)
+
+    def floats(self, raw, shape): return torch.frombuffer(bytearray(raw), dtype=torch.float32).reshape(shape).to(self.on)
+    def ids(self, raw): return torch.frombuffer(bytearray(raw), dtype=torch.int32).long().to(self.on)
+    def bytes(self, x): return x.contiguous().cpu().numpy().tobytes()
+    def norm(self, x, weight, eps): return x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * weight
+    def silu(self, x): return torch.nn.functional.silu(x)
+    def join(self, a, b, axis): return torch.cat((a, b), axis)
+    def repeat(self, x, n): return torch.repeat_interleave(x, n, 0)
+    def swap(self, x, a, b): return x.transpose(a, b)
+    def softmax(self, x): return torch.softmax(x, -1)
+
+    def angles(self, at, n, width, base):
+        a = torch.outer(torch.arange(at, at + n).double(), base ** (-torch.arange(0, width, 2).double() / width))
+        return torch.cos(a).float().to(self.on), torch.sin(a).float().to(self.on)
+
+    def causal(self, at, n):
+        return torch.triu(torch.full((n, at + n), float("-inf"), device=self.on), at + 1)
+
+
+def read_tensors(path, load, progress):
+    """Returns the tensors of a safetensors file by name."""
+    with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
+        size = struct.unpack("<Q", m[:8])[0]
+        header = json.loads(m[8 : 8 + size])
+        header.pop("__metadata__", None)
+        tensors, done, total = {}, 0, max(len(m) - 8 - size, 1)
+        for name, t in header.items():
+            start, end = t["data_offsets"]
+            tensors[name] = load(m[8 + size + start : 8 + size + end], t["dtype"], t["shape"])
+            done += end - start
+            progress(100 * done // total)
+        return tensors
+
+
+class Part:
+    """Some layers of a decoder with names as those of Llama."""
+
+    def __init__(self, xp, config, tensors, first, last):
+        self.xp, self.t, self.first, self.last = xp, tensors, first, last
+        self.heads = config["num_attention_heads"]
+        self.kv_heads = config.get("num_key_value_heads") or self.heads
+        self.width = config.get("head_dim") or config["hidden_size"] // self.heads
+        self.hidden, self.eps = config["hidden_size"], config.get("rms_norm_eps", 1e-6)
+        self.base = config.get("rope_theta", 10000.0)
+        names = (re.match(r"model\.layers\.(\d+)\.", name) for name in tensors)
+        self.layers = sorted({int(m[1]) for m in names if m})
+
+    def rotate(self, x, cos, sin):
+        half = self.width // 2
+        a, b = x[..., :half], x[..., half:]
+        return self.xp.join(a * cos - b * sin, b * cos + a * sin, -1)
+
+    def attention(self, x, at, cache, layer):
+        xp, t, n = self.xp, self.t, x.shape[0]
+        name = "model.layers.%d.self_attn." % layer
+
+        def project(what, heads):
+            return xp.swap((x @ t[name + what + "_proj.weight"].T).reshape(n, heads, self.width), 0, 1)
+
+        cos, sin = xp.angles(at, n, self.width, self.base)
+        q = self.rotate(project("q", self.heads), cos, sin)
+        k, v = self.rotate(project("k", self.kv_heads), cos, sin), project("v", self.kv_heads)
+        if at > 0:
+            k, v = xp.join(cache[layer][0], k, 1), xp.join(cache[layer][1], v, 1)
+        cache[layer] = k, v
+        k, v = xp.repeat(k, self.heads // self.kv_heads), xp.repeat(v, self.heads // self.kv_heads)
+        scores = q @ xp.swap(k, 1, 2) / self.width**0.5 + xp.causal(at, n)
+        out = xp.swap(xp.softmax(scores) @ v, 0, 1).reshape(n, self.heads * self.width)
+        return out @ t[name + "o_proj.weight"].T
+
+    def forward(self, payload, n, at, cache):
+        """Returns the hidden states of n tokens from position at on, or of the last one its logits."""
+        xp, t = self.xp, self.t
+        if self.first:
+            x = t["model.embed_tokens.weight"][xp.ids(payload)]
+        else:
+            x = xp.floats(payload, (n, self.hidden))
+        for layer in self.layers:
+            name = "model.layers.%d." % layer
+            x = x + self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, cache, layer)
+            h = xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps)
+            gated = xp.silu(h @ t[name + "mlp.gate_proj.weight"].T) * (h @ t[name + "mlp.up_proj.weight"].T)
+            x = x + gated @ t[name + "mlp.down_proj.weight"].T
+        if not self.last:
+            return xp.bytes(x)
+        x = xp.norm(x[-1], t["model.norm.weight"], self.eps)
+        head = t["lm_head.weight"] if "lm_head.weight" in t else t["model.embed_tokens.weight"]
+        return xp.bytes(head @ x)
+
+
+def receive(conn, size):
+    parts = bytearray()
+    while len(parts) < size:
+        piece = conn.recv(min(size - len(parts), 1 << 20))
+        if not piece:
+            raise EOFError
+        parts += piece
+    return bytes(parts)
+
+
+def receive_frame(conn):
+    head, size = struct.unpack("<II", receive(conn, 8))
+    if head > MAX_HEADER or size > MAX_PAYLOAD:
+        raise ValueError("the frame is too large")
+    return json.loads(receive(conn, head)), receive(conn, size)
+
+
+def send_frame(conn, header, payload=b""):
+    text = json.dumps(header).encode()
+    conn.sendall(struct.pack("<II", len(text), len(payload)) + text + payload)
+
+
+class Server:
+    def __init__(self, key):
+        self.key, self.progress, self.part, self.tokens = key, 0, None, 0
+
+    def sign(self, who, *nonces):
+        return hmac.new(self.key, who + b"".join(nonces), hashlib.sha256).digest()
+
+    def authenticate(self, conn):
+        mine = os.urandom(32)
+        conn.sendall(mine)
+        theirs = receive(conn, 32)
+        if not hmac.compare_digest(receive(conn, 32), self.sign(b"front", mine, theirs)):
+            raise PermissionError("the key is wrong")
+        conn.sendall(self.sign(b"part", theirs, mine))
+
+    def serve(self, conn):
+        """Answers one connection, which is one sequence with its keys and values."""
+        cache, at = {}, 0
+        with conn:
+            try:
+                conn.settimeout(60)
+                self.authenticate(conn)
+                while True:
+                    conn.settimeout(600)
+                    header, payload = receive_frame(conn)
+                    if header["op"] == "status":
+                        name = self.part.xp.name if self.part else ""
+                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name})
+                        continue
+                    n = header["tokens"]
+                    if self.part is None or header["op"] != "forward" or header["at"] != at or n < 1 or at + n > self.tokens:
+                        raise ValueError("out of order")
+                    result = self.part.forward(payload, n, at, cache)
+                    at += n
+                    send_frame(conn, {"tokens": n, "at": at}, result)
+            except EOFError:
+                pass
+            except Exception as e:  # the front sees the end of the connection, and the log the cause
+                print("connection: %s: %s" % (type(e).__name__, e), file=sys.stderr, flush=True)
+
+    def accept(self, listener, connections):
+        free = threading.Semaphore(connections)
+        while True:
+            free.acquire()
+            conn, _ = listener.accept()
+
+            def handle(conn=conn):
+                try:
+                    self.serve(conn)
+                finally:
+                    free.release()
+
+            threading.Thread(target=handle, daemon=True).start()
+
+
+def main():
+    server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")))
+    with open("/deployment/part.json") as f:
+        part = json.load(f)
+    server.tokens = part["context"]
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("/run/weir/part.sock")
+    listener.listen(64)
+    accepting = threading.Thread(target=server.accept, args=(listener, part["connections"]))
+    accepting.start()
+    xp = Torch() if torch else Numpy()
+
+    def progress(percent):
+        server.progress = percent
+
+    tensors = read_tensors("/deployment/part.safetensors", xp.load, progress)
+    server.part = Part(xp, part["config"], tensors, part["first"], part["last"])
+    print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
+    accepting.join()
+
+
+main()

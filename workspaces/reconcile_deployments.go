@@ -1,0 +1,351 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+
+	"weir/workspaces/deployments/serving"
+	"weir/workspaces/runtime"
+)
+
+// maxPartFailures is how often a part may end before it is ready again.
+const maxPartFailures = 3
+
+// partAskTimeout bounds a question to a part, which may compute at the same time.
+const partAskTimeout = 10 * time.Second
+
+// StepDeployments requests a step of all deployments. It never blocks.
+func (r *Reconciler) StepDeployments() {
+	select {
+	case r.partSteps <- struct{}{}:
+	default:
+	}
+}
+
+// watchDeployments keeps the parts of all deployments running, until ctx ends. They go on
+// after it.
+func (r *Reconciler) watchDeployments(ctx context.Context) {
+	for r.config.Parts != nil && ctx.Err() == nil {
+		r.logError(ctx, errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx)))
+		select {
+		case <-ctx.Done():
+		case <-r.partSteps:
+		case <-time.After(runPeriod):
+		}
+	}
+}
+
+func (r *Reconciler) stepDeployments(ctx context.Context) error {
+	live, err := r.config.Store.Read(ctx).DeploymentsIn(models.LiveDeployments...)
+	if err != nil {
+		return err
+	}
+	return forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) })
+}
+
+func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) error {
+	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
+	if err != nil || len(parts) == 0 {
+		return err
+	}
+	if d.State == models.DeploymentStopping {
+		return r.stopParts(ctx, d, parts)
+	}
+	if parts[0].File == "" {
+		return r.writeParts(ctx, d, parts)
+	}
+	ready := true
+	for i := range parts {
+		if err := r.stepPart(ctx, d, &parts[i]); err != nil || d.State == models.DeploymentStopping {
+			return err
+		}
+		ready = ready && parts[i].State == models.PartReady
+	}
+	if d.State != models.DeploymentDeploying || !ready {
+		return nil
+	}
+	d.State, d.StartedAt = models.DeploymentServing, new(r.config.Store.Now())
+	return r.transitionDeployment(ctx, d, models.DeploymentDeploying, models.Say("All parts are loaded. Requests are served."))
+}
+
+// writeParts writes the parts in the background, and records them when that is done.
+func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
+	done, begun := r.writing[d.ID]
+	if !begun {
+		done = make(chan error, 1)
+		r.writing[d.ID] = done
+		go func(d models.Deployment) {
+			files, err := r.config.Served.Write(ctx, d)
+			if err == nil {
+				err = r.recordParts(ctx, d, parts, files)
+			}
+			done <- err
+			r.StepDeployments()
+		}(*d)
+		return nil
+	}
+	select {
+	case err := <-done:
+		delete(r.writing, d.ID)
+		if err == nil || ctx.Err() != nil || models.KindOf(err) == models.KindUnavailable {
+			return err // it is repeated
+		}
+		why := models.Say("the parts could not be written")
+		if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
+			why = e.Message
+		}
+		return errors.Join(err, r.failDeployment(ctx, d, models.Say("The deployment failed: %s", why)))
+	default:
+		return nil
+	}
+}
+
+// recordParts records what was written.
+func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart, files []models.WrittenPart) error {
+	if len(files) != len(parts) {
+		return models.Conflict("The model has changed since it was planned.")
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		for i, p := range parts {
+			p.File, p.Size = files[i].File, files[i].Size
+			if err := q.TransitionPart(d, &p, models.PartWaiting, models.Text{}); err != nil {
+				return err
+			}
+		}
+		return q.AddDeploymentEvent(d, models.Say("%d parts are on the disk.", int64(len(parts))))
+	})
+}
+
+// stepPart starts a part, observes how it loads, and starts it again if it has ended.
+func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if p.State == models.PartWaiting {
+		return r.startPart(ctx, d, p)
+	}
+	status, err := r.config.Parts.Poll(ctx, p.RuntimeState)
+	if err != nil {
+		return err
+	}
+	if status.Ended {
+		return r.partEnded(ctx, d, p, status)
+	}
+	if p.State == models.PartReady {
+		return nil
+	}
+	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
+	defer cancel()
+	said, err := serving.Ask(asking, r.dialPart(*p), d.Key())
+	if err != nil || said.Progress == p.Progress && !said.Ready {
+		return nil // it does not listen yet; if it never does, its process ends
+	}
+	p.Progress, p.Library = said.Progress, said.Library
+	message := models.Text{}
+	if said.Ready {
+		p.State, p.Progress, p.Failures = models.PartReady, 100, 0
+		message = models.Say("Part %d is loaded.", p.Number+1)
+	}
+	return r.transitionPart(ctx, d, p, models.PartLoading, message)
+}
+
+func (r *Reconciler) dialPart(p models.DeploymentPart) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		return r.config.Parts.Dial(ctx, p.RuntimeState, serving.SocketName)
+	}
+}
+
+// startPart starts the process of a part on its GPU. It is repeated after a crash; the runtime
+// starts it only once.
+func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
+	spec, _, err := r.specOf(ctx, d.Claim(), d.EnvironmentID, d.Target, map[string]string{})
+	if err != nil {
+		return err
+	}
+	n := int64(len(d.Plan.Parts))
+	if int64(len(spec.GPUs)) != n {
+		return models.Conflict("The deployment has %d shares and %d parts.", int64(len(spec.GPUs)), n)
+	}
+	slices.SortStableFunc(spec.GPUs, func(a, b runtime.GPU) int { return cmp.Compare(a.Index, b.Index) }) // as pages list them
+	spec.Workspace, spec.Generation = p.ID, 1
+	spec.GPUs, spec.CPU, spec.Memory = spec.GPUs[p.Number:p.Number+1], spec.CPU/n, spec.Memory/n
+	spec.Mounts = []models.Mount{{Source: r.config.Served.Directory(*d, p.Number), Target: serving.Target, ReadOnly: true}}
+	spec.Env[serving.KeyName] = d.Secret
+	models.Failpoint("part.intent")
+	state, err := r.config.Parts.Start(ctx, p.ID, spec, serving.Command)
+	if err != nil {
+		r.logError(ctx, err)
+		return r.countFailure(ctx, d, p, models.Say("its process could not be started"))
+	}
+	models.Failpoint("part.launched")
+	p.State, p.RuntimeState, p.Progress, p.Library = models.PartLoading, state, 0, ""
+	return r.transitionPart(ctx, d, p, models.PartWaiting, models.Say("Part %d is being loaded.", p.Number+1))
+}
+
+// partEnded removes what an ended part has left, so that it can be started again.
+func (r *Reconciler) partEnded(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, status runtime.RunStatus) error {
+	why := models.Say("its process has ended with exit code %d", int64(status.ExitCode))
+	switch {
+	case status.OutOfMemory:
+		why = models.Say("it has reached its memory limit")
+	case status.ExitCode < 0:
+		why = models.Say("its process was killed")
+	}
+	if line := r.lastLine(*p); line != "" && p.State == models.PartLoading {
+		why = models.Say("%s: %s", why, line)
+	}
+	if err := r.config.Parts.Remove(ctx, p.RuntimeState); err != nil {
+		return err
+	}
+	return r.countFailure(ctx, d, p, why)
+}
+
+// countFailure has a part start again, or ends its deployment if it has failed too often.
+func (r *Reconciler) countFailure(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, why models.Text) error {
+	from := p.State
+	p.State, p.RuntimeState, p.Progress = models.PartWaiting, nil, 0
+	p.Restarts++
+	if p.Failures++; p.Failures > maxPartFailures {
+		return r.failDeployment(ctx, d, models.Say("The deployment failed: part %d: %s", p.Number+1, why))
+	}
+	return r.transitionPart(ctx, d, p, from, models.Say("Part %d is started again: %s.", p.Number+1, why))
+}
+
+// lastLine is the last line that a part has printed.
+func (r *Reconciler) lastLine(p models.DeploymentPart) string {
+	const most = 2000
+	text, at, err := r.config.Parts.Log(p.RuntimeState, 0, 0)
+	if err == nil {
+		text, _, err = r.config.Parts.Log(p.RuntimeState, at, most)
+	}
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text), "\uFFFD")), "\n")
+	return lines[len(lines)-1]
+}
+
+// stopParts ends all parts, and then the deployment.
+func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
+	if done, begun := r.writing[d.ID]; begun && len(done) == 0 {
+		return nil // what is being written would be left
+	}
+	delete(r.writing, d.ID)
+	instances, err := r.config.Parts.List(ctx)
+	if err != nil {
+		return err
+	}
+	left := 0
+	for _, p := range parts {
+		for _, i := range instances { // also what was started although its state was not saved
+			if i.Workspace != p.ID {
+				continue
+			}
+			left++
+			if i.Ended {
+				err = errors.Join(err, r.config.Parts.Remove(ctx, i.State))
+			} else {
+				err = errors.Join(err, r.config.Parts.Stop(ctx, i.State))
+			}
+		}
+	}
+	if err != nil || left > 0 {
+		return err
+	}
+	if err := r.config.Served.Remove(*d); err != nil {
+		return err
+	}
+	return r.endDeployment(ctx, d, parts)
+}
+
+// endDeployment releases all shares of a deployment in one transaction.
+func (r *Reconciler) endDeployment(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
+	d.State, d.EndedAt = models.DeploymentStopped, new(r.config.Store.Now())
+	if d.Failed {
+		d.State = models.DeploymentFailed
+	}
+	return r.transitionDeployment(ctx, d, models.DeploymentStopping, models.Say("Ended. Its shares were released."), func(q *store.Queries) error {
+		for _, p := range parts {
+			from := p.State
+			p.State, p.RuntimeState, p.Progress = models.PartEnded, nil, 0
+			if err := q.TransitionPart(*d, &p, from, models.Text{}); err != nil {
+				return err
+			}
+		}
+		return r.config.Pool.Release(q, d.HolderID)
+	})
+}
+
+func (r *Reconciler) failDeployment(ctx context.Context, d *models.Deployment, why models.Text) error {
+	d.Failed = true
+	version, from := d.Version, d.State
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		d.Version, d.State = version, from // the transaction may be retried
+		return stopDeployment(q, policies.System("reconciler"), d, why)
+	})
+}
+
+// transitionDeployment writes d, whose state was from, and then calls the functions in the
+// same transaction.
+func (r *Reconciler) transitionDeployment(ctx context.Context, d *models.Deployment, from models.DeploymentState, message models.Text,
+	then ...func(*store.Queries) error) error {
+	version := d.Version
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		d.Version = version // the transaction may be retried
+		err := q.TransitionDeployment(d, from, message)
+		for _, fn := range then {
+			if err == nil {
+				err = fn(q)
+			}
+		}
+		return err
+	})
+}
+
+func (r *Reconciler) transitionPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, from models.PartState, message models.Text) error {
+	version := p.Version
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		p.Version = version // the transaction may be retried
+		return q.TransitionPart(*d, p, from, message)
+	})
+}
+
+// sweepParts ends and removes what runs although no part of a deployment says so.
+func (r *Reconciler) sweepParts(ctx context.Context) error {
+	now := r.config.Store.Now()
+	if now.Sub(r.partsSweptAt) < orphanPeriod {
+		return nil
+	}
+	instances, err := r.config.Parts.List(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := r.config.Store.Read(ctx).PartsInUse()
+	if err != nil {
+		return err
+	}
+	r.partsSweptAt = now
+	wanted := map[int64]bool{}
+	for _, p := range rows {
+		wanted[p.ID] = true
+	}
+	return forEach(instances, func(i runtime.Instance) error {
+		switch {
+		case wanted[i.Workspace]:
+			return nil
+		case i.Ended:
+			return r.config.Parts.Remove(ctx, i.State)
+		default:
+			r.partsSweptAt = time.Time{} // until it is gone
+			return r.config.Parts.Stop(ctx, i.State)
+		}
+	})
+}
