@@ -183,13 +183,14 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 	if err == nil {
 		d, err = preview()
 	}
-	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
+	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest, Moves: len(d.Moves)}
+	v.Score, v.Parts = d.Score()
 	var e *models.Error
 	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Earliest, v.Latest = nil, nil, nil
+		v.Grants, v.Earliest, v.Latest, v.Parts, v.Moves = nil, nil, nil, nil, 0
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

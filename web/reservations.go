@@ -27,7 +27,7 @@ type ReservationsView struct {
 }
 
 // ReservationFormView asks for a reservation and shows what would be decided. Fields of
-// the form: project_id, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
+// the form: project_id, class, qos, task_type, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
 // until, time_zone, accept_part, accept_later.
 type ReservationFormView struct {
 	Form     Form
@@ -50,6 +50,9 @@ type ReservationDecision struct {
 	Earliest *time.Time
 	Latest   *time.Time    // until when a reservation can be extended, if more is refused
 	Reasons  []models.Text // why it is not allowed
+	Score    float64
+	Parts    models.ScoreParts // of the score; none: it has no score
+	Moves    int               // reservations with lower scores that would be changed
 }
 
 // reservationLabels are the inputs that are called otherwise elsewhere.
