@@ -69,6 +69,7 @@ func (f *form) reservationInput() broker.ReservationInput {
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
+	in.Priority = broker.Priority{Class: models.PriorityClass(f.text("class")), QoS: models.QoS(f.text("qos")), TaskType: models.TaskType(f.text("task_type"))}
 	return in
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"time"
 
 	"weir/models"
@@ -84,6 +85,23 @@ func (r ReservationRow) demand(ctx context.Context) string {
 	}
 	return text
 }
+
+// optionsOf are the values of a field with their names; the first is the default.
+func optionsOf[T interface {
+	~string
+	Words() models.Text
+}](ctx context.Context, initial T, values []T) []Option {
+	list := []Option{{Value: string(initial), Label: TT(ctx, initial.Words())}}
+	for _, v := range values {
+		if v != initial {
+			list = append(list, Option{Value: string(v), Label: TT(ctx, v.Words())})
+		}
+	}
+	return list
+}
+
+// decimals formats a score or a part of one.
+func decimals(f float64) string { return strconv.FormatFloat(f, 'f', 3, 64) }
 
 // headline is a decision in a sentence.
 func (d ReservationDecision) headline(ctx context.Context) string {

@@ -86,8 +86,11 @@ func TestHigherPriorityMoves(t *testing.T) {
 // is never changed, and of what has started only what is preemptible ends early.
 func TestPromises(t *testing.T) {
 	each(t, 1, func(t *testing.T, o *world) {
-		project := o.NewProject(t, "led", models.Resources{GPUCores: 200, GPUMemoryMiB: 400_000})
-		lead := o.NewRole(t, project.ID, "lead", "manager", models.Resources{GPUCores: 200, GPUMemoryMiB: 400_000})
+		project := o.NewProject(t, "led", models.Resources{GPUCores: 300, GPUMemoryMiB: 600_000})
+		limit := models.Resources{GPUCores: 100, GPUMemoryMiB: 200_000}
+		lead, member := o.NewRole(t, project.ID, "lead", "manager", limit), o.NewRole(t, project.ID, "engineer", "member", limit)
+		_, ann := o.NewMember(t, member)
+		engineer := o.Actor(t, ann)
 		_, user := o.NewMember(t, lead)
 		manager := o.Actor(t, user)
 		reserve := func(in broker.ReservationInput) (models.Reservation, error) {
@@ -96,8 +99,8 @@ func TestPromises(t *testing.T) {
 		}
 		for field, p := range map[string]broker.Priority{"class": {Class: models.ClassHigh}, "qos": {QoS: models.QoSGuaranteed}} {
 			in := o.ask(10)
-			in.Priority = p
-			_, err := o.Reserve(o.Ctx, o.actorAt(o.actor), in)
+			in.Priority, in.ProjectID = p, project.ID
+			_, err := o.Reserve(o.Ctx, engineer, in)
 			pooltest.WantError(t, err, models.KindInvalid, "only for those who decide requests")
 			var e *models.Error
 			if !errors.As(err, &e) || e.Fields[0].Name != field {
