@@ -42,11 +42,11 @@ type Reservation struct {
 	EndsAt          time.Time               `json:"ends_at" doc:"end of the last share"`
 	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
 	Class           models.PriorityClass    `json:"class" enum:"high,normal,low" doc:"priority class"`
-	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level: what a request with a higher score may change"`
+	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level"`
 	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch"`
 	Score           float64                 `json:"score" doc:"score of the request when it was decided, from 0 to 1"`
 	ScoreParts      []models.ScorePart      `json:"score_parts" doc:"parts of the score"`
-	MovedAt         *time.Time              `json:"moved_at,omitempty" doc:"last time at which a request with a higher score changed the reservation"`
+	MovedAt         *time.Time              `json:"moved_at,omitempty" doc:"last change for a request with a higher score"`
 	CreatedAt       time.Time               `json:"created_at"`
 	ExpiresAt       *time.Time              `json:"expires_at,omitempty" doc:"time at which the reservation expires if it is not used; absent once it was used or has ended"`
 	UsedAt          *time.Time              `json:"used_at,omitempty" doc:"time of the first use"`

@@ -69,7 +69,8 @@ func (f *form) reservationInput() broker.ReservationInput {
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
-	in.Priority = broker.Priority{Class: models.PriorityClass(f.text("class")), QoS: models.QoS(f.text("qos")), TaskType: models.TaskType(f.text("task_type"))}
+	in.Class, in.QoS = models.PriorityClass(f.text("class")), models.QoS(f.text("qos"))
+	in.TaskType = models.TaskType(f.text("task_type"))
 	return in
 }
 
@@ -184,7 +185,8 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 	if err == nil {
 		d, err = preview()
 	}
-	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest, Moves: len(d.Moves)}
+	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
+	v.Moves = len(d.Moves)
 	v.Score, v.Parts = d.Score()
 	var e *models.Error
 	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {

@@ -82,7 +82,8 @@ const MaxAhead = 90 * 24 * time.Hour
 // workspace takes its shares until their announced end, else forever; reservations take what
 // is assumed of them; hours in which an owner does not lend take all. So does every use of a device with one holder, and the
 // use of another project of a device that is not mixed.
-func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand, as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error) {
+func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
+	as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return d, nil, nil, err
@@ -121,7 +122,8 @@ func (m *machine) reservable(dev placement.Device, d models.Device, project int6
 
 // taken is what shares and reservations, as assumed, take of a device, as a project sees
 // it.
-func (m *machine) taken(dev placement.Device, project int64, as models.AssumedReservations, whole timeline.Amount, now time.Time) (list []timeline.Grant) {
+func (m *machine) taken(dev placement.Device, project int64, as models.AssumedReservations,
+	whole timeline.Amount, now time.Time) (list []timeline.Grant) {
 	take := func(by int64, a timeline.Amount, from, until time.Time) {
 		if dev.Exclusive || dev.Parent != 0 || by != project && !dev.Mixed {
 			a = whole

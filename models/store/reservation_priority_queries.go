@@ -18,7 +18,8 @@ func (q *Queries) MovableReservations(from, until time.Time) (list []models.Rese
 // NoShows lists when reservations of a user expired because they were not used, since a
 // moment.
 func (q *Queries) NoShows(user int64, since time.Time) (list []time.Time, err error) {
-	return list, q.db.Model(&models.Reservation{}).Where("user_id = ? AND state = ? AND ended_at > ?", user, models.ReservationExpired, since).
+	return list, q.db.Model(&models.Reservation{}).
+		Where("user_id = ? AND state = ? AND ended_at > ?", user, models.ReservationExpired, since).
 		Order("ended_at").Limit(1000).Pluck("ended_at", &list).Error
 }
 

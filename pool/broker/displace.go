@@ -34,7 +34,8 @@ type asking struct {
 
 // displace grants a wish at the beginning of its window by changing reservations with lower
 // scores, within what they were promised; false if it cannot.
-func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish, demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
+func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish,
+	demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
 	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand}}}
 	movable, err := d.movable(w.from, w.from.Add(w.duration))
 	if err != nil || len(movable) == 0 {
@@ -120,13 +121,15 @@ func (d *displacement) reservation(r models.Reservation, now time.Time) (one tim
 	if r.AcceptLater {
 		latest = later(latest, r.WindowUntil.Add(-duration))
 	}
-	one = timeline.Reservation{Latest: latest.UnixMicro(), Least: timeline.Amount{Cores: min(max(r.LeastCores, 1), first.Cores)},
-		Request: timeline.Request{ID: r.ID, Score: timeline.DefaultWeights.Score(st), Demand: demandOf(demand, duration, r.StartsAt, r.WindowUntil)}}
+	one = timeline.Reservation{Latest: latest.UnixMicro(), Least: timeline.Amount{Cores: min(max(r.LeastCores, 1), first.Cores)}}
+	one.Request = timeline.Request{ID: r.ID, Score: timeline.DefaultWeights.Score(st),
+		Demand: demandOf(demand, duration, r.StartsAt, r.WindowUntil)}
 	for _, g := range views {
 		if !g.StartsAt.Equal(first.StartsAt) || !g.EndsAt.Equal(first.EndsAt) || g.Cores != first.Cores {
 			return one, false, nil
 		}
-		one.Grants = append(one.Grants, timeline.Grant{Device: g.DeviceID, Amount: amountOf(g.ReservationGrant), Span: spanOf(g.ReservationGrant)})
+		grant := timeline.Grant{Device: g.DeviceID, Amount: amountOf(g.ReservationGrant), Span: spanOf(g.ReservationGrant)}
+		one.Grants = append(one.Grants, grant)
 	}
 	d.asks[r.ID] = asking{r, p, m, demand}
 	return one, true, nil
@@ -164,7 +167,7 @@ func (d *displacement) place(r timeline.Request, without []int64, with []timelin
 }
 
 // move writes a change of a reservation, and tells its member.
-func move(q *store.Queries, actor policies.Actor, m Move) error {
+func move(q *store.Queries, m Move) error {
 	r, err := q.LockReservation(store.AllProjects, m.Before.ID)
 	if err != nil {
 		return err
@@ -190,6 +193,7 @@ func move(q *store.Queries, actor policies.Actor, m Move) error {
 	if err := notify(q, r, models.NotificationReservationMoved, text); err != nil {
 		return err
 	}
-	return policies.System("broker").Audit(q, policies.Change{Action: "update", Object: "reservation", ID: r.ID, Project: r.ProjectID, Before: before,
-		After: map[string]any{"from": r.StartsAt, "until": r.EndsAt, "cores": r.Cores, "moved_for": actor.User.ID}})
+	return policies.System("broker").Audit(q, policies.Change{Action: "update", Object: "reservation",
+		ID: r.ID, Project: r.ProjectID, Before: before,
+		After: map[string]any{"from": r.StartsAt, "until": r.EndsAt, "cores": r.Cores}})
 }

@@ -21,8 +21,8 @@ const (
 
 // Priority is what is asked for beside GPUs and time.
 type Priority struct {
-	Class    models.PriorityClass `json:"class,omitempty" enum:"high,normal,low" default:"normal" doc:"priority class; high is for those who decide requests in the project"`
-	QoS      models.QoS           `json:"qos,omitempty" enum:"guaranteed,standard,best_effort,preemptible" default:"standard" doc:"QoS level: what a request with a higher score may change; guaranteed is for those who decide requests in the project"`
+	Class    models.PriorityClass `json:"class,omitempty" enum:"high,normal,low" default:"normal" doc:"priority class"`
+	QoS      models.QoS           `json:"qos,omitempty" enum:"guaranteed,standard,best_effort,preemptible" default:"standard" doc:"QoS level"`
 	TaskType models.TaskType      `json:"task_type,omitempty" enum:"interactive,inference,training,batch" default:"interactive" doc:"what the GPUs are for"`
 }
 
@@ -53,9 +53,10 @@ func (s *Service) checkPriority(actor policies.Actor, project int64, in *Priorit
 }
 
 // standing is that of a request in a project.
-func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority, waiting time.Duration) (st timeline.Standing, err error) {
-	st = timeline.Standing{Class: factor(models.PriorityClasses, in.Class), QoS: factor(models.QoSLevels, in.QoS), Task: factor(models.TaskTypes, in.TaskType),
-		Client: float64(p.Priority) / 100, Waiting: waiting}
+func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority,
+	waiting time.Duration) (st timeline.Standing, err error) {
+	st = timeline.Standing{Class: factor(models.PriorityClasses, in.Class), QoS: factor(models.QoSLevels, in.QoS),
+		Task: factor(models.TaskTypes, in.TaskType), Client: float64(p.Priority) / 100, Waiting: waiting}
 	if st.Use, st.AllUse, st.Share, err = s.pool.FairShare(q, p); err != nil {
 		return st, err
 	}

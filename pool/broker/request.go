@@ -169,14 +169,15 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted, Outcome: d.Outcome.String(),
 			GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes,
 			WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
-		r.Class, r.QoS, r.TaskType, r.Score, r.ScoreParts = d.priority.Class, d.priority.QoS, d.priority.TaskType, d.score, d.parts
+		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
+		r.Score, r.ScoreParts = d.score, d.parts
 		r.LeastCores = leastCores(r.QoS, r.Cores)
 		r.StartsAt, r.EndsAt = d.Span()
 		if !q.Now().Before(r.StartsAt) {
 			r.State = models.ReservationActive
 		}
 		for _, m := range d.Moves {
-			if err := move(q, actor, m); err != nil {
+			if err := move(q, m); err != nil {
 				return err
 			}
 		}
@@ -294,7 +295,8 @@ func amountOf(g models.ReservationGrant) timeline.Amount {
 // checkBounds checks grants beside what the member and the project have reserved, as
 // assumed: the limit of the role and the quota at every moment, and the
 // core-hours ahead.
-func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant, as models.AssumedReservations) error {
+func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant,
+	as models.AssumedReservations) error {
 	reserved, err := q.ReservedBy(p.ID)
 	if err != nil {
 		return err

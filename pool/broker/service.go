@@ -15,7 +15,8 @@ type Pool interface {
 	// Reservable returns what a project can reserve for a demand, whose GPU memory it
 	// completes: devices, and what is taken of them from now on, with reservations as
 	// they are assumed to be.
-	Reservable(q *store.Queries, project int64, d models.Demand, as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	Reservable(q *store.Queries, project int64, d models.Demand,
+		as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
 	// FairShare returns the decayed use of a project and of all, in GPU core-hours, and the
 	// project's share.
 	FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error)
