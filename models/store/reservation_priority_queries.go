@@ -26,6 +26,7 @@ func (q *Queries) NoShows(user int64, since time.Time) (list []time.Time, err er
 // QuotaCores is Σ of the GPU cores of the quotas of projects whose period of use is not
 // over; an unlimited quota counts as given.
 func (q *Queries) QuotaCores(unlimited int64) (sum int64, err error) {
-	return sum, q.db.Table("projects").Select("COALESCE(CAST(SUM(CASE WHEN quota_gpu_cores >= ? THEN ? ELSE quota_gpu_cores END) AS BIGINT), 0)",
+	const cores = "CASE WHEN quota_gpu_cores >= ? THEN ? ELSE quota_gpu_cores END"
+	return sum, q.db.Table("projects").Select("COALESCE(CAST(SUM("+cores+") AS BIGINT), 0)",
 		models.Unlimited, unlimited).Where("ends_at IS NULL OR ends_at > ?", q.Now()).Scan(&sum).Error
 }

@@ -23,7 +23,7 @@ const (
 type Priority struct {
 	Class    models.PriorityClass `json:"class,omitempty" enum:"high,normal,low" default:"normal" doc:"priority class"`
 	QoS      models.QoS           `json:"qos,omitempty" enum:"guaranteed,standard,best_effort,preemptible" default:"standard" doc:"QoS level"`
-	TaskType models.TaskType      `json:"task_type,omitempty" enum:"interactive,inference,training,batch" default:"interactive" doc:"what the GPUs are for"`
+	TaskType models.TaskType      `json:"task_type,omitempty" enum:"interactive,inference,training,batch" default:"interactive" doc:"task type"`
 }
 
 // check completes and checks the priority that an actor asks for.
