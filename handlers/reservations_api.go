@@ -41,6 +41,12 @@ type Reservation struct {
 	StartsAt        time.Time               `json:"starts_at" doc:"start of the first share"`
 	EndsAt          time.Time               `json:"ends_at" doc:"end of the last share"`
 	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
+	Class           models.PriorityClass    `json:"class" enum:"high,normal,low" doc:"priority class"`
+	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level"`
+	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch"`
+	Score           float64                 `json:"score" doc:"score of the request when it was decided, from 0 to 1"`
+	ScoreParts      []models.ScorePart      `json:"score_parts" doc:"parts of the score"`
+	MovedAt         *time.Time              `json:"moved_at,omitempty" doc:"last change for a request with a higher score"`
 	CreatedAt       time.Time               `json:"created_at"`
 	ExpiresAt       *time.Time              `json:"expires_at,omitempty" doc:"time at which the reservation expires if it is not used; absent once it was used or has ended"`
 	UsedAt          *time.Time              `json:"used_at,omitempty" doc:"time of the first use"`
@@ -71,6 +77,7 @@ func reservationOf(v broker.View) Reservation {
 	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State, Reason: v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
 		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), CreatedAt: v.CreatedAt.UTC(),
+		Class: v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
 		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel, MayChange: v.CanChange}
 }
 
@@ -116,10 +123,20 @@ type ReservationDecision struct {
 	Grants       []ReservationGrant `json:"grants" doc:"what would be reserved, by start"`
 	Earliest     *time.Time         `json:"earliest,omitempty" doc:"when a refused request could begin; absent if the pool cannot meet it as far ahead as it is known"`
 	Latest       *time.Time         `json:"latest,omitempty" doc:"until when a reservation could be extended, if its extension is refused"`
+	Score        float64            `json:"score" doc:"score of the request, from 0 to 1; 0 for a change of a reservation"`
+	ScoreParts   []models.ScorePart `json:"score_parts" doc:"parts of the score; none for a change of a reservation"`
+	Moves        int                `json:"moves" doc:"number of reservations with lower scores that would be changed"`
+}
+
+// scoreParts are the parts of a score, as a list even if there are none.
+func scoreParts(p models.ScoreParts) []models.ScorePart {
+	return append([]models.ScorePart{}, p...)
 }
 
 func reservationDecisionOf(d broker.Decision) ReservationDecision {
-	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest), utc(d.Latest)}
+	score, parts := d.Score()
+	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest), utc(d.Latest),
+		score, scoreParts(parts), len(d.Moves)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {

@@ -69,6 +69,8 @@ func (f *form) reservationInput() broker.ReservationInput {
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
+	in.Class, in.QoS = models.PriorityClass(f.text("class")), models.QoS(f.text("qos"))
+	in.TaskType = models.TaskType(f.text("task_type"))
 	return in
 }
 
@@ -184,12 +186,14 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 		d, err = preview()
 	}
 	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
+	v.Moves = len(d.Moves)
+	v.Score, v.Parts = d.Score()
 	var e *models.Error
 	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Earliest, v.Latest = nil, nil, nil
+		v.Grants, v.Earliest, v.Latest, v.Parts, v.Moves = nil, nil, nil, nil, 0
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

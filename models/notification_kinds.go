@@ -25,6 +25,7 @@ const (
 	NotificationDeadlineMembers    = "deadline.members"
 	NotificationReservationActive  = "reservation.active"
 	NotificationReservationExpired = "reservation.expired"
+	NotificationReservationMoved   = "reservation.moved"
 	NotificationStorageExceeded    = "storage.exceeded"
 
 	// About sending itself; no webhook can subscribe to them.
@@ -44,7 +45,7 @@ var NotificationKinds = []string{
 	NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
-	NotificationReservationActive, NotificationReservationExpired, NotificationStorageExceeded,
+	NotificationReservationActive, NotificationReservationExpired, NotificationReservationMoved, NotificationStorageExceeded,
 }
 
 // Warnings are the kinds that tell of what comes. No change that is audited and no event

@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // ReservationState is the state of a reservation: granted → active → done; canceled or
 // expired from both.
@@ -55,6 +58,13 @@ type Reservation struct {
 	WindowUntil     time.Time
 	AcceptPart      bool // a part at once and the rest later was acceptable
 	AcceptLater     bool // a later beginning was acceptable
+	Class           PriorityClass
+	QoS             QoS `gorm:"column:qos"`
+	TaskType        TaskType
+	Score           float64 // when it was granted
+	ScoreParts      ScoreParts
+	LeastCores      int64      // per GPU, to which it can be shrunk
+	MovedAt         *time.Time // when a request with a higher score last changed it
 	StartsAt        time.Time
 	EndsAt          time.Time
 	Version         int64
@@ -88,6 +98,22 @@ type ReservedView struct {
 	ReservationGrant
 	ProjectID int64
 	UserID    int64
+}
+
+// AssumedReservations are reservations that a decision leaves out, by ID, and grants that it
+// takes into account as if they were there.
+type AssumedReservations struct {
+	Without []int64
+	With    []ReservedView
+}
+
+// Among are the grants of a list that are not left out, and those that are assumed.
+func (a AssumedReservations) Among(list []ReservedView) []ReservedView {
+	if len(a.Without)+len(a.With) == 0 {
+		return list
+	}
+	kept := slices.DeleteFunc(slices.Clone(list), func(g ReservedView) bool { return slices.Contains(a.Without, g.ReservationID) })
+	return append(kept, a.With...)
 }
 
 // ReservationView is a reservation with names.

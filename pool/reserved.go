@@ -79,10 +79,11 @@ const MaxAhead = 90 * 24 * time.Hour
 
 // Reservable returns what a project can reserve for a demand, whose GPU memory it
 // completes: the devices that lend to it, and what is taken of them from now on. A
-// workspace takes its shares until their announced end, else forever; the reservation
-// except takes nothing; hours in which an owner does not lend take all. So does every use of a device with one holder, and the
+// workspace takes its shares until their announced end, else forever; reservations take what
+// is assumed of them; hours in which an owner does not lend take all. So does every use of a device with one holder, and the
 // use of another project of a device that is not mixed.
-func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand, except int64) (models.Demand, []timeline.Device, []timeline.Grant, error) {
+func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
+	as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return d, nil, nil, err
@@ -105,7 +106,7 @@ func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
 			for _, span := range closed {
 				taken = append(taken, timeline.Grant{Device: dev.ID, Amount: whole, Span: span})
 			}
-			taken = append(taken, m.taken(dev, project, except, whole, snap.now)...)
+			taken = append(taken, m.taken(dev, project, as, whole, snap.now)...)
 		}
 	}
 	return d, devices, taken, nil
@@ -119,9 +120,10 @@ func (m *machine) reservable(dev placement.Device, d models.Device, project int6
 		(demand.GPUs == 1 || !dev.Single && dev.Parent == 0) && placement.MatchesModel(dev.Model, demand.GPUModel)
 }
 
-// taken is what shares and reservations, but for one, take of a device, as a project sees
+// taken is what shares and reservations, as assumed, take of a device, as a project sees
 // it.
-func (m *machine) taken(dev placement.Device, project, except int64, whole timeline.Amount, now time.Time) (list []timeline.Grant) {
+func (m *machine) taken(dev placement.Device, project int64, as models.AssumedReservations,
+	whole timeline.Amount, now time.Time) (list []timeline.Grant) {
 	take := func(by int64, a timeline.Amount, from, until time.Time) {
 		if dev.Exclusive || dev.Parent != 0 || by != project && !dev.Mixed {
 			a = whole
@@ -138,8 +140,8 @@ func (m *machine) taken(dev placement.Device, project, except int64, whole timel
 		}
 		take(s.ProjectID, timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB}, now, until)
 	}
-	for _, g := range m.reserved {
-		if g.DeviceID == dev.ID && g.EndsAt.After(now) && g.ReservationID != except {
+	for _, g := range as.Among(m.reserved) {
+		if g.DeviceID == dev.ID && g.EndsAt.After(now) {
 			take(g.ProjectID, timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}, g.StartsAt, g.EndsAt)
 		}
 	}

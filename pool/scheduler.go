@@ -20,7 +20,8 @@ type Scheduler struct {
 	providers Providers
 	cached    atomic.Pointer[cached]
 	displayed *store.Cache[struct{}, state] // see display
-	name      string                        // of the policy
+	used      usedByProjects
+	name      string // of the policy
 
 	mu     sync.Mutex
 	policy placement.Policy

@@ -136,6 +136,10 @@ var fields = map[string]field{
 	"accept_part":    {Label: models.Say("A part now and the rest later is acceptable")},
 	"accept_later":   {Label: models.Say("A later start is acceptable")},
 	"reservation_id": {Label: models.Say("Reservation")},
+	"class":          {Label: models.Say("Priority class"), Hint: models.Say("High is for those who decide requests in the project.")},
+	"qos": {Label: models.Say("QoS level"),
+		Hint: models.Say("What a request with a higher score may change. Guaranteed is for those who decide requests in the project.")},
+	"task_type": {Label: models.Say("Task type")},
 
 	"priority": {Label: models.Say("Priority"),
 		Hint: models.Say("1 to 100. Higher values go first in the queue. Default: 50."), Inputmode: "numeric", Placeholder: "50"},

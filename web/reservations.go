@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"strconv"
 	"time"
 
 	"weir/models"
@@ -27,7 +28,7 @@ type ReservationsView struct {
 }
 
 // ReservationFormView asks for a reservation and shows what would be decided. Fields of
-// the form: project_id, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
+// the form: project_id, class, qos, task_type, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
 // until, time_zone, accept_part, accept_later.
 type ReservationFormView struct {
 	Form     Form
@@ -50,6 +51,9 @@ type ReservationDecision struct {
 	Earliest *time.Time
 	Latest   *time.Time    // until when a reservation can be extended, if more is refused
 	Reasons  []models.Text // why it is not allowed
+	Score    float64
+	Parts    models.ScoreParts // of the score; none: it has no score
+	Moves    int               // reservations with lower scores that would be changed
 }
 
 // reservationLabels are the inputs that are called otherwise elsewhere.
@@ -81,6 +85,23 @@ func (r ReservationRow) demand(ctx context.Context) string {
 	}
 	return text
 }
+
+// optionsOf are the values of a field with their names; the first is the default.
+func optionsOf[T interface {
+	~string
+	Words() models.Text
+}](ctx context.Context, initial T, values []T) []Option {
+	list := []Option{{Value: string(initial), Label: TT(ctx, initial.Words())}}
+	for _, v := range values {
+		if v != initial {
+			list = append(list, Option{Value: string(v), Label: TT(ctx, v.Words())})
+		}
+	}
+	return list
+}
+
+// decimals formats a score or a part of one.
+func decimals(f float64) string { return strconv.FormatFloat(f, 'f', 3, 64) }
 
 // headline is a decision in a sentence.
 func (d ReservationDecision) headline(ctx context.Context) string {

@@ -6,11 +6,15 @@ import (
 	"weir/models"
 )
 
+var sampleScore = models.ScoreParts{{Name: "class", Factor: 0.5, Points: 0.111}, {Name: "qos", Factor: 0.667, Points: 0.037}, {Name: "task", Factor: 0.333, Points: 0.019},
+	{Name: "client", Factor: 0.5, Points: 0.028}, {Name: "fair_share", Factor: 1, Points: 0.056}, {Name: "attendance", Factor: 1, Points: 0.056}, {Name: "waiting"}}
+
 func sampleReservation(state models.ReservationState) ReservationRow {
 	starts, ends := now.Add(time.Hour), now.Add(5*time.Hour)
 	r := ReservationRow{CanCancel: !state.Ended(), CanChange: !state.Ended(), CanLaunch: state == models.ReservationActive,
 		ReservationView: models.ReservationView{ProjectName: "vision", UserName: "Li", Reservation: models.Reservation{ID: 3, ProjectID: 1, UserID: li.ID, State: state,
-			Outcome: "partial", GPUs: 2, Cores: 50, GPUMemoryMiB: 40 << 10, GPUModel: "H100", DurationMinutes: 120, StartsAt: starts, EndsAt: ends}}}
+			Outcome: "partial", GPUs: 2, Cores: 50, GPUMemoryMiB: 40 << 10, GPUModel: "H100", DurationMinutes: 120, StartsAt: starts, EndsAt: ends,
+			Class: models.ClassNormal, QoS: models.QoSStandard, TaskType: models.TaskTraining, MovedAt: ptr(now), Score: 0.31, ScoreParts: sampleScore}}}
 	if state == models.ReservationGranted {
 		r.ExpiresAt = ptr(starts.Add(15 * time.Minute))
 	}
@@ -75,7 +79,7 @@ func reservationSamples() []sample {
 	list = append(list, sample{"calendar-none", "/reservations/calendar", &li, CalendarPage(CalendarView{})},
 		sample{"calendar-no-gpus", "/reservations/calendar", &root, CalendarPage(CalendarView{ProjectID: 1, View: "month", Slots: sampleCalendar("month", nil).Slots})})
 	for name, d := range map[string]*ReservationDecision{
-		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
+		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants, Score: 0.31, Parts: sampleScore, Moves: 2}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
 		"delayed": decided("delayed", ReservationDecision{Grants: rows[0].Grants}), "later": decided("refused", ReservationDecision{Earliest: &later}),
 		"never": decided("refused", ReservationDecision{}), "forbidden": decided("", ReservationDecision{Reasons: []models.Text{models.Say("You are not a member of this project and have no resources in it.")}}),
 	} {

@@ -75,7 +75,25 @@ func (q *Queries) ShareSums(in ShareSpan, by ShareGroup, prices []models.GPUPric
 
 // ShareSteps adds up shares in each of n equal steps of a span that begins with it.
 func (q *Queries) ShareSteps(in ShareSpan, step time.Duration, n int) ([]int64, error) {
-	rows, args := q.sharesIn(in, SharesTogether)
+	sums, err := q.ShareStepsBy(in, SharesTogether, step, n)
+	steps := make([]int64, n)
+	for _, s := range sums {
+		steps[s.Step] = s.CoreMS
+	}
+	return steps, err
+}
+
+// ShareStep is the sum of a group of shares in one of equal steps of a span.
+type ShareStep struct {
+	Key    int64
+	Step   int
+	CoreMS int64 // GPU cores × milliseconds
+}
+
+// ShareStepsBy adds up shares by group in each of n equal steps of a span. What has none is
+// left out.
+func (q *Queries) ShareStepsBy(in ShareSpan, by ShareGroup, step time.Duration, n int) (sums []ShareStep, err error) {
+	rows, args := q.sharesIn(in, by)
 	var list strings.Builder
 	for i := range n {
 		end := in.From.Add(time.Duration(i+1) * step)
@@ -84,17 +102,11 @@ func (q *Queries) ShareSteps(in ShareSpan, step time.Duration, n int) ([]int64, 
 		}
 		fmt.Fprintf(&list, ", (%d, %d, %d)", i, in.From.Add(time.Duration(i)*step).UnixMilli(), end.UnixMilli())
 	}
-	var sums []struct{ Step, CoreMS int64 }
 	// Materialized: SQLite may otherwise read the shares once for each step.
-	err := q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`), r AS MATERIALIZED (`+rows+`)
-		SELECT p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+
+	return sums, q.db.Raw(`WITH steps (step, from_ms, until_ms) AS (VALUES `+list.String()[2:]+`), r AS MATERIALIZED (`+rows+`)
+		SELECT r.key, p.step, CAST(SUM(r.cores * (`+q.least("r.until_ms", "p.until_ms")+" - "+
 		q.greatest("r.from_ms", "p.from_ms")+`)) AS BIGINT) AS core_ms
-		FROM r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY p.step`, args...).Scan(&sums).Error
-	steps := make([]int64, n)
-	for _, s := range sums {
-		steps[s.Step] = s.CoreMS
-	}
-	return steps, err
+		FROM r JOIN steps p ON p.from_ms < r.until_ms AND p.until_ms > r.from_ms GROUP BY r.key, p.step ORDER BY 1, 2`, args...).Scan(&sums).Error
 }
 
 // sharesIn is SQL for the shares of a span, clipped to it. Open ones and those that ended

@@ -104,7 +104,8 @@ func (s *Service) Calendar(ctx context.Context, actor policies.Actor, in Calenda
 	}
 	c.Slots = slots(in.View, at)
 	return c, s.store.Snapshot(ctx, func(q *store.Queries) error {
-		_, devices, taken, err := s.pool.Reservable(q, in.ProjectID, models.Demand{GPUs: 1, Cores: 1, GPUModel: in.GPUModel}, 0)
+		demand := models.Demand{GPUs: 1, Cores: 1, GPUModel: in.GPUModel}
+		_, devices, taken, err := s.pool.Reservable(q, in.ProjectID, demand, models.AssumedReservations{})
 		if err != nil {
 			return err
 		}

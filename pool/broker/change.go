@@ -179,12 +179,12 @@ func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMe
 		d.Outcome, d.Grants, d.Latest = timeline.Refused, nil, &latest
 		return d, nil
 	}
-	return d, s.checkBounds(q, p, m, more, 0)
+	return d, s.checkBounds(q, p, m, more, models.AssumedReservations{})
 }
 
 // freeUntil is until when extensions of a reservation can be granted.
 func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (latest time.Time, err error) {
-	_, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, 0)
+	_, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, models.AssumedReservations{})
 	if err != nil {
 		return latest, err
 	}

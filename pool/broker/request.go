@@ -25,6 +25,7 @@ type ReservationInput struct {
 	Until           *time.Time `json:"until,omitempty" doc:"latest end; absent: 7 days after the earliest start and the duration"`
 	AcceptPart      bool       `json:"accept_part,omitempty" doc:"a part at the earliest start and the rest later is acceptable"`
 	AcceptLater     bool       `json:"accept_later,omitempty" doc:"a later start is acceptable"`
+	Priority
 }
 
 // usualWindow is how much longer than its duration the window of a request is.
@@ -41,6 +42,10 @@ type wish struct {
 	from, until time.Time // the window
 	last        time.Time // when a reservation must end
 	part, later bool      // are acceptable
+
+	priority Priority // and the score, for requests that may change other reservations
+	score    float64
+	parts    models.ScoreParts
 }
 
 // window is the checked span of a request, which must end by last.
@@ -96,7 +101,8 @@ type Decision struct {
 	Earliest *time.Time
 	// Latest is until when a reservation could be extended, if an extension is refused.
 	Latest *time.Time
-	wish   // that was decided on
+	Moves  []Move // what would be changed of reservations with lower scores
+	wish          // that was decided on
 }
 
 // grants are the grants as they are recorded.
@@ -107,6 +113,9 @@ func (d Decision) grants() []models.ReservationGrant {
 	}
 	return list
 }
+
+// Score is the request's score with its parts; without parts it has none.
+func (d Decision) Score() (float64, models.ScoreParts) { return d.score, d.parts }
 
 // Span is from the first start to the last end of the grants.
 func (d Decision) Span() (from, until time.Time) {
@@ -160,9 +169,17 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted, Outcome: d.Outcome.String(),
 			GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes,
 			WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
+		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
+		r.Score, r.ScoreParts = d.score, d.parts
+		r.LeastCores = leastCores(r.QoS, r.Cores)
 		r.StartsAt, r.EndsAt = d.Span()
 		if !q.Now().Before(r.StartsAt) {
 			r.State = models.ReservationActive
+		}
+		for _, m := range d.Moves {
+			if err := move(q, m); err != nil {
+				return err
+			}
 		}
 		if err := q.CreateReservation(&r, d.grants()); err != nil {
 			return err
@@ -214,6 +231,15 @@ func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models
 	if err != nil {
 		return d, m, err
 	}
+	w.priority = in.Priority
+	if err := s.checkPriority(actor, p.ID, &w.priority); err != nil {
+		return d, m, err
+	}
+	st, err := s.standing(q, p, m.UserID, w.priority, 0)
+	if err != nil {
+		return d, m, err
+	}
+	w.score, w.parts = timeline.DefaultWeights.Score(st), partsOf(st)
 	d, err = s.decide(q, p, m, w, 0)
 	return d, m, err
 }
@@ -221,27 +247,38 @@ func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models
 // decide decides on a wish of a member. What the reservation with the id except has is
 // free for it; 0: none.
 func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMember, w wish, except int64) (d Decision, err error) {
-	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, except)
+	var as models.AssumedReservations
+	if except != 0 {
+		as.Without = []int64{except}
+	}
+	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, as)
 	if err != nil {
 		return d, err
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	decided := calendar.Decide(timeline.Request{Part: w.part, Later: w.later, Demand: timeline.Demand{
-		GPUs: int(demand.GPUs), Each: timeline.Amount{Cores: demand.Cores, MemoryMiB: demand.GPUMemoryMiB},
-		Duration: w.duration.Microseconds(), Window: timeline.Span{From: w.from.UnixMicro(), Until: w.until.UnixMicro()}}})
+	decided := calendar.Decide(timeline.Request{Part: w.part, Later: w.later, Demand: demandOf(demand, w.duration, w.from, w.until)})
 	d = Decision{Outcome: decided.Outcome, Demand: demand, wish: w}
-	if decided.Outcome == timeline.Refused {
+	if w.parts != nil && decided.Outcome != timeline.Granted {
+		grants, moves, ok, err := s.displace(q, p, m, w, demand)
+		if err != nil {
+			return d, err
+		}
+		if ok {
+			d.Outcome, d.Moves, decided.Grants = timeline.Granted, moves, grants
+			as = assumed(moves)
+		}
+	}
+	if d.Outcome == timeline.Refused {
 		if at := time.UnixMicro(decided.Earliest).UTC(); !at.Add(w.duration).After(w.last) {
 			d.Earliest = &at
 		}
 		return d, nil
 	}
-	for _, g := range decided.Grants {
-		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
-			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()}})
+	for _, g := range recorded(decided.Grants) {
+		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: g})
 	}
-	if err := s.checkBounds(q, p, m, d.grants(), except); err != nil {
+	if err := s.checkBounds(q, p, m, d.grants(), as); err != nil {
 		return d, err
 	}
 	return d, q.NameGrants(d.Grants)
@@ -255,10 +292,11 @@ func amountOf(g models.ReservationGrant) timeline.Amount {
 	return timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}
 }
 
-// checkBounds checks grants beside what the member and the project have reserved, but for
-// the reservation except: the limit of the role and the quota at every moment, and the
+// checkBounds checks grants beside what the member and the project have reserved, as
+// assumed: the limit of the role and the quota at every moment, and the
 // core-hours ahead.
-func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant, except int64) error {
+func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant,
+	as models.AssumedReservations) error {
 	reserved, err := q.ReservedBy(p.ID)
 	if err != nil {
 		return err
@@ -269,8 +307,8 @@ func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.Launch
 	ahead := func(g models.ReservationGrant) float64 {
 		return float64(g.Cores) * g.EndsAt.Sub(later(g.StartsAt, now)).Hours()
 	}
-	for _, r := range reserved {
-		if r.ReservationID == except {
+	for _, r := range as.Among(reserved) {
+		if r.ProjectID != p.ID { // of what is assumed
 			continue
 		}
 		byProject.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))

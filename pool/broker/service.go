@@ -13,9 +13,13 @@ import (
 // Pool is the GPUs that can be reserved.
 type Pool interface {
 	// Reservable returns what a project can reserve for a demand, whose GPU memory it
-	// completes: devices, and what is taken of them from now on, but for what the
-	// reservation except has.
-	Reservable(q *store.Queries, project int64, d models.Demand, except int64) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	// completes: devices, and what is taken of them from now on, with reservations as
+	// they are assumed to be.
+	Reservable(q *store.Queries, project int64, d models.Demand,
+		as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	// FairShare returns the decayed use of a project and of all, in GPU core-hours, and the
+	// project's share.
+	FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error)
 }
 
 // Rules bound what is reserved.

@@ -12,7 +12,7 @@ import (
 // least amount. What is refused changes nothing.
 func TestDisplace(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 2))
-	moves, shrinks, refusals := 0, 0, 0
+	moves, shrinks, refusals, ends := 0, 0, 0, 0
 	for range 20_000 {
 		devices := examplePool[:2+r.IntN(4)]
 		c, o := NewCalendar(devices), newOracle(devices)
@@ -21,11 +21,11 @@ func TestDisplace(t *testing.T) {
 			q := Request{ID: id, Score: float64(r.IntN(4)) / 4, Demand: randomDemand(r), Preference: randomPreference(r), Later: true}
 			x := c.Decide(q)
 			o.add(x.Grants)
-			if x.Outcome == Refused || r.IntN(5) == 0 { // or has started
+			if x.Outcome == Refused || r.IntN(5) == 0 { // or is guaranteed
 				continue
 			}
 			least := Amount{1 + r.Int64N(q.Demand.Each.Cores), r.Int64N(q.Demand.Each.MemoryMiB + 1)}
-			movable = append(movable, Reservation{q, x.Grants, x.Grants[0].Span.From + r.Int64N(4), least})
+			movable = append(movable, Reservation{q, x.Grants, x.Grants[0].Span.From + r.Int64N(4), least, r.IntN(4) == 0})
 		}
 		q := Request{ID: 9, Score: float64(r.IntN(4)) / 4, Demand: randomDemand(r), Preference: randomPreference(r)}
 		grants, moved, ok := c.Displace(q, movable)
@@ -46,6 +46,15 @@ func TestDisplace(t *testing.T) {
 			}
 			o.add(m.Grants)
 			switch first := m.Grants[0]; {
+			case m.Started:
+				ends++
+				for i, g := range m.Grants {
+					want := before.Grants[i]
+					want.Span.Until = q.Demand.Window.From
+					if g != want || g.Span.From >= g.Span.Until || m.Score >= q.Score {
+						t.Fatalf("%+v, which has started, became %v", before, m.Grants)
+					}
+				}
 			case m.Score >= q.Score:
 				t.Fatalf("a request of %v moves one of %v", q.Score, m.Score)
 			case first.Span.From < m.Demand.Window.From || first.Span.From > m.Latest || first.Span.Until-first.Span.From != m.Demand.Duration || len(m.Grants) != m.Demand.GPUs:
@@ -65,8 +74,8 @@ func TestDisplace(t *testing.T) {
 		}
 		o.agrees(t, c)
 	}
-	if moves < 500 || shrinks < 100 || refusals < 1000 {
-		t.Errorf("%d moves, %d shrinks, %d refusals", moves, shrinks, refusals)
+	if moves < 500 || shrinks < 100 || refusals < 1000 || ends < 100 {
+		t.Errorf("%d moves, %d shrinks, %d refusals, %d early ends", moves, shrinks, refusals, ends)
 	}
 }
 

@@ -1,0 +1,199 @@
+package broker
+
+import (
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+	"weir/pool/timeline"
+)
+
+// Move is a change of a reservation for a request with a higher score.
+type Move struct {
+	Before models.Reservation
+	Grants []models.ReservationGrant
+}
+
+// displacement is a search for reservations that a request may change.
+type displacement struct {
+	*Service
+	q       *store.Queries
+	asks    map[int64]asking // by reservation; 0: the request itself
+	failure error
+}
+
+// asking is who has, or asks for, a reservation.
+type asking struct {
+	reservation models.Reservation
+	project     models.Project
+	member      store.LaunchMember
+	demand      models.Demand
+}
+
+// displace grants a wish at the beginning of its window by changing reservations with lower
+// scores, within what they were promised; false if it cannot.
+func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish,
+	demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
+	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand}}}
+	movable, err := d.movable(w.from, w.from.Add(w.duration))
+	if err != nil || len(movable) == 0 {
+		return nil, nil, false, err
+	}
+	request := timeline.Request{Score: w.score, Demand: demandOf(demand, w.duration, w.from, w.until)}
+	grants, moved, ok := timeline.Displace(d.place, request, movable)
+	if d.failure != nil || !ok {
+		return nil, nil, false, d.failure
+	}
+	for _, r := range moved {
+		moves = append(moves, Move{d.asks[r.ID].reservation, recorded(r.Grants)})
+	}
+	return grants, moves, true, nil
+}
+
+// assumed are the reservations as they will be after moves.
+func assumed(moves []Move) (as models.AssumedReservations) {
+	for _, m := range moves {
+		as.Without = append(as.Without, m.Before.ID)
+		for _, g := range m.Grants {
+			as.With = append(as.With, models.ReservedView{ReservationGrant: g, ProjectID: m.Before.ProjectID, UserID: m.Before.UserID})
+		}
+	}
+	return as
+}
+
+func demandOf(d models.Demand, duration time.Duration, from, until time.Time) timeline.Demand {
+	return timeline.Demand{GPUs: int(d.GPUs), Each: timeline.Amount{Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB},
+		Duration: duration.Microseconds(), Window: timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}}
+}
+
+func recorded(grants []timeline.Grant) (list []models.ReservationGrant) {
+	for _, g := range grants {
+		list = append(list, models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
+			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()})
+	}
+	return list
+}
+
+// movable are the reservations in a span that may be changed, each with its score now.
+func (d *displacement) movable(from, until time.Time) (list []timeline.Reservation, err error) {
+	now := d.q.Now()
+	all, err := d.q.MovableReservations(from, until)
+	for _, r := range all {
+		started := r.State == models.ReservationActive
+		if started && from.Before(now.Add(endNotice)) {
+			continue
+		}
+		one, ok, err := d.reservation(r, now)
+		if err != nil {
+			return nil, err
+		}
+		if one.Started = started; ok {
+			list = append(list, one)
+		}
+	}
+	return list, err
+}
+
+// reservation is a reservation as it may be changed; false if its member may not keep it
+// anyway, or if it has different shares.
+func (d *displacement) reservation(r models.Reservation, now time.Time) (one timeline.Reservation, ok bool, err error) {
+	p, err := d.q.Project(store.AllProjects, r.ProjectID)
+	if err != nil {
+		return one, false, models.IgnoreNotFound(err)
+	}
+	m, err := d.q.LaunchMember(p.ID, r.UserID)
+	if err != nil || !m.Active(now) {
+		return one, false, models.IgnoreNotFound(err)
+	}
+	views, err := d.q.GrantsOf(r.ID)
+	if err != nil || len(views) == 0 {
+		return one, false, err
+	}
+	st, err := d.standing(d.q, p, r.UserID, Priority{r.Class, r.QoS, r.TaskType}, now.Sub(r.CreatedAt))
+	if err != nil {
+		return one, false, err
+	}
+	first := views[0].ReservationGrant
+	demand := models.Demand{GPUs: r.GPUs, Cores: first.Cores, GPUMemoryMiB: first.MemoryMiB, GPUModel: r.GPUModel}
+	duration, latest := r.EndsAt.Sub(r.StartsAt), r.StartsAt
+	if r.AcceptLater {
+		latest = later(latest, r.WindowUntil.Add(-duration))
+	}
+	one = timeline.Reservation{Latest: latest.UnixMicro(), Least: timeline.Amount{Cores: min(max(r.LeastCores, 1), first.Cores)}}
+	one.Request = timeline.Request{ID: r.ID, Score: timeline.DefaultWeights.Score(st),
+		Demand: demandOf(demand, duration, r.StartsAt, r.WindowUntil)}
+	for _, g := range views {
+		if !g.StartsAt.Equal(first.StartsAt) || !g.EndsAt.Equal(first.EndsAt) || g.Cores != first.Cores {
+			return one, false, nil
+		}
+		grant := timeline.Grant{Device: g.DeviceID, Amount: amountOf(g.ReservationGrant), Span: spanOf(g.ReservationGrant)}
+		one.Grants = append(one.Grants, grant)
+	}
+	d.asks[r.ID] = asking{r, p, m, demand}
+	return one, true, nil
+}
+
+// place finds grants as the project of the request sees the pool, within the bounds of its
+// member and project.
+func (d *displacement) place(r timeline.Request, without []int64, with []timeline.Reservation) ([]timeline.Grant, bool) {
+	a := d.asks[r.ID]
+	as := models.AssumedReservations{Without: without}
+	for _, other := range with {
+		by := d.asks[other.ID]
+		for _, g := range recorded(other.Grants) {
+			as.With = append(as.With, models.ReservedView{ReservationGrant: g, ProjectID: by.project.ID, UserID: by.member.UserID})
+		}
+	}
+	_, devices, taken, err := d.pool.Reservable(d.q, a.project.ID, a.demand, as)
+	if err != nil {
+		d.failure = err
+		return nil, false
+	}
+	calendar := timeline.NewCalendar(devices)
+	calendar.Add(taken)
+	grants, ok := calendar.Earliest(r.Demand, r.Preference)
+	if !ok {
+		return nil, false
+	}
+	if err := d.checkBounds(d.q, a.project, a.member, recorded(grants), as); models.KindOf(err) == models.KindNoCapacity {
+		return nil, false
+	} else if err != nil {
+		d.failure = err
+		return nil, false
+	}
+	return grants, true
+}
+
+// move writes a change of a reservation, and tells its member.
+func move(q *store.Queries, m Move) error {
+	r, err := q.LockReservation(store.AllProjects, m.Before.ID)
+	if err != nil {
+		return err
+	}
+	before := map[string]any{"from": r.StartsAt, "until": r.EndsAt, "cores": r.Cores}
+	grants := slices.Clone(m.Grants)
+	if r.State == models.ReservationActive { // it keeps its shares, until an earlier end
+		views, err := q.GrantsOf(r.ID)
+		if err != nil {
+			return err
+		}
+		for i := range grants {
+			grants[i].ID = views[i].ID
+		}
+	}
+	r.StartsAt, r.EndsAt, r.MovedAt = grants[0].StartsAt, grants[0].EndsAt, new(q.Now())
+	r.Cores, r.GPUMemoryMiB = grants[0].Cores, grants[0].MemoryMiB
+	if err := q.ChangeReservation(&r, r.State, grants); err != nil {
+		return err
+	}
+	text := models.Say("A request with a higher priority has changed your reservation: it is now for %s, from %s to %s.",
+		describe(r), models.Moment(r.StartsAt), models.Moment(r.EndsAt))
+	if err := notify(q, r, models.NotificationReservationMoved, text); err != nil {
+		return err
+	}
+	return policies.System("broker").Audit(q, policies.Change{Action: "update", Object: "reservation",
+		ID: r.ID, Project: r.ProjectID, Before: before,
+		After: map[string]any{"from": r.StartsAt, "until": r.EndsAt, "cores": r.Cores}})
+}

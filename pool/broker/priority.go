@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+	"weir/pool/timeline"
+)
+
+const (
+	// noShowHalfLife is the time after which a reservation that was not used counts half.
+	noShowHalfLife = 7 * 24 * time.Hour
+	noShowsCounted = 5 * noShowHalfLife
+	// endNotice is how long before its end the member of a preemptible reservation knows it.
+	endNotice = 5 * time.Minute
+)
+
+// Priority is what is asked for beside GPUs and time.
+type Priority struct {
+	Class    models.PriorityClass `json:"class,omitempty" enum:"high,normal,low" default:"normal" doc:"priority class"`
+	QoS      models.QoS           `json:"qos,omitempty" enum:"guaranteed,standard,best_effort,preemptible" default:"standard" doc:"QoS level"`
+	TaskType models.TaskType      `json:"task_type,omitempty" enum:"interactive,inference,training,batch" default:"interactive" doc:"task type"`
+}
+
+// check completes and checks the priority that an actor asks for.
+func (s *Service) checkPriority(actor policies.Actor, project int64, in *Priority) error {
+	var p models.Problems
+	in.Class, in.QoS = cmp.Or(in.Class, models.ClassNormal), cmp.Or(in.QoS, models.QoSStandard)
+	in.TaskType = cmp.Or(in.TaskType, models.TaskInteractive)
+	if !slices.Contains(models.PriorityClasses, in.Class) {
+		p.Add("class", "must be high, normal or low")
+	}
+	if !slices.Contains(models.QoSLevels, in.QoS) {
+		p.Add("qos", "must be guaranteed, standard, best_effort or preemptible")
+	}
+	if !slices.Contains(models.TaskTypes, in.TaskType) {
+		p.Add("task_type", "must be interactive, inference, training or batch")
+	}
+	if err := p.Err(); err != nil || s.access.May(actor, project, policies.RequestDecide) {
+		return err
+	}
+	if in.Class == models.ClassHigh {
+		p.Add("class", "can be high only for those who decide requests in the project")
+	}
+	if in.QoS == models.QoSGuaranteed {
+		p.Add("qos", "can be guaranteed only for those who decide requests in the project")
+	}
+	return p.Err()
+}
+
+// standing is that of a request in a project.
+func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority,
+	waiting time.Duration) (st timeline.Standing, err error) {
+	st = timeline.Standing{Class: factor(models.PriorityClasses, in.Class), QoS: factor(models.QoSLevels, in.QoS),
+		Task: factor(models.TaskTypes, in.TaskType), Client: float64(p.Priority) / 100, Waiting: waiting}
+	if st.Use, st.AllUse, st.Share, err = s.pool.FairShare(q, p); err != nil {
+		return st, err
+	}
+	now := q.Now()
+	missed, err := q.NoShows(user, now.Add(-noShowsCounted))
+	for _, at := range missed {
+		st.NoShows += timeline.Decay(1, now.Sub(at), noShowHalfLife)
+	}
+	return st, err
+}
+
+// factor is from 1 for the first value to 0 for the last.
+func factor[T comparable](values []T, v T) float64 {
+	return 1 - float64(slices.Index(values, v))/float64(len(values)-1)
+}
+
+func partsOf(st timeline.Standing) (list models.ScoreParts) {
+	for _, p := range timeline.DefaultWeights.Parts(st) {
+		list = append(list, models.ScorePart(p))
+	}
+	return list
+}
+
+// leastCores is to how many GPU cores a QoS level lets a reservation be shrunk.
+func leastCores(level models.QoS, cores int64) int64 {
+	if level == models.QoSBestEffort || level == models.QoSPreemptible {
+		return (cores + 1) / 2
+	}
+	return cores
+}
