@@ -102,7 +102,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	if err != nil {
 		return err
 	}
-	in.PID, in.Started, in.Boot = p.pid, p.started, bootID()
+	in.PID, in.Started, in.Boot, in.Dir = p.pid, p.started, bootID(), in.dir
 	in.MemoryMiB = spec.Memory
 	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
 	if in.UID == r.user.uid {
@@ -195,7 +195,10 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
-	if err := in.Cgroup.remove(); err != nil {
+	if in.foreign() {
+		r.config.Logger.Warn("this is a copy of another data directory; what runs there is left alone",
+			"workspace", in.Workspace, "directory", in.Dir)
+	} else if err := in.Cgroup.remove(); err != nil {
 		return err
 	}
 	err := os.RemoveAll(in.dir)
