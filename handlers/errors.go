@@ -137,7 +137,8 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 	case http.StatusMethodNotAllowed:
 		return models.Error{Kind: models.KindInvalid, Message: models.Say("This method is not allowed.")}
 	case http.StatusMisdirectedRequest:
-		return models.Error{Kind: models.KindInvalid, Message: models.Say("This portal is not served under this host name. An administrator can add it to hosts.")}
+		return models.Error{Kind: models.KindInvalid,
+			Message: models.Say("This portal is not served under this host name. An administrator can add it to hosts.")}
 	case http.StatusRequestEntityTooLarge:
 		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", "1 MiB")}
 	}

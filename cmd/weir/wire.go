@@ -132,7 +132,8 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Enrollment: p.agents.enrollment, AgentsURL: p.agents.url(cfg), Catalog: p.catalog, Workspaces: service,
 		Directories: dirs, Storage: storage.NewService(p.store, access, verdicts), Files: p.files, Deployments: described,
 		Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
-		Hosts: p.hosts(), MetricsToken: cfg.MetricsToken, TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
+		Hosts: p.hosts(), MetricsToken: cfg.MetricsToken,
+		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
 	return p, p.serveInside()
 }

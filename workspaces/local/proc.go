@@ -94,7 +94,7 @@ func (in *instance) age() time.Duration {
 // outer returns the liveness of the started process: the waiting wrapper, and later
 // bubblewrap outside the sandbox.
 func (in *instance) outer() liveness {
-	if in.Boot != bootID() {
+	if in.Boot != bootID() || in.foreign() {
 		return gone
 	}
 	return lookAt(in.PID, func(p process) (bool, error) { return p.started == in.Started, nil })
@@ -105,7 +105,7 @@ func (in *instance) outerAlive() bool { return in.outer() == alive }
 // inner returns the liveness of pid 1 of the sandbox. It is identified by its
 // namespace, which, unlike a command line, nothing inside can change.
 func (in *instance) inner(rep bwrapStatus) liveness {
-	if rep.Child == 0 || in.Boot != bootID() {
+	if rep.Child == 0 || in.Boot != bootID() || in.foreign() {
 		return gone
 	}
 	return lookAt(rep.Child, func(process) (bool, error) {

@@ -24,6 +24,7 @@ type record struct {
 	PID        int            `json:"pid"`     // the outer bubblewrap
 	Started    uint64         `json:"started"` // in ticks since boot; with PID and Boot it identifies a process
 	Boot       string         `json:"boot"`
+	Dir        string         `json:"dir,omitempty"` // empty: of an earlier version
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
 	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
@@ -50,6 +51,10 @@ type instance struct {
 	dir     string
 	unblock *os.File // lets the sandbox go on when it is connected; see ownNetwork
 }
+
+// foreign reports whether the instance was started from another run directory, of which
+// this one, or the database, is a copy. What runs there is not of this server.
+func (in *instance) foreign() bool { return in.Dir != "" && in.Dir != in.dir }
 
 func (in *instance) key() key            { return key{in.Workspace, in.Generation} }
 func (in *instance) shared() string      { return filepath.Join(in.dir, "shared") }

@@ -118,7 +118,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	if err != nil {
 		return err
 	}
-	in.PID, in.Started, in.Boot = p.pid, p.started, bootID()
+	in.PID, in.Started, in.Boot, in.Dir = p.pid, p.started, bootID(), in.dir
 	in.MemoryMiB = spec.Memory
 	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
 	if in.UID == r.user.uid {
@@ -232,7 +232,10 @@ func (in *instance) removeCgroup() error {
 // remains until it can be removed.
 func (r *Runtime) remove(in *instance) error {
 	r.closeAPI(in.key())
-	if err := in.removeCgroup(); err != nil {
+	if in.foreign() {
+		r.config.Logger.Warn("this is a copy of another data directory; what runs there is left alone",
+			"workspace", in.Workspace, "directory", in.Dir)
+	} else if err := in.removeCgroup(); err != nil {
 		return err
 	}
 	err := os.RemoveAll(in.dir)

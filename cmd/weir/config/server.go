@@ -21,7 +21,7 @@ var serverSettings = []setting{
 		help: "reverse proxies to accept X-Forwarded-For from, as addresses or networks (default none)",
 		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, listOf(parseProxy))},
 	{name: "hosts", kind: "NAME,...",
-		help: "other host names under which the portal is served; requests for unknown names get status 421 (default none; served in any case: the host of external-url, the name of this machine, localhost and addresses)",
+		help: "host names of the portal beside those of external-url and of this machine, localhost and addresses; others get status 421",
 		set:  into(func(c *Config) *[]string { return &c.Hosts }, listOf(parseDomain))},
 	{name: "metrics-token-file", kind: "FILE",
 		help: "file with the token that a scraper of /metrics sends (default none: there are no metrics)",
