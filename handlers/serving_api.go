@@ -79,7 +79,8 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {
 		plan := d.Plan.Parts[i]
-		v.Parts = append(v.Parts, DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File, p.Size, p.Library, p.Restarts})
+		v.Parts = append(v.Parts, DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File,
+			p.Size, p.Library, p.Restarts})
 	}
 	for _, e := range d.Events {
 		v.Events = append(v.Events, DeploymentEvent{e.At.UTC(), e.State, e.Message.String()})

@@ -26,7 +26,8 @@ func deploymentRow(d workspaces.DeploymentSummary) web.DeploymentRow {
 
 func (a *App) deploymentsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.DeploymentsView{State: cmp.Or(c.QueryParam("state"), "live")}
-	list, err := a.Workspaces.ListDeployments(ctx, actorOf(ctx), store.DeploymentFilter{States: deploymentStates(v.State)}, pageAfter(c, pageSize))
+	f := store.DeploymentFilter{States: deploymentStates(v.State)}
+	list, err := a.Workspaces.ListDeployments(ctx, actorOf(ctx), f, pageAfter(c, pageSize))
 	v.Rows = convert(list, deploymentRow)
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)

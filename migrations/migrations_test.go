@@ -43,6 +43,12 @@ var rows = []string{
 		VALUES (2, 'run', 1, 1, 1, 'python', 'ended', 1, 1, 1, 1, 1, ` + day + ")",
 	"runs (id, holder_id, project_id, member_id, user_id, environment_id, command, state, exit_code) VALUES (1, 2, 1, 1, 1, 1, '[\"python\"]', 'ended', 0)",
 	"run_events (run_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'ended', '')",
+	`holders (id, kind, project_id, member_id, user_id, name, phase, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (3, 'deployment', 1, 1, 1, 'llama', 'in_use', 1, 100, 1, 1, 1, ` + day + ")",
+	`deployments (id, holder_id, project_id, member_id, user_id, environment_id, path, service_type, plan, batch, context, hidden, vocabulary,
+		text_prompts, secret, state) VALUES (1, 3, 1, 1, 1, 1, '/notebook/1/m', 'text-generation', '{}', 1, 1, 1, 1, FALSE, 's', 'serving')`,
+	"deployment_parts (deployment_id, project_id, number, state) VALUES (1, 1, 0, 'ready')",
+	"deployment_events (deployment_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'serving', '')",
 	`shares (device_id, holder_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
 		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",

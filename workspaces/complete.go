@@ -21,7 +21,7 @@ type CompletionInput struct {
 	MaxTokens   int64    `json:"max_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"maximum of generated tokens; default 16"`
 	Temperature *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2" doc:"0: always the most probable token; default 1"`
 	Seed        int64    `json:"seed,omitempty" doc:"the same seed draws the same tokens"`
-	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"return the logarithmic probabilities of so many tokens at each position"`
+	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"log probabilities of so many tokens per position"`
 }
 
 // Completion is what a deployment has generated.
@@ -132,7 +132,8 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 	})
 	var failed *serving.PartError
 	if errors.As(err, &failed) {
-		return Completion{}, models.Unavailable(err, "Part %d did not answer. It is started again; repeat the request then.", int64(failed.Part+1))
+		return Completion{}, models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.",
+			int64(failed.Part+1))
 	}
 	c.Full = len(c.Tokens) == int(in.MaxTokens)
 	if d.TextPrompts {

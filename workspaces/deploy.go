@@ -26,7 +26,8 @@ type Parts interface {
 // Served plans models that are served, and writes their parts.
 type Served interface {
 	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for.
-	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64, in models.ServedInput) (models.ServedModel, error)
+	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64, in models.ServedInput) (
+		models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
 	// Directory is what the sandbox of a part sees.
@@ -40,9 +41,9 @@ type DeployInput struct {
 	ProjectID int64           `json:"project_id" minimum:"1" doc:"project ID"`
 	Name      string          `json:"name,omitempty" maxLength:"100" doc:"name; default: that of the directory"`
 	Path      models.FilePath `json:"path" minLength:"1" maxLength:"12288" doc:"percent-encoded path of the model's directory"`
-	Parts     int64           `json:"parts,omitempty" minimum:"0" maximum:"64" doc:"number of parts, each on a GPU; absent: as few as the available memory of the pool allows"`
+	Parts     int64           `json:"parts,omitempty" minimum:"0" maximum:"64" doc:"number of parts; absent: as few as possible"`
 	models.ServedInput
-	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment ID whose Python runs the parts; absent: the first that is suitable"`
+	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment that runs the parts; absent: the first suitable one"`
 	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
 }
 
@@ -214,7 +215,8 @@ func stopDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment
 
 // authorizeDeployment returns a deployment for which the actor has the permission. One that the
 // actor may not see does not exist.
-func (s *Service) authorizeDeployment(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (models.DeploymentView, error) {
+func (s *Service) authorizeDeployment(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (
+	models.DeploymentView, error) {
 	d, err := s.store.Read(ctx).Deployment(actor.Scope(), id)
 	switch {
 	case !actor.SignedIn():

@@ -110,7 +110,8 @@ func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts
 }
 
 // recordParts records what was written.
-func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart, files []models.WrittenPart) error {
+func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart,
+	files []models.WrittenPart) error {
 	if len(files) != len(parts) {
 		return models.Conflict("The model has changed since it was planned.")
 	}
@@ -272,7 +273,8 @@ func (r *Reconciler) endDeployment(ctx context.Context, d *models.Deployment, pa
 	if d.Failed {
 		d.State = models.DeploymentFailed
 	}
-	return r.transitionDeployment(ctx, d, models.DeploymentStopping, models.Say("Ended. Its shares were released."), func(q *store.Queries) error {
+	message := models.Say("Ended. Its shares were released.")
+	return r.transitionDeployment(ctx, d, models.DeploymentStopping, message, func(q *store.Queries) error {
 		for _, p := range parts {
 			from := p.State
 			p.State, p.RuntimeState, p.Progress = models.PartEnded, nil, 0
@@ -310,7 +312,8 @@ func (r *Reconciler) transitionDeployment(ctx context.Context, d *models.Deploym
 	})
 }
 
-func (r *Reconciler) transitionPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, from models.PartState, message models.Text) error {
+func (r *Reconciler) transitionPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, from models.PartState,
+	message models.Text) error {
 	version := p.Version
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		p.Version = version // the transaction may be retried

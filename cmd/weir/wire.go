@@ -103,24 +103,11 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	projectService := projects.New(p.store, access, dirs, capacity)
 	projectService.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
-	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
-		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Runs: p.runs, RunEnv: p.runEnv, Logger: log}
 	described, err := deployments.New(p.files, p.pool)
 	if err != nil {
 		return p, err
 	}
-	if p.parts != nil {
-		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
-	}
-	p.reconciler = workspaces.NewReconciler(reconciled)
-	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
-	service := workspaces.NewService(p.store, access, p.pool)
-	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, p.runs
-	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
-	if p.parts != nil {
-		service.Parts, service.Served = reconciled.Parts, reconciled.Served
-		p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
-	}
+	service := p.wireWorkspaces(access, dirs, described)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
@@ -136,6 +123,25 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
 	return p, p.serveInside()
+}
+
+// wireWorkspaces creates the service and the reconciler of workspaces, runs and deployments.
+func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directories, described *deployments.Service) *workspaces.Service {
+	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
+		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Runs: p.runs, RunEnv: p.runEnv, Logger: p.log}
+	if p.parts != nil {
+		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
+	}
+	p.reconciler = workspaces.NewReconciler(reconciled)
+	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
+	service := workspaces.NewService(p.store, access, p.pool)
+	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, p.runs
+	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
+	if p.parts != nil {
+		service.Parts, service.Served = reconciled.Parts, reconciled.Served
+		p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
+	}
+	return service
 }
 
 // quotaDefaults is what quotas are filled from besides the GPUs. Workspaces run on this

@@ -48,7 +48,8 @@ func (q *Queries) SetWaitReason(holder int64, why models.Text) error {
 }
 
 func (q *Queries) holderViews(which string, args ...any) (list []models.HolderView, err error) {
-	return list, q.db.Table("holders").Select("holders.*, "+holderID+" AS object_id, COALESCE(workspaces.state, runs.state, deployments.state) AS state").
+	state := "COALESCE(workspaces.state, runs.state, deployments.state) AS state"
+	return list, q.db.Table("holders").Select("holders.*, "+holderID+" AS object_id, "+state).
 		Joins(joinKinds).
 		Where(which, args...).Order("holders.id").Find(&list).Error
 }

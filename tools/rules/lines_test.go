@@ -49,7 +49,7 @@ var longLinesIn = map[string]int{
 	"tools/peers":            6,
 	"web":                    7,
 	"workspaces":             26,
-	"workspaces/kube":        16,
+	"workspaces/kube":        15,
 	"workspaces/local":       4,
 	"workspaces/runtimetest": 2,
 }

@@ -327,7 +327,8 @@ func secretObject(r ref, spec runtime.Spec, pod types.UID, more map[string]strin
 }
 
 func ownerOf(r ref, pod types.UID) *meta.OwnerReferenceApplyConfiguration {
-	return meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
+	return meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).
+		WithBlockOwnerDeletion(false).WithController(true)
 }
 
 func (c Config) ingressSpec(workspace int64) *networking.IngressSpecApplyConfiguration {

@@ -89,7 +89,8 @@ func (s *Store) Directory(deployment int64, number int) string {
 
 // Write writes the parts of a plan for the model in a folder. Parts whose content is there are
 // not written again. The plan was made of the same files: the error is a conflict if not.
-func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.FS, plan models.ModelPlan, load shard.Load) ([]PartFile, error) {
+func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.FS, plan models.ModelPlan, load shard.Load) (
+	[]PartFile, error) {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
 	m, err := shard.Read(folder)
