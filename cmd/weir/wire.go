@@ -135,7 +135,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
-	service.Models, service.Defaults, service.Runs = p.files, cfg.Launch, p.runs
+	service.Models, service.Defaults, service.Runs = p.files, p.cfg.Launch, p.runs
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	if p.parts != nil {
 		service.Parts, service.Served = reconciled.Parts, reconciled.Served
