@@ -28,6 +28,7 @@ type city struct {
 	robot, key    int64 // a service account, and its token
 	webhook       int64
 	curator       int64
+	deployment    int64
 	delivery      int64
 	notifications map[string]int64 // of each token's person, one
 	sizes         map[string]int64 // of tables
@@ -46,6 +47,7 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
 	c.run = c.addRun(c.project, "ann@example.org", models.RunRunning)
+	c.deployment = c.addDeployment(c.project, "ann@example.org")
 	c.reservation = c.create(c.member, "/reservations", reserve(c.project))
 	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
 	c.invitation = c.invite()
@@ -153,7 +155,8 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 	for _, p := range []struct {
 		prefix string
 		id     int64
-	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/runs/", c.run}, {"/environments/", c.environment},
+	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/runs/", c.run}, {"/deployments/", c.deployment},
+		{"/environments/", c.environment},
 		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
 		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/versions/", 1}, {"/trash/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))

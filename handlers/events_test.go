@@ -238,7 +238,7 @@ func TestStreamsEndWithTheirReaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { conn.Close() })
-		_, err = io.WriteString(conn, "GET /events?topic=pool HTTP/1.1\r\nHost: weir\r\nAuthorization: Bearer "+w.member+"\r\n\r\n")
+		_, err = io.WriteString(conn, "GET /events?topic=pool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+w.member+"\r\n\r\n")
 		if err == nil {
 			err = conn.SetReadDeadline(time.Now().Add(patient))
 		}

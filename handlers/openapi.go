@@ -168,6 +168,7 @@ func (a rest) operations(api huma.API) {
 		}
 	}
 	allowUnlimited(api.OpenAPI().Components.Schemas.Map())
+	describePrompt(api.OpenAPI().Components.Schemas.Map()["CompletionInput"])
 	documentHeaders(api.OpenAPI())
 }
 
@@ -188,6 +189,16 @@ func allowUnlimited(schemas map[string]*huma.Schema) {
 			schemas[name].Properties[amount] = either
 		}
 	}
+}
+
+// describePrompt says that the prompt of a completion is a text or a list of token numbers.
+func describePrompt(s *huma.Schema) {
+	number := &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
+	number.PrecomputeMessages()
+	either := &huma.Schema{Description: s.Properties["prompt"].Description,
+		OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeArray, Items: number}}}
+	either.PrecomputeMessages()
+	s.Properties["prompt"] = either
 }
 
 // admitAPI refuses unauthenticated requests, except to public operations.

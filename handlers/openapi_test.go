@@ -155,6 +155,7 @@ var twins = map[string]string{
 	"GET /runs/:id":                             "GET /runs/{id}",
 	"GET /runs/new":                             "POST /runs/preview",
 	"POST /runs":                                "POST /runs",
+	"POST /runs/:id/renew":                      "POST /runs/{id}/renew",
 	"POST /runs/:id/stop":                       "POST /runs/{id}/stop",
 	"GET /runs/:id/delete":                      "GET /runs/{id}",
 	"POST /runs/:id/delete":                     "DELETE /runs/{id}",
@@ -369,7 +370,7 @@ func TestParametersOfListsHaveOneNaming(t *testing.T) {
 	schema := func(ref string) string { return strings.TrimPrefix(ref, "#/components/schemas/") }
 	named := []string{"q", "sort", "order", "cursor", "limit", "from", "until"}
 	selections := []string{"list-environments version_constraints", "list-requests filter", "list-deliveries mail", "list-file-access path", "list-file-rules above",
-		"get-accounting group", "get-project-accounting group"}
+		"list-workspaces idle_hours", "get-accounting group", "get-project-accounting group"}
 	lists := 0
 	for path, methods := range doc.Paths {
 		op, ok := methods["get"]

@@ -43,7 +43,7 @@ type Reservation struct {
 	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
 	Class           models.PriorityClass    `json:"class" enum:"high,normal,low" doc:"priority class"`
 	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level"`
-	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch"`
+	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch" doc:"task type"`
 	Score           float64                 `json:"score" doc:"score of the request when it was decided, from 0 to 1"`
 	ScoreParts      []models.ScorePart      `json:"score_parts" doc:"parts of the score"`
 	MovedAt         *time.Time              `json:"moved_at,omitempty" doc:"last change for a request with a higher score"`

@@ -34,7 +34,9 @@ func runRow(r workspaces.RunSummary) web.RunRow {
 func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.RunsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
-	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), RunsQuery{ProjectID: v.Project, State: v.State}.filter(), pageAfter(c, pageSize))
+	v.CanStart = v.Project == 0 || a.Workspaces.CanStartRun(actorOf(ctx), v.Project)
+	f := RunsQuery{ProjectID: v.Project, State: v.State}.filter()
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), f, pageAfter(c, pageSize))
 	v.Rows = convert(list, runRow)
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)

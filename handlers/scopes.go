@@ -10,7 +10,8 @@ import (
 
 // changeScopes are the scopes that changes need, by tag. The others need admin.
 var changeScopes = map[string]models.TokenScope{"Projects": models.ScopeProject, "Files": models.ScopeLaunch,
-	"Requests": models.ScopeProject, "Workspaces": models.ScopeLaunch, "Runs": models.ScopeLaunch, "Reservations": models.ScopeLaunch}
+	"Requests": models.ScopeProject, "Workspaces": models.ScopeLaunch, "Runs": models.ScopeLaunch,
+	"Deployments": models.ScopeLaunch, "Reservations": models.ScopeLaunch}
 
 // ownScopes are the scopes of operations that differ from others of their tag.
 var ownScopes = map[string]models.TokenScope{"set-capacity": models.ScopeAdmin, "set-price": models.ScopeAdmin,

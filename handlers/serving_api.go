@@ -170,7 +170,7 @@ type Completion struct {
 	Created int64              `json:"created" doc:"seconds since 1970"`
 	Model   string             `json:"model" doc:"name of the deployment"`
 	Choices []CompletionChoice `json:"choices" doc:"the completion"`
-	Usage   CompletionUsage    `json:"usage"`
+	Usage   CompletionUsage    `json:"usage" doc:"numbers of tokens"`
 }
 
 // CompletionChoice is a generated continuation.
@@ -178,7 +178,7 @@ type CompletionChoice struct {
 	Index        int                 `json:"index" doc:"always 0"`
 	Text         string              `json:"text" doc:"generated text; empty if the prompt must be token numbers"`
 	TokenIDs     []int32             `json:"token_ids" doc:"generated tokens"`
-	FinishReason string              `json:"finish_reason" enum:"length,stop"`
+	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model"`
 	Logprobs     *CompletionLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
 }
 
@@ -190,9 +190,9 @@ type CompletionLogprobs struct {
 
 // CompletionUsage counts tokens.
 type CompletionUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Prompt     int `json:"prompt_tokens" doc:"tokens of the prompt"`
+	Completion int `json:"completion_tokens" doc:"generated tokens"`
+	Total      int `json:"total_tokens" doc:"sum of both"`
 }
 
 func logprobsOf(tokens []serving.Token) *CompletionLogprobs {

@@ -21,10 +21,11 @@ type RunRow struct {
 
 // RunsView lists runs, of one project unless Project is 0.
 type RunsView struct {
-	Rows    []RunRow
-	State   string // live, ended, all
-	Project int64
-	Next    string
+	Rows     []RunRow
+	State    string // live, ended, all
+	Project  int64
+	CanStart bool // in the project, if there is one
+	Next     string
 }
 
 // startPath is the address of the form that starts a run.
