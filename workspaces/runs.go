@@ -101,7 +101,9 @@ func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
 }
 
 // CanStartRun reports whether the actor can start runs in a project.
-func (s *Service) CanStartRun(actor policies.Actor, project int64) bool { return actor.CanLaunchIn(project) }
+func (s *Service) CanStartRun(actor policies.Actor, project int64) bool {
+	return actor.CanLaunchIn(project)
+}
 
 // StartRun starts a run, or queues it. If the demand cannot be satisfied now and
 // in.WhenInsufficient is refuse, the error is a *Insufficient.
