@@ -31,15 +31,19 @@ type right struct{ group, resource, verb string }
 // recorder records which rights requests to the API server used, and which
 // were missing.
 type recorder struct {
-	next http.RoundTripper
-
 	mu      sync.Mutex
 	used    map[right]bool
 	refused []right
 }
 
+// tap records the requests of one transport.
+type tap struct {
+	*recorder
+	next http.RoundTripper
+}
+
 // RoundTrip implements http.RoundTripper.
-func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := r.next.RoundTrip(req)
 	if err != nil {
 		return resp, err
@@ -145,10 +149,7 @@ type testRuntime struct {
 func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root string, made []object.Object) {
 	seen := &recorder{used: map[right]bool{}}
 	c := rest.CopyConfig(portal)
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		seen.next = next
-		return seen
-	})
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return tap{seen, next} })
 	l := testRuntime{t, nil, kube.Config{Rest: c, Instance: "weir", Prefix: "weir-p-", Image: k.Image, PullPolicy: corev1.PullNever,
 		Storage: kube.Storage{HostPath: root}, SharedRoot: root, Directories: layout, Grace: time.Second, Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
 		Ingress: kube.Ingress{Domain: "apps.example.org", Service: "weir.weir.svc", Port: 80}}}
@@ -250,7 +251,7 @@ func (l *testRuntime) signalRun(spec runtime.Spec) {
 	defer cancel()
 	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
 		s, err := runs.Poll(ctx, state)
-		if err != nil || s.Ended {
+		if err != nil || s.Ended || s.Stage != "" { // before it runs, it needs no signal to end
 			return s.Ended, err
 		}
 		return false, runs.Stop(ctx, state)

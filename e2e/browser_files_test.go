@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,13 @@ func (s *server) sharing(members ...string) team {
 }
 
 // onDisk is where the server keeps a path of the shared directories.
-func (s *server) onDisk(path string) string { return filepath.Join(s.dir, "shared", path) }
+func (s *server) onDisk(path string) string {
+	shared := filepath.Join(s.dir, "shared")
+	if i := slices.Index(s.opts.args, "--shared-dir"); i >= 0 {
+		shared = s.opts.args[i+1]
+	}
+	return filepath.Join(shared, path)
+}
 
 // writes puts a file where a notebook would.
 func (s *server) writes(path, content string) {

@@ -173,6 +173,8 @@ var whole = map[string]map[string]string{
 	"/api/v1/accounting.csv": {"projects": "names, by an index"},
 	"/projects/start":        {"projects": "the same"}, "/projects/new": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
+	// A project's fair share is a part of the sum of all quotas, which an index has.
+	"/reservations/new": {"projects": "summed"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},
 	// What is computed of each project is in no index; one row each.

@@ -124,6 +124,7 @@ var apiTags = []struct{ name, description models.Text }{
 	{models.Say("Environments"), models.Say("Catalog of environments")},
 	{models.Say("Workspaces"), models.Say("Workspaces and launch previews")},
 	{models.Say("Runs"), models.Say("Commands that use a GPU share while they last")},
+	{models.Say("Deployments"), models.Say("Models that are served on GPUs")},
 	{models.Say("Reservations"), models.Say("GPU shares that are reserved for a time")},
 	{models.Say("Pool"), models.Say("Providers, devices, GPU shares and the queue")},
 	{models.Say("Notifications"), models.Say("Notifications and preferences")},
