@@ -111,6 +111,7 @@ var pageForms = map[string]string{
 	"/tokens":                                "name=new",
 	"/workspaces":                            "project_id=$project&environment_id=$environment",
 	"/workspaces/stop":                       "id=$workspace",
+	"/deployments":                           "project_id=$project&path=/notebook/$project/project_model",
 	"/runs":                                  "project_id=$project&command=true",
 	"/reservations":                          "project_id=$project&gpus=1&cores=1&duration_minutes=60",
 	"/reservations/:id/change":               "ends_at=2000-01-01T00:00",

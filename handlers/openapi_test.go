@@ -149,6 +149,8 @@ var twins = map[string]string{
 	"GET /reservations/:id/cancel":              "GET /reservations/{id}",
 	"POST /reservations/:id/cancel":             "POST /reservations/{id}/cancel",
 	"GET /runs":                                 "GET /runs",
+	"GET /deployments/new":                      "POST /deployments",
+	"POST /deployments":                         "POST /deployments",
 	"GET /deployments":                          "GET /deployments",
 	"GET /deployments/:id":                      "GET /deployments/{id}",
 	"POST /deployments/:id/stop":                "POST /deployments/{id}/stop",

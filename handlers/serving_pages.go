@@ -3,6 +3,8 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -16,6 +18,8 @@ import (
 
 func (a *App) servingRoutes(p *echo.Group) {
 	p.GET("/deployments", a.page(a.deploymentsPage))
+	p.GET("/deployments/new", a.page(a.deployPage))
+	p.POST("/deployments", a.submit(a.deployPage, a.deploy))
 	p.GET("/deployments/:id", a.page(a.deploymentPage))
 	p.POST("/deployments/:id/stop", a.submit(nil, a.stopDeploymentPage))
 }
@@ -33,6 +37,34 @@ func (a *App) deploymentsPage(ctx context.Context, c echo.Context) (templ.Compon
 		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
 	}
 	return web.DeploymentsPage(v), err
+}
+
+// deployPage asks for a model; the query can fill the form.
+func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	f := formOf(0)
+	for name := range c.QueryParams() {
+		f.Values[name] = c.QueryParam(name)
+	}
+	v := web.DeployForm{Form: submittedOr(c, f)}
+	actor := actorOf(ctx)
+	mine, err := a.Projects.Memberships(ctx, actor, actor.User.ID)
+	for _, m := range mine {
+		if m.CanLaunch {
+			v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
+		}
+	}
+	return web.DeployPage(v), err
+}
+
+func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
+		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
+		ServedInput: models.ServedInput{Context: f.number("context"), Batch: f.number("batch")}}
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	d, err := a.Workspaces.Deploy(ctx, actorOf(ctx), in)
+	return redirect{path("deployments", d.ID), models.Say("Deployment %s is deploying.", d.Name)}, err
 }
 
 // deploymentInPool is one deployment with the view of the pool.

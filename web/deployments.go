@@ -27,6 +27,17 @@ type DeploymentDetail struct {
 	Events  []models.DeploymentEvent
 }
 
+// DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
+// batch and cores.
+type DeployForm struct {
+	Form     Form
+	Projects []Option // in which the reader can deploy
+}
+
+// deployLabels name the fields in the summary of errors.
+var deployLabels = map[string]string{"path": "deploy.path", "name": "deploy.name", "parts": "deploy.parts", "context": "deploy.context",
+	"batch": "deploy.batch", "cores": "deploy.cores"}
+
 func deploymentPath(id int64) string { return "/deployments/" + number(id) }
 
 // ready is how many parts are loaded.

@@ -2,7 +2,10 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"strconv"
+
+	"github.com/a-h/templ"
 
 	"weir/models"
 )
@@ -16,6 +19,17 @@ type ModelFactsView struct {
 	ServiceTypes []Option
 	Report       models.ModelReport
 	Done         bool // there is a report
+}
+
+// deployURL is the form that deploys the model as planned; empty if it does not fit.
+func (v ModelFactsView) deployURL() templ.SafeURL {
+	if !v.Report.Plan.Possible {
+		return ""
+	}
+	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
+		"parts":   {number(int64(len(v.Report.Plan.Parts)))},
+		"context": {v.Form.Value("context")}, "batch": {v.Form.Value("batch")}}
+	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 
 // maxLayerRows is the most layers that the page lists.

@@ -5,5 +5,6 @@ import "github.com/spf13/cobra"
 // Commands returns the commands that call a server.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newPoolCommand(), newProviderCommand(), newDeviceCommand(), newAuthorizeCommand(),
-		newRunCommand(), newRunsCommand(), newUsageCommand()}
+		newRunCommand(), newRunsCommand(),
+		newDeployCommand(), newDeploymentsCommand(), newUsageCommand()}
 }

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+	"weir/models"
+	"weir/workspaces"
+)
+
+// deploymentPoll is the time between two looks at a deployment that is awaited.
+const deploymentPoll = time.Second
+
+func newDeployCommand() *cobra.Command {
+	var in workspaces.DeployInput
+	var detach bool
+	cmd := remoteCommand("deploy PATH", "Serve a model of the shared directories on GPUs, and wait until it serves", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			if in.ProjectID == 0 {
+				return config.Usagef("no project: set --project")
+			}
+			in.Path = models.FilePath(args[0])
+			res, err := s.once("/deployments", in)
+			if err != nil {
+				return err
+			}
+			var d handlers.Deployment
+			if err := decode(s.client, res.body, &d); err != nil {
+				return err
+			}
+			if detach {
+				return s.show(res.body, func(t *table) { t.line("%d", d.ID) })
+			}
+			return s.awaitDeployment(d)
+		})
+	f := cmd.Flags()
+	f.Int64Var(&in.ProjectID, "project", 0, "project `ID`")
+	f.StringVar(&in.Name, "name", "", "`NAME` of the deployment; default: that of the directory")
+	f.Int64Var(&in.Parts, "parts", 0, "`NUMBER` of parts, each on a GPU of its own; default: as few as possible")
+	f.Int64Var(&in.Context, "context", 0, "maximum of `TOKENS` of a request and its completion")
+	f.Int64Var(&in.Batch, "batch", 0, "`NUMBER` of requests that are computed at once")
+	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU")
+	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`; default: the first that is suitable")
+	f.BoolVar(&detach, "detach", false, "print the ID of the deployment and do not wait for it")
+	return cmd
+}
+
+// awaitDeployment shows a deployment once it serves; the error says why it does not. A
+// deployment goes on when this command is interrupted.
+func (s *session) awaitDeployment(d handlers.Deployment) error {
+	for d.State == models.DeploymentDeploying {
+		select {
+		case <-s.Done():
+			return fmt.Errorf("deployment %d goes on; to stop it: weir deployments stop %d", d.ID, d.ID)
+		case <-time.After(deploymentPoll):
+		}
+		err := s.patiently(s, func() (err error) {
+			d, _, err = fetch[handlers.Deployment](s, s.client, deploymentPath(d.ID))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if d.State != models.DeploymentServing {
+		return fmt.Errorf("deployment %d is %s: %s", d.ID, d.State, clean(d.Reason))
+	}
+	return send(s, http.MethodGet, deploymentPath(d.ID), nil, "", deploymentTables)
+}
+
+func newDeploymentsCommand() *cobra.Command {
+	var state string
+	var project int64
+	cmd := remoteCommand("deployments", "List your deployments and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
+		query := url.Values{"state": {state}}
+		if project != 0 {
+			query.Set("project_id", fmt.Sprint(project))
+		}
+		list, raw, err := fetchAll[handlers.Deployment](s, s.client, "/deployments", query)
+		if err != nil {
+			return err
+		}
+		return s.show(raw, func(t *table) { deploymentsTable(t, list) })
+	})
+	cmd.Flags().StringVar(&state, "state", "live", "`STATE` of the deployments: live, ended or all")
+	cmd.Flags().Int64Var(&project, "project", 0, "only deployments of the project with this `ID`")
+	cmd.AddCommand(
+		deploymentCommand("show", "Show a deployment with its parts", http.MethodGet, ""),
+		deploymentCommand("stop", "Stop a deployment and release its shares", http.MethodPost, "/stop"))
+	return cmd
+}
+
+// deploymentCommand is a command that sends one request about a deployment and shows it.
+func deploymentCommand(name, short, method, path string) *cobra.Command {
+	return remoteCommand(name+" DEPLOYMENT", short, cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := strconv.ParseInt(args[0], 10, 64)
+		if err != nil || id < 1 {
+			return config.Usagef("%q is not the ID of a deployment", args[0])
+		}
+		return send(s, method, deploymentPath(id)+path, nil, "", deploymentTables)
+	})
+}
+
+func deploymentsTable(t *table, list []handlers.Deployment) {
+	t.section("ID", "NAME", "STATE", "PARTS", "GPU MEMORY", "PROJECT", "USER", "REQUESTED", "REASON")
+	for _, d := range list {
+		t.row(d.ID, d.Name, d.State, len(d.Parts), gib(d.GPUMemoryBytes), d.Project, d.User, moment(d.RequestedAt), d.Reason)
+	}
+}
+
+// deploymentTables are a deployment and its parts.
+func deploymentTables(t *table, d handlers.Deployment) {
+	deploymentsTable(t, []handlers.Deployment{d})
+	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "LIBRARY", "RESTARTS")
+	for _, p := range d.Parts {
+		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, gib(p.MemoryBytes), p.Library, p.Restarts)
+	}
+}
+
+func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
+
+func deploymentPath(id int64) string { return fmt.Sprintf("/deployments/%d", id) }
