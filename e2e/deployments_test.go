@@ -158,7 +158,11 @@ func TestDeployment(t *testing.T) {
 	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
 	s.writes(dir+"/config.json", decoderConfig)
 	s.writes(dir+"/model.safetensors", decoder())
-	whole := ada.deploy(t, team.Project, 1)
+	sh := s.shell(ada.token)
+	sh.says([]string{"tiny", "serving", "numpy"}, "deploy", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
+		"--context", "64", "--batch", "2", dir)
+	whole := served{t, ada, 1}
+	sh.says([]string{"tiny", "serving"}, "deployments")
 	want, ok := whole.asks()
 	if !ok {
 		t.Fatalf("it is not served: %+v", whole.get())
