@@ -65,7 +65,8 @@ var mayImport = map[string][]string{
 	"workspaces/shard/split": {"models", "workspaces/shard"},
 	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/shard"},
 	// What a part is, and what reads and writes it.
-	"workspaces/deployments/serving": {"models", "workspaces/shard", "workspaces/shard/split"},
+	"workspaces/deployments/serving":   {"models", "workspaces/deployments/tokenizer", "workspaces/shard", "workspaces/shard/split"},
+	"workspaces/deployments/tokenizer": {},
 
 	"workspaces/local": {"models", "storage/beneath", "workspaces/runtime"},
 	"workspaces/kube":  {"models", "workspaces/runtime"},
@@ -111,7 +112,7 @@ var testHelpers = []string{"storage/storagetest", "models/store/storetest", "poo
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.
 var pure = []string{"models", "pool/authority", "pool/placement", "pool/placement/baselines", "pool/placement/trace", "pool/placement/history",
-	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/idleness", "workspaces/shard"}
+	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/deployments/tokenizer", "workspaces/graph", "workspaces/idleness", "workspaces/shard"}
 
 // withoutDatabase must not link the database, not even through others.
 var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/onnx", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}

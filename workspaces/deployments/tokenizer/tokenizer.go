@@ -1,0 +1,78 @@
+package tokenizer
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Tokenizer is that of a model. It is safe for concurrent use.
+type Tokenizer struct {
+	added    *regexp.Regexp   // finds tokens that are no pieces of text; nil: there are none
+	addedIDs map[string]int32 // by their text
+	split    []splitter
+	bpe      bpe
+	before   []int32          // tokens before every text
+	after    []int32          // and behind it
+	texts    map[int32]string // bytes of each token
+	special  map[int32]bool   // tokens that are no text
+}
+
+// splitter cuts a piece of text into smaller ones.
+type splitter func(text string) []string
+
+// Encode returns the tokens of a text, with those that the tokenizer puts around each text.
+func (t *Tokenizer) Encode(text string) []int32 {
+	tokens := slices.Clone(t.before)
+	for text != "" {
+		at := []int{len(text), len(text)}
+		if t.added != nil {
+			if found := t.added.FindStringIndex(text); found != nil {
+				at = found
+			}
+		}
+		tokens = t.encodePlain(tokens, text[:at[0]])
+		if at[0] < at[1] {
+			tokens = append(tokens, t.addedIDs[text[at[0]:at[1]]])
+		}
+		text = text[at[1]:]
+	}
+	return append(tokens, t.after...)
+}
+
+// encodePlain appends the tokens of a text without added ones.
+func (t *Tokenizer) encodePlain(tokens []int32, text string) []int32 {
+	if text == "" {
+		return tokens
+	}
+	pieces := []string{text}
+	for _, split := range t.split {
+		var next []string
+		for _, piece := range pieces {
+			next = append(next, split(piece)...)
+		}
+		pieces = next
+	}
+	for _, piece := range pieces {
+		tokens = t.bpe.encode(tokens, piece)
+	}
+	return tokens
+}
+
+// Bytes are those of a token in a text; none of one that is no text. A character can be of
+// several tokens.
+func (t *Tokenizer) Bytes(token int32) string {
+	if t.special[token] {
+		return ""
+	}
+	return t.texts[token]
+}
+
+// Decode returns the text of tokens. What is not UTF-8 is replaced by U+FFFD.
+func (t *Tokenizer) Decode(tokens []int32) string {
+	var b strings.Builder
+	for _, token := range tokens {
+		b.WriteString(t.Bytes(token))
+	}
+	return strings.ToValidUTF8(b.String(), "\uFFFD")
+}
