@@ -26,6 +26,8 @@ type ModelReport struct {
 	Memory  models.ModelMemory   `json:"memory" doc:"memory that it needs on one device"`
 	Devices []models.ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
 	Plan    ModelPlan            `json:"plan" doc:"how it is placed"`
+
+	NotServed string `json:"not_served,omitempty" doc:"why a deployment cannot serve it; absent if it can"`
 }
 
 // ModelPlan is a plan with its reasons in words.
@@ -39,7 +41,7 @@ func ModelReportOf(v models.ModelReport) ModelReport {
 	v.Plan.Parts = convert(v.Plan.Parts, unchanged) // never null
 	v.Facts.Layers = convert(v.Facts.Layers, unchanged)
 	plan := ModelPlan{v.Plan, convert(v.Plan.Reasons, models.Text.String)}
-	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan}
+	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan, v.NotServed.String()}
 }
 
 func (a rest) getModel(ctx context.Context, in *ModelQuery) (*Response[ModelReport], error) {

@@ -23,7 +23,9 @@ import (
 // compress compresses responses, except event streams, which hijack the connection,
 // files, and responses with secrets.
 var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10,
-	Skipper: func(c echo.Context) bool { return c.Path() == eventsPath || isStream(c) || hasSecrets(c.Path()) }})
+	Skipper: func(c echo.Context) bool {
+		return c.Path() == eventsPath || isStream(c) || strings.HasSuffix(c.Path(), "/v1/completions") || hasSecrets(c.Path())
+	}})
 
 // hasSecrets reports whether the responses of a route may contain a secret.
 func hasSecrets(route string) bool {

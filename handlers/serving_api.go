@@ -2,15 +2,12 @@ package handlers
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/workspaces"
-	"weir/workspaces/deployments/serving"
 )
 
 func (a rest) servingOperations(s section) {
@@ -23,8 +20,9 @@ func (a rest) servingOperations(s section) {
 		models.Say("Stop a deployment; stopping is asynchronous, see its state")}, a.stopDeployment)
 	register(a, s, route{http.MethodGet, "/deployments/{id}/v1/models", 200, "list-served-models",
 		models.Say("List the model of a deployment, as OpenAI's API does")}, a.listServedModels)
-	register(a, s, route{http.MethodPost, "/deployments/{id}/v1/completions", 200, "create-completion",
-		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion)
+	register(a, s, route{http.MethodPost, completionsPath, 200, "create-completion",
+		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion, http.StatusTooManyRequests)
+	describeCompletions(s)
 }
 
 // Deployment is a model that is served.
@@ -136,90 +134,4 @@ func (a rest) stopDeployment(ctx context.Context, in *ByID) (*Found[Deployment],
 		return nil, err
 	}
 	return a.getDeployment(ctx, in)
-}
-
-// ServedModels lists models as OpenAI's API does.
-type ServedModels struct {
-	Object string        `json:"object" enum:"list"`
-	Data   []ServedModel `json:"data" doc:"the model of the deployment"`
-}
-
-// ServedModel is a model as OpenAI's API describes it.
-type ServedModel struct {
-	ID      string `json:"id" doc:"name of the deployment"`
-	Object  string `json:"object" enum:"model"`
-	Created int64  `json:"created" doc:"when it was requested, seconds since 1970"`
-	OwnedBy string `json:"owned_by" doc:"name of the project"`
-}
-
-func (a rest) listServedModels(ctx context.Context, in *ByID) (*Response[ServedModels], error) {
-	d, err := a.Workspaces.ViewDeployment(ctx, actorOf(ctx), in.ID)
-	return &Response[ServedModels]{ServedModels{"list", []ServedModel{{d.Name, "model", d.RequestedAt.Unix(), d.ProjectName}}}}, err
-}
-
-// CompletionByID is a request to a deployment.
-type CompletionByID struct {
-	ByID
-	Body workspaces.CompletionInput
-}
-
-// Completion is what a deployment has generated, as OpenAI's API returns it.
-type Completion struct {
-	ID      string             `json:"id" doc:"identifier of this completion"`
-	Object  string             `json:"object" enum:"text_completion"`
-	Created int64              `json:"created" doc:"seconds since 1970"`
-	Model   string             `json:"model" doc:"name of the deployment"`
-	Choices []CompletionChoice `json:"choices" doc:"the completion"`
-	Usage   CompletionUsage    `json:"usage" doc:"numbers of tokens"`
-}
-
-// CompletionChoice is a generated continuation.
-type CompletionChoice struct {
-	Index        int                 `json:"index" doc:"always 0"`
-	Text         string              `json:"text" doc:"generated text; empty if the prompt must be token numbers"`
-	TokenIDs     []int32             `json:"token_ids" doc:"generated tokens"`
-	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model"`
-	Logprobs     *CompletionLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
-}
-
-// CompletionLogprobs are logarithmic probabilities of tokens, which are named by their numbers.
-type CompletionLogprobs struct {
-	TokenLogprobs []float64            `json:"token_logprobs" doc:"of the generated tokens"`
-	TopLogprobs   []map[string]float64 `json:"top_logprobs" doc:"of the most probable tokens at each position"`
-}
-
-// CompletionUsage counts tokens.
-type CompletionUsage struct {
-	Prompt     int `json:"prompt_tokens" doc:"tokens of the prompt"`
-	Completion int `json:"completion_tokens" doc:"generated tokens"`
-	Total      int `json:"total_tokens" doc:"sum of both"`
-}
-
-func logprobsOf(tokens []serving.Token) *CompletionLogprobs {
-	v := &CompletionLogprobs{}
-	for _, t := range tokens {
-		top := map[string]float64{}
-		for _, c := range t.Top {
-			top[strconv.Itoa(int(c.ID))] = c.Logprob
-		}
-		v.TokenLogprobs, v.TopLogprobs = append(v.TokenLogprobs, t.Logprob), append(v.TopLogprobs, top)
-	}
-	return v
-}
-
-func (a rest) createCompletion(ctx context.Context, in *CompletionByID) (*Response[Completion], error) {
-	c, err := a.Workspaces.Complete(ctx, actorOf(ctx), in.ID, in.Body)
-	if err != nil {
-		return nil, err
-	}
-	choice := CompletionChoice{Text: c.Text, TokenIDs: convert(c.Tokens, func(t serving.Token) int32 { return t.ID }), FinishReason: "stop"}
-	if c.Full {
-		choice.FinishReason = "length"
-	}
-	if c.Logprobs {
-		choice.Logprobs = logprobsOf(c.Tokens)
-	}
-	now, n := a.Store.Now(), len(c.Tokens)
-	return &Response[Completion]{Completion{fmt.Sprintf("cmpl-%d-%x", c.Deployment.ID, now.UnixNano()), "text_completion", now.Unix(),
-		c.Deployment.Name, []CompletionChoice{choice}, CompletionUsage{c.Prompt, n, c.Prompt + n}}}, nil
 }

@@ -53,13 +53,22 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 			v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
 		}
 	}
-	return web.DeployPage(v), err
+	v.Environments = []web.Option{{Label: web.T(a.localized(c), "the first suitable one")}}
+	environments, failed := a.Catalog.Environments(ctx, actor)
+	for _, e := range environments {
+		if workspaces.CanCompute(e) {
+			v.Environments = append(v.Environments, web.Option{Value: strconv.FormatInt(e.ID, 10), Label: e.Name})
+		}
+	}
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), a.Deployments.ServedTypes())
+	return web.DeployPage(v), cmp.Or(err, failed)
 }
 
 func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
 		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
-		ServedInput: models.ServedInput{Context: f.number("context"), Batch: f.number("batch")}}
+		EnvironmentID: f.number("environment_id"),
+		ServedInput:   models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}

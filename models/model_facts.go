@@ -131,6 +131,8 @@ type ModelReport struct {
 	Memory  ModelMemory
 	Devices []ModelDevice // that the plan chooses from
 	Plan    ModelPlan
+
+	NotServed Text // why a deployment cannot serve it; empty if it can
 }
 
 // Say adds sentences to the reasons of the plan.

@@ -6,7 +6,7 @@ type ServedModel struct {
 	Plan        ModelPlan
 	Hidden      int64 // width of the hidden states
 	Vocabulary  int64 // number of tokens
-	MaxContext  int64 // tokens; 0: not known
+	Context     int64 // tokens of a sequence: as requested, or the default
 	TextPrompts bool  // a token is a byte of text
 }
 
@@ -19,6 +19,6 @@ type WrittenPart struct {
 // ServedInput is the load that a deployment is planned for.
 type ServedInput struct {
 	Batch       int64  `json:"batch,omitempty" minimum:"0" maximum:"64" doc:"requests at once; default 1"`
-	Context     int64  `json:"context,omitempty" minimum:"0" maximum:"1000000" doc:"tokens of a request and its completion; default 4096"`
+	Context     int64  `json:"context,omitempty" minimum:"0" maximum:"1000000" doc:"tokens of request and completion; default 4096 or less"`
 	ServiceType string `json:"service_type,omitempty" maxLength:"100" doc:"service type whose split is used; default: by the architecture"`
 }

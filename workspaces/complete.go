@@ -1,12 +1,15 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
-	"sync"
+	"unicode/utf8"
 
 	"weir/models"
 	"weir/policies"
@@ -20,47 +23,60 @@ type CompletionInput struct {
 	Prompt      any      `json:"prompt" doc:"text, or a list of token numbers"`
 	MaxTokens   int64    `json:"max_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"maximum of generated tokens; default 16"`
 	Temperature *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2" doc:"0: always the most probable token; default 1"`
-	Seed        int64    `json:"seed,omitempty" doc:"the same seed draws the same tokens"`
+	TopP        *float64 `json:"top_p,omitempty" minimum:"0" maximum:"1" doc:"draws only the most probable tokens with this sum; default 1"`
+	Seed        *int64   `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
+	Stream      bool     `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
 	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"log probabilities of so many tokens per position"`
-}
-
-// Completion is what a deployment has generated.
-type Completion struct {
-	Deployment models.Deployment
-	Prompt     int // tokens
-	Text       string
-	Tokens     []serving.Token
-	Logprobs   bool
-	Full       bool // the maximum of tokens was reached
 }
 
 const defaultMaxTokens = 16
 
-// slots bound the requests that a deployment computes at once.
-type slots struct {
-	mu   sync.Mutex
-	used map[int64]chan struct{}
-}
-
-func (s *slots) of(d models.Deployment) chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used == nil {
-		s.used = map[int64]chan struct{}{}
-	}
-	if s.used[d.ID] == nil {
-		s.used[d.ID] = make(chan struct{}, d.Batch)
-	}
-	return s.used[d.ID]
-}
-
-// tokens checks the input and returns its prompt.
-func (in *CompletionInput) tokens(d models.Deployment) (prompt []int32, err error) {
+// check returns the prompt and how it is continued.
+func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (request serving.Input, err error) {
 	var p models.Problems
+	request = serving.Input{Temperature: 1, TopP: 1, Seed: rand.Uint64(), Logprobs: int(in.Logprobs), End: g.End, Prompt: in.tokens(d, g, &p)}
+	if in.Temperature != nil {
+		if request.Temperature = *in.Temperature; !(request.Temperature >= 0 && request.Temperature <= 2) {
+			p.Add("temperature", "must be from 0 to %d", int64(2))
+		}
+	}
+	if in.TopP != nil {
+		if request.TopP = *in.TopP; !(request.TopP > 0 && request.TopP <= 1) {
+			p.Add("top_p", "must be more than 0 and at most 1")
+		}
+	}
+	if in.Seed != nil {
+		request.Seed = uint64(*in.Seed)
+	}
+	if err := p.Err(); err != nil {
+		return request, err
+	}
+	left := d.Context - int64(len(request.Prompt))
+	switch {
+	case len(request.Prompt) == 0:
+		return request, models.Invalid("prompt", "must not be empty")
+	case left < 1:
+		return request, models.Invalid("prompt", "has %d tokens: prompt and completion have at most %d", int64(len(request.Prompt)), d.Context)
+	case in.MaxTokens < 0 || in.MaxTokens > left:
+		return request, models.Invalid("max_tokens", "must be from 1 to %d: prompt and completion have at most %d tokens", left, d.Context)
+	}
+	request.MaxTokens = int(cmp.Or(in.MaxTokens, min(defaultMaxTokens, left)))
+	return request, nil
+}
+
+// tokens are those of the prompt.
+func (in *CompletionInput) tokens(d models.Deployment, g serving.Generation, p *models.Problems) (prompt []int32) {
 	switch v := in.Prompt.(type) {
 	case string:
-		if !d.TextPrompts {
-			p.Add("prompt", "must be a list of token numbers: this deployment does not read the model's tokenizer")
+		switch {
+		case g.Text != nil:
+			return g.Text.Encode(v)
+		case g.NoText != "":
+			p.Add("prompt", "must be a list of token numbers: tokenizer.json cannot be used: %s", g.NoText)
+			return nil
+		case !d.TextPrompts:
+			p.Add("prompt", "must be a list of token numbers: the model has no tokenizer.json")
+			return nil
 		}
 		for _, b := range []byte(v) {
 			prompt = append(prompt, int32(b))
@@ -70,76 +86,126 @@ func (in *CompletionInput) tokens(d models.Deployment) (prompt []int32, err erro
 			n, ok := x.(float64)
 			if !ok || n < 0 || n >= float64(d.Vocabulary) || n != math.Trunc(n) {
 				p.Add("prompt", "must contain token numbers from 0 to %d", d.Vocabulary-1)
-				break
+				return nil
 			}
 			prompt = append(prompt, int32(n))
 		}
 	default:
 		p.Add("prompt", "must be a text or a list of token numbers")
 	}
-	if in.MaxTokens == 0 {
-		in.MaxTokens = defaultMaxTokens
-	}
-	if err := p.Err(); err != nil {
-		return nil, err
-	}
-	if len(prompt) == 0 {
-		return nil, models.Invalid("prompt", "must not be empty")
-	}
-	if left := d.Context - int64(len(prompt)); in.MaxTokens < 0 || in.MaxTokens > left {
-		return nil, models.Invalid("max_tokens", "must be from 1 to %d: prompt and completion have at most %d tokens", max(left, 0), d.Context)
-	}
-	return prompt, nil
+	return prompt
 }
 
-// Complete continues a prompt. Whoever may launch in the deployment's project may do that. If a
-// part fails meanwhile, the error is unavailable and nothing is returned.
-func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput) (c Completion, err error) {
+// OpenCompletion is a request that is computed next; close it.
+type OpenCompletion struct {
+	Deployment models.Deployment
+	Prompt     int // tokens
+	Logprobs   bool
+
+	s          *Service
+	ctx        context.Context
+	request    serving.Input
+	generation serving.Generation
+	model      serving.Model
+	end        []func()
+}
+
+// Close ends the request.
+func (c *OpenCompletion) Close() {
+	for _, end := range slices.Backward(c.end) {
+		end()
+	}
+}
+
+// Complete checks a request to continue a prompt, and waits until it can be computed. Whoever
+// may launch in the deployment's project may do that, as long as they may. Errors: invalid, with
+// the field; rate_limited, if too many requests wait; unavailable, if a part is not ready.
+func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput) (c *OpenCompletion, err error) {
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
-		return c, err
+		return nil, err
 	}
 	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
-		return c, err
+		return nil, err
 	}
-	d := v.Deployment
-	prompt, err := in.tokens(d)
+	c = &OpenCompletion{Deployment: v.Deployment, Logprobs: in.Logprobs > 0, s: s}
+	if err := c.readGeneration(); err != nil {
+		return nil, err
+	}
+	if c.request, err = in.check(c.Deployment, c.generation); err != nil {
+		return nil, err
+	}
+	c.Prompt = len(c.request.Prompt)
+	if s.Parts == nil || c.Deployment.State != models.DeploymentServing {
+		return nil, models.Unavailable(nil, "This deployment is %s.", c.Deployment.State.Words())
+	}
+	if err := c.open(ctx, actor); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// readGeneration reads what belongs to the deployment.
+func (c *OpenCompletion) readGeneration() (err error) {
+	if c.s.Served != nil {
+		c.generation, err = c.s.Served.Generation(c.Deployment)
+	}
+	return err
+}
+
+// open registers the request, waits for its turn, and finds the parts.
+func (c *OpenCompletion) open(ctx context.Context, actor policies.Actor) (err error) {
+	ctx, end := c.s.completions.begin(ctx, c.s, actor, c.Deployment)
+	c.ctx, c.end = ctx, append(c.end, end)
+	leave, err := c.s.queues.enter(ctx, c.Deployment)
 	if err != nil {
-		return c, err
+		return err
 	}
-	if s.Parts == nil || d.State != models.DeploymentServing {
-		return c, models.Unavailable(nil, "This deployment is %s.", d.State.Words())
-	}
-	slot := s.slots.of(d)
-	select {
-	case slot <- struct{}{}:
-		defer func() { <-slot }()
-	case <-ctx.Done():
-		return c, ctx.Err()
-	}
-	model, err := s.servedModel(ctx, d)
-	if err != nil {
-		return c, err
-	}
-	c = Completion{Deployment: d, Prompt: len(prompt), Logprobs: in.Logprobs > 0}
-	request := serving.Input{Prompt: prompt, MaxTokens: int(in.MaxTokens), Temperature: 1, Seed: uint64(in.Seed), Logprobs: int(in.Logprobs)}
-	if in.Temperature != nil {
-		request.Temperature = *in.Temperature
-	}
-	err = model.Generate(ctx, request, func(t serving.Token) bool {
-		c.Tokens = append(c.Tokens, t)
-		return true
+	c.end = append(c.end, leave)
+	c.model, err = c.s.servedModel(ctx, c.Deployment)
+	return err
+}
+
+// Context ends when the right for the request does, or its client has gone.
+func (c *OpenCompletion) Context() context.Context { return c.ctx }
+
+// CompletionEnd is how a completion ended.
+type CompletionEnd struct {
+	ByModel bool   // not by the maximum of tokens
+	Text    string // that was left: of a character that is not complete
+}
+
+// Generate computes the completion and passes each token on, with the text that it makes
+// complete. If a part fails, the error is unavailable; what was passed on until then is right.
+func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error) (end CompletionEnd, err error) {
+	var text partialText
+	end.ByModel, err = c.model.Generate(c.ctx, c.request, func(t serving.Token) error {
+		if gone := context.Cause(c.ctx); gone != nil {
+			return gone
+		}
+		return each(t, text.add(c.bytesOf(t.ID)))
 	})
-	var failed *serving.PartError
-	if errors.As(err, &failed) {
-		return Completion{}, models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.",
-			int64(failed.Part+1))
+	if gone := context.Cause(c.ctx); gone != nil {
+		err = gone
 	}
-	c.Full = len(c.Tokens) == int(in.MaxTokens)
-	if d.TextPrompts {
-		c.Text = textOf(c.Tokens)
+	if failed, ok := errors.AsType[*serving.PartError](err); ok {
+		err = models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
 	}
-	return c, err
+	end.Text = strings.ToValidUTF8(string(text.left), "\uFFFD")
+	return end, err
+}
+
+// bytesOf are those of a token in a text.
+func (c *OpenCompletion) bytesOf(token int32) string {
+	switch {
+	case c.generation.Text != nil:
+		return c.generation.Text.Bytes(token)
+	case c.Deployment.TextPrompts && token < 256:
+		return string([]byte{byte(token)})
+	default:
+		return ""
+	}
 }
 
 // servedModel is the model of a deployment whose parts are all ready.
@@ -160,13 +226,16 @@ func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m servi
 	return m, nil
 }
 
-// textOf is the text of tokens that are bytes.
-func textOf(tokens []serving.Token) string {
-	var b []byte
-	for _, t := range tokens {
-		if t.ID < 256 {
-			b = append(b, byte(t.ID))
-		}
+// partialText is text whose last character may not be complete.
+type partialText struct{ left []byte }
+
+// add returns the characters that further bytes complete. What is no UTF-8 is U+FFFD.
+func (p *partialText) add(bytes string) string {
+	var b strings.Builder
+	for p.left = append(p.left, bytes...); len(p.left) > 0 && utf8.FullRune(p.left); {
+		r, size := utf8.DecodeRune(p.left)
+		b.WriteRune(r)
+		p.left = p.left[size:]
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	return b.String()
 }

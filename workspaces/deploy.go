@@ -13,6 +13,7 @@ import (
 	"weir/models/store"
 	"weir/policies"
 
+	"weir/workspaces/deployments/serving"
 	"weir/workspaces/runtime"
 )
 
@@ -25,15 +26,20 @@ type Parts interface {
 
 // Served plans models that are served, and writes their parts.
 type Served interface {
-	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for.
-	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64, in models.ServedInput) (
-		models.ServedModel, error)
+	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for on devices
+	// with so many GPU cores.
+	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
+		in models.ServedInput) (models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
+	// Generation is what generating text with a deployment needs besides its parts.
+	Generation(d models.Deployment) (serving.Generation, error)
 	// Directory is what the sandbox of a part sees.
 	Directory(d models.Deployment, part int64) string
-	// Remove deletes what a deployment has on the disk.
+	// Remove deletes what a deployment has on the disk, but its parts, which others can have, too.
 	Remove(d models.Deployment) error
+	// Sweep deletes what no deployment uses that live returns.
+	Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error
 }
 
 // DeployInput describes a deployment.
@@ -52,7 +58,6 @@ const (
 	maxParts          = 64
 	partOverheadMiB   = 1024 // memory of a part's process besides its tensors
 	partCPUMilli      = 1000
-	defaultContext    = 4096
 	deploymentKeySize = 32 // bytes
 )
 
@@ -69,7 +74,7 @@ var errNoDeployments = models.Conflict("This server runs workspaces in a cluster
 func (in *DeployInput) check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
-	in.Batch, in.Context, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Context, defaultContext), cmp.Or(in.Cores, 100)
+	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
 	if in.Parts < 0 || in.Parts > maxParts {
 		p.Add("parts", "must be from 0 to %d", maxParts)
 	}
@@ -95,7 +100,7 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	if s.Parts == nil {
 		return d, errNoDeployments
 	}
-	model, err := s.Served.Plan(ctx, actor, in.ProjectID, in.Path, in.Parts, in.ServedInput)
+	model, err := s.Served.Plan(ctx, actor, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput)
 	if err != nil {
 		return d, err
 	}
@@ -104,7 +109,7 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 		return d, err
 	}
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
-		Batch: in.Batch, Context: in.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
+		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret)}
 	var p Plan
 	var refused *Insufficient
@@ -156,9 +161,33 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	if err != nil {
 		return p, 0, err
 	}
+	if from.environments, err = computing(from.environments, in.EnvironmentID); err != nil {
+		return p, 0, err
+	}
 	live, err := q.CountLiveDeployments(from.member.ID)
 	from.liveDeployments = &live
 	return plan(from), from.member.ID, err
+}
+
+// CanCompute reports whether an environment has what the parts of deployments compute with.
+func CanCompute(e models.Environment) bool {
+	return e.Unavailable.Empty() && (versionOf(e, "torch") != "" || versionOf(e, "numpy") != "")
+}
+
+// computing are the environments that can run the parts. The error is about the requested one,
+// or that there is none.
+func computing(all []models.Environment, requested int64) (list []models.Environment, err error) {
+	for _, e := range all {
+		if CanCompute(e) {
+			list = append(list, e)
+		} else if e.ID == requested {
+			return nil, models.Invalid("environment_id", "has neither PyTorch nor NumPy, with which the parts compute")
+		}
+	}
+	if len(list) == 0 {
+		return nil, models.Conflict("No environment has PyTorch or NumPy, with which the parts of a deployment compute.")
+	}
+	return list, nil
 }
 
 // commitDeployment writes the planned deployment and takes its shares.

@@ -35,3 +35,8 @@ func (r *Reconciler) TickRuns(ctx context.Context) error {
 	step := func(run models.Run) error { return r.stepRun(ctx, &run) }
 	return errors.Join(err, forEach(live, step), r.sweepRuns(ctx), r.refreshRuns(ctx))
 }
+
+// TickDeployments is one round of watchDeployments.
+func (r *Reconciler) TickDeployments(ctx context.Context) error {
+	return errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx))
+}

@@ -20,9 +20,6 @@ import (
 // maxPartFailures is how often a part may end before it is ready again.
 const maxPartFailures = 3
 
-// partAskTimeout bounds a question to a part, which may compute at the same time.
-const partAskTimeout = 10 * time.Second
-
 // StepDeployments requests a step of all deployments. It never blocks.
 func (r *Reconciler) StepDeployments() {
 	select {
@@ -34,6 +31,9 @@ func (r *Reconciler) StepDeployments() {
 // watchDeployments keeps the parts of all deployments running, until ctx ends. They go on
 // after it.
 func (r *Reconciler) watchDeployments(ctx context.Context) {
+	defer r.writers.Wait()
+	r.watches = partWatches{}
+	r.writing = map[int64]*partsWriting{} // without what an earlier term as the leader has begun
 	for r.config.Parts != nil && ctx.Err() == nil {
 		r.logError(ctx, errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx)))
 		select {
@@ -77,38 +77,6 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 	return r.transitionDeployment(ctx, d, models.DeploymentDeploying, models.Say("All parts are loaded. Requests are served."))
 }
 
-// writeParts writes the parts in the background, and records them when that is done.
-func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
-	done, begun := r.writing[d.ID]
-	if !begun {
-		done = make(chan error, 1)
-		r.writing[d.ID] = done
-		go func(d models.Deployment) {
-			files, err := r.config.Served.Write(ctx, d)
-			if err == nil {
-				err = r.recordParts(ctx, d, parts, files)
-			}
-			done <- err
-			r.StepDeployments()
-		}(*d)
-		return nil
-	}
-	select {
-	case err := <-done:
-		delete(r.writing, d.ID)
-		if err == nil || ctx.Err() != nil || models.KindOf(err) == models.KindUnavailable {
-			return err // it is repeated
-		}
-		why := models.Say("the parts could not be written")
-		if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
-			why = e.Message
-		}
-		return errors.Join(err, r.failDeployment(ctx, d, models.Say("The deployment failed: %s", why)))
-	default:
-		return nil
-	}
-}
-
 // recordParts records what was written.
 func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart,
 	files []models.WrittenPart) error {
@@ -140,22 +108,7 @@ func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *mode
 	if status.Ended {
 		return r.partEnded(ctx, d, p, status)
 	}
-	if p.State == models.PartReady {
-		return nil
-	}
-	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
-	defer cancel()
-	said, err := serving.Ask(asking, r.dialPart(*p), d.Key())
-	if err != nil || said.Progress == p.Progress && !said.Ready {
-		return nil // it does not listen yet; if it never does, its process ends
-	}
-	p.Progress, p.Library = said.Progress, said.Library
-	message := models.Text{}
-	if said.Ready {
-		p.State, p.Progress, p.Failures = models.PartReady, 100, 0
-		message = models.Say("Part %d is loaded.", p.Number+1)
-	}
-	return r.transitionPart(ctx, d, p, models.PartLoading, message)
+	return r.watchPart(ctx, d, p)
 }
 
 func (r *Reconciler) dialPart(p models.DeploymentPart) func(context.Context) (net.Conn, error) {
@@ -194,13 +147,17 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 // partEnded removes what an ended part has left, so that it can be started again.
 func (r *Reconciler) partEnded(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, status runtime.RunStatus) error {
 	why := models.Say("its process has ended with exit code %d", int64(status.ExitCode))
+	stopped := r.watches.of(*p).stopped
+	delete(r.watches, p.ID)
 	switch {
+	case !stopped.Empty():
+		why = stopped
 	case status.OutOfMemory:
 		why = models.Say("it has reached its memory limit")
 	case status.ExitCode < 0:
 		why = models.Say("its process was killed")
 	}
-	if line := r.lastLine(*p); line != "" && p.State == models.PartLoading {
+	if line := r.lastLine(*p); line != "" && stopped.Empty() && status.ExitCode > 0 {
 		why = models.Say("%s: %s", why, line)
 	}
 	if err := r.config.Parts.Remove(ctx, p.RuntimeState); err != nil {
@@ -236,7 +193,7 @@ func (r *Reconciler) lastLine(p models.DeploymentPart) string {
 
 // stopParts ends all parts, and then the deployment.
 func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
-	if done, begun := r.writing[d.ID]; begun && len(done) == 0 {
+	if r.writing[d.ID].goesOn() {
 		return nil // what is being written would be left
 	}
 	delete(r.writing, d.ID)
@@ -318,37 +275,5 @@ func (r *Reconciler) transitionPart(ctx context.Context, d *models.Deployment, p
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		p.Version = version // the transaction may be retried
 		return q.TransitionPart(*d, p, from, message)
-	})
-}
-
-// sweepParts ends and removes what runs although no part of a deployment says so.
-func (r *Reconciler) sweepParts(ctx context.Context) error {
-	now := r.config.Store.Now()
-	if now.Sub(r.partsSweptAt) < orphanPeriod {
-		return nil
-	}
-	instances, err := r.config.Parts.List(ctx)
-	if err != nil {
-		return err
-	}
-	rows, err := r.config.Store.Read(ctx).PartsInUse()
-	if err != nil {
-		return err
-	}
-	r.partsSweptAt = now
-	wanted := map[int64]bool{}
-	for _, p := range rows {
-		wanted[p.ID] = true
-	}
-	return forEach(instances, func(i runtime.Instance) error {
-		switch {
-		case wanted[i.Workspace]:
-			return nil
-		case i.Ended:
-			return r.config.Parts.Remove(ctx, i.State)
-		default:
-			r.partsSweptAt = time.Time{} // until it is gone
-			return r.config.Parts.Stop(ctx, i.State)
-		}
 	})
 }

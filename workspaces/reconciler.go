@@ -39,9 +39,12 @@ type Reconciler struct {
 	runStarts                               trackers  // of runs whose start is repeated or waits
 	printed                                 sync.Map  // by run: size of its output at the last look
 
-	partSteps    chan struct{}        // a step of all deployments is requested
-	partsSweptAt time.Time            // of watchDeployments only, like writing
-	writing      map[int64]chan error // by deployment whose parts are being written
+	partSteps        chan struct{} // a step of all deployments is requested
+	partsSweptAt     time.Time     // of watchDeployments only, like the next two
+	partFilesSweptAt time.Time
+	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
+	writers          sync.WaitGroup
+	watches          partWatches
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and Served are required.
@@ -68,7 +71,7 @@ type ReconcilerConfig struct {
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
-		partSteps: make(chan struct{}, 1), writing: map[int64]chan error{}}
+		partSteps: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{}}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r

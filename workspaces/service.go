@@ -58,11 +58,14 @@ type Service struct {
 	// Runs runs commands.
 	Runs runtime.Runs
 
-	// Parts runs the parts of deployments, and Served plans their models; nil where there are
-	// no deployments.
+	// Parts runs the parts of deployments, Served plans their models, and Actors knows who may
+	// still use them; nil where there are no deployments.
 	Parts  Parts
 	Served Served
-	slots  slots
+	Actors Actors
+
+	queues      completionQueues
+	completions completions
 
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters

@@ -138,7 +138,8 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	service.Models, service.Defaults, service.Runs = p.files, p.cfg.Launch, p.runs
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	if p.parts != nil {
-		service.Parts, service.Served = reconciled.Parts, reconciled.Served
+		service.Parts, service.Served, service.Actors = reconciled.Parts, reconciled.Served, p.accounts
+		p.store.OnRevoke(service)
 		p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
 	}
 	return service

@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -33,14 +34,10 @@ func devicesOf(n int64) (list []models.ModelDevice) {
 }
 
 // Plan plans the model in a folder on a number of parts; on 0, as few as the pool has memory
-// for. Errors: conflict, if the folder contains no model that can be served; invalid, for the
-// fields parts, batch, context and service_type.
-func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts int64,
+// for where so many GPU cores are available. Errors: conflict, if the folder contains no model
+// that can be served; invalid, for the fields parts, batch, context and service_type.
+func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
 	in models.ServedInput) (v models.ServedModel, err error) {
-	load, err := shard.CheckLoad(in.Batch, in.Context)
-	if err != nil {
-		return v, err
-	}
 	at, folder, err := s.service.files.Folder(ctx, actor, project, path)
 	if err != nil {
 		return v, err
@@ -49,34 +46,58 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	if why := serving.Check(m); !why.Empty() {
-		return v, &models.Error{Kind: models.KindConflict, Message: why}
+	if err := serving.Refuse(folder, m); err != nil {
+		return v, err
+	}
+	load, err := loadOf(in, m.Facts.MaxContext)
+	if err != nil {
+		return v, err
 	}
 	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.service.presets, Devices: devicesOf(parts), All: true}
 	if parts == 0 {
-		if r.Devices, err = s.service.poolDevices(ctx, actor); err != nil {
+		if r.Devices, err = s.service.poolDevices(ctx, actor, cores); err != nil {
 			return v, err
 		}
 		r.All, r.Fewest = false, true
 	}
-	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Vocabulary: m.Facts.Vocabulary, MaxContext: m.Facts.MaxContext}
-	v.Plan, err = shard.Plan(m.Facts, r)
-	switch {
-	case err != nil:
+	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Vocabulary: m.Facts.Vocabulary, Context: load.Context}
+	if v.Plan, err = shard.Plan(m.Facts, r); err != nil {
 		return v, err
-	case !v.Plan.Possible:
-		return v, models.NoCapacity("parts", "%s", v.Plan.Reasons[len(v.Plan.Reasons)-1])
-	case parts > 0 && int64(len(v.Plan.Parts)) != parts:
-		return v, models.Invalid("parts", "must be at most %d for this model", int64(len(v.Plan.Parts)))
-	case v.Plan.Split != models.SplitNone && v.Plan.Split != models.SplitLayers:
-		return v, models.Invalid("service_type", "is split by %s; only models that are cut between layers are served", string(v.Plan.Split))
+	}
+	if err := checkPlan(v.Plan, parts); err != nil {
+		return v, err
 	}
 	f, err := folder.Open("tokenizer.json")
 	if err == nil {
 		return v, f.Close()
 	}
-	v.TextPrompts = errors.Is(err, fs.ErrNotExist) && v.Vocabulary >= 256
+	v.TextPrompts = errors.Is(err, fs.ErrNotExist) && v.Vocabulary == 256
 	return v, nil
+}
+
+// loadOf is the load that a deployment is planned for; most is the longest context of the
+// model, 0 if it is not known.
+func loadOf(in models.ServedInput, most int64) (shard.Load, error) {
+	if in.Context == 0 {
+		in.Context = min(DefaultContext, cmp.Or(most, DefaultContext))
+	}
+	if most > 0 && in.Context > most {
+		return shard.Load{}, models.Invalid("context", "must be at most %d, which is max_position_embeddings in config.json", most)
+	}
+	return shard.CheckLoad(in.Batch, in.Context)
+}
+
+// checkPlan refuses plans that cannot be served, or not on the stated number of parts.
+func checkPlan(plan models.ModelPlan, parts int64) error {
+	switch {
+	case !plan.Possible:
+		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
+	case parts > 0 && int64(len(plan.Parts)) != parts:
+		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
+	case plan.Split != models.SplitNone && plan.Split != models.SplitLayers:
+		return models.Invalid("service_type", "is split by %s; only models that are cut between layers are served", string(plan.Split))
+	}
+	return nil
 }
 
 // Write writes the parts of a deployment as its user can read the model.
@@ -92,10 +113,20 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 	return list, err
 }
 
+// Generation is what generating text with a deployment needs besides its parts.
+func (s *Served) Generation(d models.Deployment) (serving.Generation, error) {
+	return s.store.Generation(d.ID, d.Vocabulary)
+}
+
 // Directory is what the sandbox of a part sees.
 func (s *Served) Directory(d models.Deployment, part int64) string {
 	return s.store.Directory(d.ID, int(part))
 }
 
 // Remove deletes what a deployment has on the disk.
-func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ProjectID, d.ID) }
+func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ID) }
+
+// Sweep deletes what no deployment uses that live returns.
+func (s *Served) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {
+	return s.store.Sweep(ctx, live)
+}

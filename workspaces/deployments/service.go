@@ -3,11 +3,13 @@ package deployments
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 
 	"weir/models"
 	"weir/policies"
+	"weir/workspaces/deployments/serving"
 	"weir/workspaces/shard"
 )
 
@@ -57,6 +59,16 @@ func (s *Service) ServiceTypes() (names []string) {
 	return names
 }
 
+// ServedTypes are the names of the presets by which deployments can be split.
+func (s *Service) ServedTypes() (names []string) {
+	for _, p := range s.presets {
+		if p.Split == models.SplitLayers {
+			names = append(names, p.ServiceType)
+		}
+	}
+	return names
+}
+
 // Describe returns what a model in a folder consists of, the memory that it needs, and a
 // plan for the stated devices or, without any, for what is available of the pool. Whoever can
 // read the files of the folder can do that. Errors: invalid, for a field of the input;
@@ -76,7 +88,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	if v.Path = at; len(v.Devices) == 0 {
-		if v.Devices, err = s.poolDevices(ctx, actor); err != nil {
+		if v.Devices, err = s.poolDevices(ctx, actor, 0); err != nil {
 			return v, err
 		}
 	}
@@ -85,6 +97,9 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	v.Facts, v.Memory = model.Facts, shard.Memory(model.Facts, load)
+	if e, ok := errors.AsType[*models.Error](serving.Refuse(folder, model)); ok {
+		v.NotServed = e.Message
+	}
 	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets,
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
 	return v, err
@@ -101,11 +116,14 @@ func (s *Service) read(ctx context.Context, folder fs.FS) (shard.Model, error) {
 	}
 }
 
-// poolDevices are the devices of the pool of which something is available. All are assumed
-// to have the same speed, of which the cores that are available are a part.
-func (s *Service) poolDevices(ctx context.Context, actor policies.Actor) (list []models.ModelDevice, err error) {
+// poolDevices are the devices of the pool on which something is available, and at least so many
+// GPU cores. All are assumed to have the same speed, of which the available cores are a part.
+func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores int64) (list []models.ModelDevice, err error) {
 	devices, err := s.pool.FreeDevices(ctx, actor)
 	for _, d := range devices {
+		if d.Cores < cores {
+			continue
+		}
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
 			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20,
 			TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})

@@ -47,7 +47,8 @@ func newDeployCommand() *cobra.Command {
 	f.Int64Var(&in.Context, "context", 0, "maximum of `TOKENS` of a request and its completion")
 	f.Int64Var(&in.Batch, "batch", 0, "`NUMBER` of requests that are computed at once")
 	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU")
-	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`; default: the first that is suitable")
+	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`, with PyTorch or NumPy; default: the first that is suitable")
+	f.StringVar(&in.ServiceType, "service-type", "", "service `TYPE` whose split is used; default: by the architecture")
 	f.BoolVar(&detach, "detach", false, "print the ID of the deployment and do not wait for it")
 	return cmd
 }

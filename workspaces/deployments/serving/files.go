@@ -9,8 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
+	"syscall"
 
 	"weir/models"
 	"weir/workspaces/shard"
@@ -30,40 +30,15 @@ const (
 // Command is the program of a part.
 var Command = []string{"python3", Target + "/worker.py"}
 
-// Check returns why the worker cannot serve a model; empty if it can.
-func Check(m shard.Model) models.Text {
-	f := m.Facts
-	if f.Architecture != "LlamaForCausalLM" {
-		return models.Say("The reference worker serves models with the architecture LlamaForCausalLM; this one is %s.",
-			models.VisibleName(f.Architecture))
-	}
-	for _, name := range []string{"rope_scaling", "quantization_config"} {
-		if text := string(m.Config[name]); text != "" && text != "null" {
-			return models.Say("The reference worker serves no models with %s in config.json.", name)
-		}
-	}
-	for _, name := range []string{"attention_bias", "mlp_bias"} {
-		if string(m.Config[name]) == "true" {
-			return models.Say("The reference worker serves no models with %s in config.json.", name)
-		}
-	}
-	if f.Hidden == 0 || f.Heads == 0 || f.Vocabulary == 0 {
-		return models.Say("config.json does not state hidden_size, num_attention_heads or vocab_size.")
-	}
-	for _, t := range f.Types {
-		if t.Type != "F32" && t.Type != "F16" && t.Type != "BF16" {
-			return models.Say("The reference worker serves no tensors of the type %s.", t.Type)
-		}
-	}
-	return models.Text{}
-}
-
 // Store keeps the parts of deployments on the disk: the content-addressed files of each
 // project, and for each part a directory that its sandbox sees.
 type Store struct {
 	Dir string
 
-	writing sync.RWMutex // held for reading while parts are written, which Remove must not take for unused
+	writing sync.RWMutex // locked for reading while parts are written, which Sweep must not take for unused
+
+	mu   sync.Mutex
+	kept map[int64]Generation // by deployment, as they were read
 }
 
 // PartFile is a part on the disk.
@@ -84,7 +59,7 @@ type part struct {
 
 // Directory is the directory of a part.
 func (s *Store) Directory(deployment int64, number int) string {
-	return filepath.Join(s.Dir, fmt.Sprintf("deployment-%d", deployment), fmt.Sprint(number))
+	return filepath.Join(s.Dir, fmt.Sprint(deploymentPrefix, deployment), fmt.Sprint(number))
 }
 
 // Write writes the parts of a plan for the model in a folder. Parts whose content is there are
@@ -97,10 +72,14 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	if err != nil {
 		return nil, err
 	}
-	if why := Check(m); !why.Empty() {
-		return nil, &models.Error{Kind: models.KindConflict, Message: why}
+	if err := Refuse(folder, m); err != nil {
+		return nil, err
 	}
-	parts := filepath.Join(s.Dir, fmt.Sprintf("project-%d", project))
+	generation, err := readGeneration(folder, m)
+	if err != nil {
+		return nil, err
+	}
+	parts := filepath.Join(s.Dir, fmt.Sprint(projectPrefix, project))
 	if err := errors.Join(makeDir(s.Dir), makeDir(parts)); err != nil {
 		return nil, err
 	}
@@ -111,7 +90,7 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	defer root.Close()
 	manifest, err := split.Split(ctx, folder, root, m, plan)
 	if err != nil {
-		return nil, err
+		return nil, withReason(err, m.Facts.Bytes)
 	}
 	var list []PartFile
 	for i, p := range manifest.Parts {
@@ -121,7 +100,15 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 		}
 		list = append(list, PartFile{p.File, p.Size, p.Written})
 	}
-	return list, nil
+	return list, generation.keep(filepath.Dir(s.Directory(deployment, 0)), folder)
+}
+
+// withReason is the error with what is lacking, if the disk is full.
+func withReason(err error, size int64) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return models.Unavailable(err, "The data directory of the server has no space for the parts, which need %s.", models.FormatBytes(size))
+	}
+	return err
 }
 
 // makeDir makes a directory that the users of sandboxes can pass through.
@@ -144,25 +131,4 @@ func (s *Store) lay(file, dir string, about part) error {
 	return errors.Join(os.Link(file, filepath.Join(dir, "part.safetensors")),
 		os.WriteFile(filepath.Join(dir, "part.json"), text, 0o644),
 		os.WriteFile(filepath.Join(dir, "worker.py"), worker, 0o644))
-}
-
-// Remove deletes what a deployment has on the disk, and the parts of its project that no
-// other deployment has, unless parts are being written: a later Remove does that.
-func (s *Store) Remove(project, deployment int64) error {
-	err := os.RemoveAll(filepath.Dir(s.Directory(deployment, 0)))
-	if !s.writing.TryLock() {
-		return err
-	}
-	defer s.writing.Unlock()
-	parts := filepath.Join(s.Dir, fmt.Sprintf("project-%d", project))
-	list, failed := os.ReadDir(parts)
-	if errors.Is(failed, fs.ErrNotExist) {
-		return err
-	}
-	for _, f := range list {
-		if info, e := f.Info(); e == nil && strings.HasSuffix(f.Name(), ".safetensors") && links(info) == 1 {
-			err = errors.Join(err, os.Remove(filepath.Join(parts, f.Name())))
-		}
-	}
-	return errors.Join(err, failed)
 }

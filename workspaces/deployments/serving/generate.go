@@ -25,9 +25,10 @@ type Input struct {
 	Prompt      []int32 // tokens; at least one
 	MaxTokens   int
 	Temperature float64 // 0: the most probable token
+	TopP        float64 // only the most probable tokens with this sum are drawn; 1: all
 	Seed        uint64
-	Logprobs    int // of how many tokens at each position
-	End         []int32
+	Logprobs    int     // of how many tokens at each position
+	End         []int32 // tokens that end the text
 }
 
 // Token is a generated token.
@@ -56,10 +57,11 @@ func (e *PartError) Unwrap() error { return e.Err }
 // chunkBytes bounds the hidden states of a prompt that are passed on at once.
 const chunkBytes = 16 << 20
 
-// Generate continues a prompt until each has refused more, a token of in.End, or the maximum.
-// Any failure of a part is a *PartError: nothing is guessed, and a part that was restarted
-// meanwhile refuses a sequence that it does not have.
-func (m Model) Generate(ctx context.Context, in Input, each func(Token) (more bool)) (err error) {
+// Generate continues a prompt until a token of in.End, which is not passed to each, or the
+// maximum; ended says which. Any failure of a part is a *PartError: nothing is guessed, and a
+// part that was restarted meanwhile refuses a sequence that it does not have. An error of each
+// ends it, too.
+func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (ended bool, err error) {
 	parts, err := m.dial(ctx)
 	defer func() {
 		for _, c := range parts {
@@ -67,7 +69,7 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) (more bo
 		}
 	}()
 	if err != nil {
-		return err
+		return false, err
 	}
 	at, next := 0, in.Prompt
 	var logits []float32
@@ -75,20 +77,23 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) (more bo
 	for range in.MaxTokens {
 		for chunk := range slices.Chunk(next, max(chunkBytes/4/m.Hidden, 1)) {
 			if logits, err = m.pass(parts, chunk, at); err != nil {
-				return err
+				return false, err
 			}
 			at += len(chunk)
 		}
 		t, err := choose(logits, in, random)
 		if err != nil {
-			return &PartError{len(parts) - 1, err}
+			return false, &PartError{len(parts) - 1, err}
 		}
-		if !each(t) || slices.Contains(in.End, t.ID) {
-			return nil
+		if slices.Contains(in.End, t.ID) {
+			return true, nil
+		}
+		if err := each(t); err != nil {
+			return false, err
 		}
 		next = []int32{t.ID}
 	}
-	return nil
+	return false, nil
 }
 
 func (m Model) dial(ctx context.Context) (list []*conn, err error) {
@@ -147,7 +152,7 @@ func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) 
 	}
 	logprob := func(i int) float64 { return float64(logits[i]) - top - math.Log(sum) }
 	if in.Temperature > 0 {
-		best = sample(logits, top, in.Temperature, random)
+		best = sample(logits, top, in, random)
 	}
 	t = Token{ID: int32(best), Logprob: logprob(best)}
 	if in.Logprobs > 0 {
@@ -163,17 +168,30 @@ func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) 
 	return t, nil
 }
 
-// sample draws a token by its probability at a temperature; top is the largest logit.
-func sample(logits []float32, top, temperature float64, random *rand.Rand) int {
-	weight, sum := func(x float32) float64 { return math.Exp((float64(x) - top) / temperature) }, 0.0
-	for _, x := range logits {
-		sum += weight(x)
+// sample draws a token by its probability at a temperature among the most probable ones; top
+// is the largest logit.
+func sample(logits []float32, top float64, in Input, random *rand.Rand) int {
+	order, weights, sum := make([]int, len(logits)), make([]float64, len(logits)), 0.0
+	for i, x := range logits {
+		order[i], weights[i] = i, math.Exp((float64(x)-top)/in.Temperature)
+		sum += weights[i]
+	}
+	if in.TopP < 1 {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
+		needed := in.TopP * sum
+		sum = 0
+		for n, i := range order {
+			if sum += weights[i]; sum >= needed {
+				order = order[:n+1]
+				break
+			}
+		}
 	}
 	left := random.Float64() * sum
-	for i, x := range logits {
-		if left -= weight(x); left < 0 {
+	for _, i := range order {
+		if left -= weights[i]; left < 0 {
 			return i
 		}
 	}
-	return slices.Index(logits, slices.Max(logits))
+	return order[0]
 }

@@ -3,8 +3,11 @@
 It reads /deployment/part.json and /deployment/part.safetensors, loads what it finds with
 PyTorch if that is there, else with NumPy, and answers on the socket /run/weir/part.sock.
 The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
+
+After a failure to compute, such as an error of the GPU, or a computation that takes too long,
+it ends: its state is not known then, and another process takes its place.
 """
-import hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
+import contextlib, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
 
 try:
     import torch
@@ -13,6 +16,33 @@ except ImportError:
     import numpy as np
 
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
+COMPUTE_SECONDS = 300  # of one frame
+BROKEN = 70  # exit code
+
+
+def end(why):
+    """Ends the process, also if other threads hang in the driver of a GPU."""
+    print(why, file=sys.stderr, flush=True)
+    os._exit(BROKEN)
+
+
+@contextlib.contextmanager
+def watched(seconds):
+    """Ends the process if what is inside takes longer, or fails for another reason than memory."""
+    timer = threading.Timer(seconds, end, ("a computation took more than %d seconds" % seconds,))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as e:
+        if torch and isinstance(e, torch.cuda.OutOfMemoryError):
+            torch.cuda.empty_cache()
+            raise
+        end("computing failed: %s: %s" % (type(e).__name__, str(e).split("\n")[0]))
+    finally:
+        timer.cancel()
 
 
 class Numpy:
@@ -101,8 +131,9 @@ class Part:
         self.heads = config["num_attention_heads"]
         self.kv_heads = config.get("num_key_value_heads") or self.heads
         self.width = config.get("head_dim") or config["hidden_size"] // self.heads
-        self.hidden, self.eps = config["hidden_size"], config.get("rms_norm_eps", 1e-6)
-        self.base = config.get("rope_theta", 10000.0)
+        self.hidden, self.eps = config["hidden_size"], config.get("rms_norm_eps") or 1e-6
+        rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+        self.base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
         names = (re.match(r"model\.layers\.(\d+)\.", name) for name in tensors)
         self.layers = sorted({int(m[1]) for m in names if m})
 
@@ -203,7 +234,10 @@ class Server:
                     n = header["tokens"]
                     if self.part is None or header["op"] != "forward" or header["at"] != at or n < 1 or at + n > self.tokens:
                         raise ValueError("out of order")
-                    result = self.part.forward(payload, n, at, cache)
+                    if len(payload) != 4 * n * (1 if self.part.first else self.part.hidden):
+                        raise ValueError("the payload does not fit the number of tokens")
+                    with watched(COMPUTE_SECONDS):
+                        result = self.part.forward(payload, n, at, cache)
                     at += n
                     send_frame(conn, {"tokens": n, "at": at}, result)
             except EOFError:

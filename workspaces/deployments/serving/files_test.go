@@ -1,0 +1,124 @@
+package serving
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+
+	"weir/models"
+	"weir/workspaces/shard"
+)
+
+// stored is a store with the whole model of two deployments of a project.
+func stored(t *testing.T) *Store {
+	t.Helper()
+	s := &Store{Dir: filepath.Join(t.TempDir(), "deployments")}
+	folder := llama(t, llamaConfig, nil)
+	m, err := shard.Read(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := shard.Plan(m.Facts, shard.Request{Load: shard.Load{Batch: 1, Context: 8}, Devices: []models.ModelDevice{{MemoryBytes: 1 << 30, TFLOPS: 1}}})
+	if err != nil || !plan.Possible {
+		t.Fatalf("%+v, %v", plan, err)
+	}
+	var writers sync.WaitGroup
+	for deployment := range int64(2) {
+		writers.Go(func() {
+			list, err := s.Write(t.Context(), 3, deployment+1, folder, plan, shard.Load{Batch: 1, Context: 8})
+			if err != nil || len(list) != 1 {
+				t.Errorf("%v, %v", list, err)
+			}
+		})
+	}
+	writers.Wait()
+	return s
+}
+
+// What is not written yet is not taken for nothing later.
+func TestGenerationBeforeItIsWritten(t *testing.T) {
+	s := &Store{Dir: t.TempDir()}
+	if g, err := s.Generation(1, 16); err != nil || g.End != nil {
+		t.Errorf("%+v, %v", g, err)
+	}
+	dir := filepath.Dir(s.Directory(1, 0))
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		err = Generation{End: []int32{2}}.keep(dir, fstest.MapFS{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Generation(1, 16); err != nil || len(g.End) != 1 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// The tokenizer is kept with the deployment; what is not implemented in it is said.
+func TestKeptTokenizer(t *testing.T) {
+	for content, noText := range map[string]string{"": "", "{}": `the model "" is not implemented`} {
+		folder := llama(t, llamaConfig, nil)
+		if content != "" {
+			folder[tokenizerName] = &fstest.MapFile{Data: []byte(content)}
+		}
+		dir, s := t.TempDir(), &Store{}
+		if err := (Generation{End: []int32{2}}).keep(dir, folder); err != nil {
+			t.Fatal(err)
+		}
+		if g, err := s.readKept(dir, 16); err != nil || g.Text != nil || g.NoText != noText || len(g.End) != 1 {
+			t.Errorf("%+v, %v", g, err)
+		}
+	}
+}
+
+// Deployments of one model at once have the same file, which is deleted after the last of them.
+func TestSweep(t *testing.T) {
+	s := stored(t)
+	sweep := func(live ...int64) (parts []string) {
+		t.Helper()
+		if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return live, nil }); err != nil {
+			t.Fatal(err)
+		}
+		parts, err := filepath.Glob(filepath.Join(s.Dir, "project-3", "*.safetensors"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parts
+	}
+	if parts := sweep(1, 2); len(parts) != 1 {
+		t.Errorf("%v", parts)
+	}
+	for _, deployment := range []int64{1, 2} {
+		if _, err := os.Stat(filepath.Join(s.Directory(deployment, 0), "part.safetensors")); err != nil {
+			t.Error(err)
+		}
+		if g, err := s.Generation(deployment, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+			t.Errorf("%+v, %v", g, err)
+		}
+	}
+	if err := s.Remove(1); err != nil {
+		t.Fatal(err)
+	}
+	if parts := sweep(2); len(parts) != 1 {
+		t.Errorf("%v", parts)
+	}
+	s.writing.RLock() // as while parts are written
+	if parts := sweep(); len(parts) != 1 {
+		t.Errorf("%v", parts)
+	}
+	s.writing.RUnlock()
+	if err := s.Remove(2); err != nil {
+		t.Fatal(err)
+	}
+	sweep()
+	if list, err := os.ReadDir(s.Dir); err != nil || len(list) > 0 {
+		t.Errorf("%v is left, %v", list, err)
+	}
+	if g, err := s.Generation(2, 16); err != nil || g.End != nil {
+		t.Errorf("%+v, %v", g, err)
+	}
+}

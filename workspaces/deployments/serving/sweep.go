@@ -1,0 +1,82 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	deploymentPrefix = "deployment-"
+	projectPrefix    = "project-"
+)
+
+// Remove deletes what a deployment has on the disk. Sweep deletes its parts, unless another
+// deployment has them, too.
+func (s *Store) Remove(deployment int64) error {
+	s.mu.Lock()
+	delete(s.kept, deployment)
+	s.mu.Unlock()
+	return os.RemoveAll(filepath.Dir(s.Directory(deployment, 0)))
+}
+
+// Sweep deletes what no deployment uses that live returns: directories of other deployments,
+// and the parts that are in no directory. It does nothing while parts are written.
+func (s *Store) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {
+	if !s.writing.TryLock() {
+		return nil
+	}
+	defer s.writing.Unlock()
+	list, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// Those that live returns are read after what is on the disk: a deployment is known before
+	// anything of it is written.
+	ids, failed := live(ctx)
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, id := range ids {
+		used[fmt.Sprint(deploymentPrefix, id)] = true
+	}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), deploymentPrefix) && !used[e.Name()] {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, e.Name())))
+		}
+	}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), projectPrefix) {
+			err = errors.Join(err, sweepParts(filepath.Join(s.Dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// sweepParts deletes the parts of a project that are in the directory of no deployment, and
+// the project's directory when nothing is left.
+func sweepParts(dir string) error {
+	list, err := os.ReadDir(dir)
+	used := false
+	for _, f := range list {
+		info, failed := f.Info()
+		switch {
+		case failed != nil:
+			err = errors.Join(err, failed)
+		case !strings.HasSuffix(f.Name(), ".safetensors"):
+		case links(info) > 1:
+			used = true
+		default:
+			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
+		}
+	}
+	if used || err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,243 @@
+package workspaces_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
+	"weir/workspaces/runtime"
+)
+
+// A failure to write the parts is repeated, and then fails the deployment with its reason; one
+// that cannot get better fails it at once.
+func TestFailedWriting(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.served.failed = models.Unavailable(nil, "The disk is full.")
+		w.deploy()
+		w.poll(t, "writing is repeated", func() bool { return w.has("Writing the parts is repeated: The disk is full.") })
+		w.served.mu.Lock()
+		w.served.failed = nil
+		w.served.mu.Unlock()
+		w.clock.Advance(11 * time.Second)
+		w.until(models.PartLoading)
+		for failure, writes := range map[error]int{models.Unavailable(nil, "The disk is full."): 3, models.Conflict("The disk is full."): 1} {
+			w.served.mu.Lock()
+			w.served.failed, w.served.writes = failure, 0
+			w.served.mu.Unlock()
+			w.deploy()
+			w.poll(t, "the deployment fails", func() bool {
+				w.clock.Advance(11 * time.Second)
+				return w.get().State == models.DeploymentFailed
+			})
+			if reason := w.get().Reason.String(); reason != "The deployment failed: The disk is full." || w.served.writes != writes {
+				t.Errorf("%q after %d attempts, not %d", reason, w.served.writes, writes)
+			}
+		}
+	})
+}
+
+// What no deployment uses is searched for from time to time.
+func TestSweepOfParts(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		w.clock.Advance(2 * time.Minute)
+		w.get()
+		if n := len(w.served.swept); n == 0 || !slices.Equal(w.served.swept[n-1], []int64{w.id}) {
+			t.Errorf("%v", w.served.swept)
+		}
+	})
+}
+
+// A part that hangs is stopped and started again, with the stage in which it hung.
+func TestHungParts(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.deploy()
+		w.until(models.PartLoading)
+		w.set(func(p *partProcess) { p.silent = true })
+		again := func(limit time.Duration, stage string) {
+			t.Helper()
+			starts := w.parts.starts
+			w.get()
+			w.clock.Advance(limit)
+			if w.get(); w.parts.starts != starts {
+				t.Errorf("it was started again after %s", limit)
+			}
+			w.clock.Advance(time.Second)
+			w.poll(t, "it is started again", func() bool { w.get(); return w.parts.starts > starts })
+			if !w.has(stage) {
+				t.Errorf("%+v", w.get().Events)
+			}
+		}
+		again(10*time.Minute, "its process has not begun to listen within 10m0s")
+		w.until(models.PartLoading)
+		w.set(func(p *partProcess) { p.status.Progress = 30 })
+		again(10*time.Minute, "loading its tensors has stayed at 30% for 10m0s")
+		w.until(models.PartLoading)
+		w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100} })
+		w.until(models.PartReady)
+		w.set(func(p *partProcess) { p.silent = true })
+		again(time.Minute, "it has not responded for 1m0s")
+		for range 3 { // after one since it was ready
+			w.until(models.PartLoading)
+			w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
+		}
+		w.poll(t, "the deployment fails", func() bool { return w.get().State == models.DeploymentFailed })
+		if reason := w.get().Reason.String(); !strings.Contains(reason, "its process has ended with exit code 70") {
+			t.Errorf("%q", reason)
+		}
+	})
+}
+
+// complete is a completion with the tokens and the text of it.
+func (w *deploymentWorld) complete(in workspaces.CompletionInput) (ids []int32, text string, end workspaces.CompletionEnd, err error) {
+	c, err := w.Complete(w.ctx, w.actor, w.id, in)
+	if err != nil {
+		return nil, "", end, err
+	}
+	defer c.Close()
+	end, err = c.Generate(func(t serving.Token, more string) error {
+		ids, text = append(ids, t.ID), text+more
+		return nil
+	})
+	return ids, text + end.Text, end, err
+}
+
+// A completion ends when the right for it does, and nothing of it is returned.
+func TestRevokedCompletion(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		gone := models.Forbidden("Your right has ended.")
+		for _, key := range []string{store.RevocationKey("user", w.actor.User.ID), store.RevocationKey("project", w.project.ID), store.SessionKey("session")} {
+			w.actors.err = nil
+			result := make(chan error, 1)
+			go func() {
+				ids, _, _, err := w.complete(workspaces.CompletionInput{Prompt: "a"})
+				if len(ids) > 0 {
+					t.Errorf("%v was returned", ids)
+				}
+				result <- err
+			}()
+			<-w.parts.computing
+			w.Service.Revoked(w.ctx, []string{key, "user:9999"}) // the right lasts
+			w.actors.err = gone
+			w.Service.Revoked(w.ctx, []string{"user:9999"}) // of someone else
+			select {
+			case err := <-result:
+				t.Fatalf("it has ended: %v", err)
+			default:
+			}
+			w.Service.Revoked(w.ctx, []string{key})
+			if err := <-result; !errors.Is(err, gone) {
+				t.Errorf("%s: got %v", key, err)
+			}
+		}
+		if _, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"}); !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// Input of completions is refused with the field, and a text ends where the model ends it.
+func TestCompletion(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		close(w.parts.compute)
+		go func() {
+			for range w.parts.computing {
+			}
+		}()
+		for field, in := range map[string]workspaces.CompletionInput{
+			"top_p":       {Prompt: "a", TopP: new(0.0)},
+			"temperature": {Prompt: "a", Temperature: new(2.5)},
+			"max_tokens: must be from 1 to 63: prompt and completion have at most 64 tokens": {Prompt: "a", MaxTokens: 64},
+			"prompt: has 64 tokens: prompt and completion have at most 64":                   {Prompt: strings.Repeat("a", 64)},
+		} {
+			if _, err := w.Complete(w.ctx, w.actor, w.id, in); models.KindOf(err) != models.KindInvalid || !strings.Contains(err.Error(), field) {
+				t.Errorf("%s: got %v", field, err)
+			}
+		}
+		ids, text, end, err := w.complete(workspaces.CompletionInput{Prompt: strings.Repeat("a", 60), Temperature: new(0.0)})
+		if err != nil || len(ids) != 4 || text != "\x00\x00\x00\x00" || end.ByModel {
+			t.Errorf("%v, %q, %v, %v", ids, text, end, err)
+		}
+		w.served.kept.End = []int32{7, 0}
+		ids, text, end, err = w.complete(workspaces.CompletionInput{Prompt: "a", Temperature: new(0.0)})
+		if err != nil || len(ids) != 0 || text != "" || !end.ByModel {
+			t.Errorf("%v, %q, %v, %v", ids, text, end, err)
+		}
+		w.served.kept = serving.Generation{NoText: "its decoder is not ByteLevel"}
+		_, _, _, err = w.complete(workspaces.CompletionInput{Prompt: "a"})
+		if models.KindOf(err) != models.KindInvalid || !strings.Contains(err.Error(), "tokenizer.json cannot be used: its decoder is not ByteLevel") {
+			t.Errorf("%v", err)
+		}
+		w.served.kept = serving.Generation{}
+		drawn := func(seed *int64) []int32 {
+			ids, _, _, err := w.complete(workspaces.CompletionInput{Prompt: "a", Seed: seed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ids
+		}
+		if a, b := drawn(new(int64(7))), drawn(new(int64(7))); !slices.Equal(a, b) {
+			t.Errorf("the same seed draws %v and %v", a, b)
+		}
+		if a, b := drawn(nil), drawn(nil); slices.Equal(a, b) {
+			t.Errorf("without a seed, %v was drawn twice", a)
+		}
+	})
+}
+
+// As many requests as the batch are computed, a stated number waits, and further ones are
+// refused with the time to wait.
+func TestWaitingCompletions(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		first, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(w.ctx)
+		results := make(chan error, 33)
+		for range 33 {
+			go func() {
+				c, err := w.Complete(ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+				if err == nil {
+					c.Close()
+				}
+				results <- err
+			}()
+		}
+		refused, ok := errors.AsType[*models.Error](<-results)
+		if !ok || refused.Kind != models.KindRateLimited || refused.RetryAfter <= 0 || !strings.Contains(refused.Error(), "32 requests already wait") {
+			t.Errorf("got %v", refused)
+		}
+		first.Close()
+		if err := <-results; err != nil {
+			t.Errorf("the next one: %v", err)
+		}
+		cancel()
+		for range 31 {
+			if err := <-results; err != nil && !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		}
+		last, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.Close()
+	})
+}

@@ -1,0 +1,305 @@
+package workspaces_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
+	"weir/workspaces/runtime"
+)
+
+// partProcess is the process of a part in a test.
+type partProcess struct {
+	key    []byte
+	ended  *runtime.RunStatus
+	status serving.Status
+	silent bool // it answers nothing
+}
+
+// testParts are processes of parts that do what a test says, and speak the protocol.
+type testParts struct {
+	mu        sync.Mutex
+	processes map[int64]*partProcess
+	starts    int
+	computing chan struct{} // receives when a part is asked to compute
+	compute   chan struct{} // lets it answer
+}
+
+func (p *testParts) of(state runtime.State) *partProcess {
+	var id int64
+	_ = json.Unmarshal(state, &id) // Start has written it
+	return p.processes[id]
+}
+
+func (p *testParts) Start(_ context.Context, run int64, spec runtime.Spec, _ []string) (runtime.State, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state, err := json.Marshal(run)
+	if p.processes[run] == nil {
+		key, _ := hex.DecodeString(spec.Env[serving.KeyName]) // of the server
+		p.processes[run] = &partProcess{key: key}
+		p.starts++
+	}
+	return state, err
+}
+
+func (p *testParts) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := p.of(state); one != nil && one.ended == nil {
+		return runtime.RunStatus{}, nil
+	} else if one != nil {
+		return *one.ended, nil
+	}
+	return runtime.RunStatus{Ended: true, ExitCode: -1}, nil
+}
+
+func (p *testParts) Stop(_ context.Context, state runtime.State) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one := p.of(state); one != nil {
+		one.ended = &runtime.RunStatus{Ended: true, ExitCode: -1}
+	}
+	return nil
+}
+
+func (p *testParts) Remove(_ context.Context, state runtime.State) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.processes, func(_ int64, one *partProcess) bool { return one == p.of(state) })
+	return nil
+}
+
+func (p *testParts) List(context.Context) (list []runtime.Instance, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, one := range p.processes {
+		state, err := json.Marshal(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, runtime.Instance{Workspace: id, State: state, Ended: one.ended != nil})
+	}
+	return list, nil
+}
+
+func (p *testParts) Signal(context.Context, runtime.State, syscall.Signal) (bool, error) {
+	return false, nil
+}
+
+func (p *testParts) Log(runtime.State, int64, int) ([]byte, int64, error) {
+	return nil, 0, fs.ErrNotExist
+}
+
+func (p *testParts) Refresh(context.Context, runtime.State, []models.Mount) error { return nil }
+
+func (p *testParts) Dial(_ context.Context, state runtime.State, _ string) (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one := p.of(state)
+	if one == nil || one.ended != nil || one.silent {
+		return nil, errors.New("nothing listens")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close()
+	mine, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := listener.Accept()
+	if err == nil {
+		go p.serve(theirs, one)
+	}
+	return mine, err
+}
+
+// serve is the part's side of a connection.
+func (p *testParts) serve(conn net.Conn, one *partProcess) {
+	defer conn.Close()
+	mine, theirs := make([]byte, 32), make([]byte, 64)
+	if _, err := conn.Write(mine); err != nil {
+		return
+	}
+	if _, err := io.ReadFull(conn, theirs); err != nil {
+		return
+	}
+	proof := hmac.New(sha256.New, one.key)
+	proof.Write(slices.Concat([]byte("part"), theirs[:32], mine))
+	if _, err := conn.Write(proof.Sum(nil)); err != nil {
+		return
+	}
+	for {
+		var sizes [8]byte
+		if _, err := io.ReadFull(conn, sizes[:]); err != nil {
+			return
+		}
+		frame := make([]byte, binary.LittleEndian.Uint32(sizes[:4])+binary.LittleEndian.Uint32(sizes[4:]))
+		if _, err := io.ReadFull(conn, frame); err != nil {
+			return
+		}
+		head, payload := p.answer(one, frame[:binary.LittleEndian.Uint32(sizes[:4])])
+		answer := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
+		answer = append(binary.LittleEndian.AppendUint32(answer, uint32(len(payload))), head...)
+		if _, err := conn.Write(append(answer, payload...)); err != nil {
+			return
+		}
+	}
+}
+
+// answer computes nothing: all tokens are equally probable, so the first one is generated.
+func (p *testParts) answer(one *partProcess, head []byte) (answer, payload []byte) {
+	var in struct {
+		Op         string
+		Tokens, At int
+	}
+	_ = json.Unmarshal(head, &in) // of the server
+	if in.Op == "forward" {
+		p.computing <- struct{}{}
+		<-p.compute
+		answer, _ = json.Marshal(map[string]int{"tokens": in.Tokens, "at": in.At + in.Tokens})
+		return answer, make([]byte, 4*256)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	answer, _ = json.Marshal(one.status) // of numbers and texts
+	return answer, nil
+}
+
+// testServed is a model of one part.
+type testServed struct {
+	mu     sync.Mutex
+	writes int
+	failed error // of Write
+	kept   serving.Generation
+	swept  [][]int64
+}
+
+func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, in models.ServedInput) (
+	models.ServedModel, error) {
+	return models.ServedModel{Path: path, Hidden: 2, Vocabulary: 256, Context: 64, TextPrompts: true,
+		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, nil
+}
+
+func (s *testServed) Write(context.Context, models.Deployment) ([]models.WrittenPart, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes++
+	return []models.WrittenPart{{File: "part-1.safetensors", Size: 1}}, s.failed
+}
+
+func (s *testServed) Generation(models.Deployment) (serving.Generation, error) {
+	return s.kept, nil
+}
+
+func (s *testServed) Directory(models.Deployment, int64) string { return "/" }
+func (s *testServed) Remove(models.Deployment) error            { return nil }
+
+func (s *testServed) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {
+	ids, err := live(ctx)
+	s.swept = append(s.swept, ids)
+	return err
+}
+
+// testActors has the rights of actors in a test.
+type testActors struct{ err error }
+
+func (a *testActors) RefreshActor(_ context.Context, actor policies.Actor) (policies.Actor, error) {
+	return actor, a.err
+}
+
+// deploymentWorld is a world in which the member deploys models.
+type deploymentWorld struct {
+	*world
+	*testing.T
+	parts  *testParts
+	served *testServed
+	actors *testActors
+	id     int64
+}
+
+func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
+	t.Helper()
+	w := &deploymentWorld{world: b, T: t, served: &testServed{}, actors: &testActors{},
+		parts: &testParts{processes: map[int64]*partProcess{}, computing: make(chan struct{}, 8), compute: make(chan struct{})}}
+	b.gpus(t, 1)
+	b.environment(t, workspaces.EnvironmentInput{Name: "computing", Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"numpy": "2.0"}})
+	b.Service.Parts, b.Service.Served, b.Service.Actors = w.parts, w.served, w.actors
+	b.restartWith(func(c *workspaces.ReconcilerConfig) { c.Parts, c.Served = w.parts, w.served })
+	return w
+}
+
+func (w *deploymentWorld) deploy() {
+	w.Helper()
+	d, err := w.Deploy(w.ctx, w.actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.id = d.ID
+}
+
+// get is the deployment after a step.
+func (w *deploymentWorld) get() workspaces.DeploymentSummary {
+	w.Helper()
+	_ = w.TickDeployments(w.ctx) // its errors are seen in the deployment
+	d, err := w.ViewDeployment(w.ctx, w.actor, w.id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return d
+}
+
+// until steps the deployment until its only part is in a state.
+func (w *deploymentWorld) until(state models.PartState) {
+	w.Helper()
+	w.poll(w.T, "the part is "+string(state), func() bool { return w.get().Parts[0].State == state })
+}
+
+func (w *deploymentWorld) process() *partProcess {
+	w.parts.mu.Lock()
+	defer w.parts.mu.Unlock()
+	for _, one := range w.parts.processes {
+		return one
+	}
+	return nil
+}
+
+// set changes what the part answers.
+func (w *deploymentWorld) set(change func(*partProcess)) {
+	one := w.process()
+	w.parts.mu.Lock()
+	defer w.parts.mu.Unlock()
+	change(one)
+}
+
+func (w *deploymentWorld) serve() {
+	w.Helper()
+	w.deploy()
+	w.until(models.PartLoading)
+	w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100, Library: "numpy"} })
+	w.poll(w.T, "the deployment serves", func() bool { return w.get().State == models.DeploymentServing })
+}
+
+// has reports whether a line of the history contains a text.
+func (w *deploymentWorld) has(text string) bool {
+	return slices.ContainsFunc(w.get().Events, func(e models.DeploymentEvent) bool { return strings.Contains(e.Message.String(), text) })
+}

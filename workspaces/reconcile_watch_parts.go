@@ -1,0 +1,82 @@
+package workspaces
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+
+	"weir/workspaces/deployments/serving"
+)
+
+const (
+	partAskTimeout   = 2 * time.Second  // of a question to a part, which may compute at the same time
+	partLoadTimeout  = 10 * time.Minute // without progress, from the start of the process to ready
+	partReadyTimeout = time.Minute      // without an answer, when it is loaded
+)
+
+// partWatch is what was last seen of the process of a part.
+type partWatch struct {
+	restarts int64     // of the part, so that each process has its own
+	at       time.Time // of its last progress or, when it is loaded, of its last answer
+	progress int64
+	heard    bool        // it has answered
+	stopped  models.Text // why it was stopped; empty: it was not
+}
+
+type partWatches map[int64]*partWatch
+
+// of is the watch of the present process of a part.
+func (w partWatches) of(p models.DeploymentPart) *partWatch {
+	one := w[p.ID]
+	if one == nil || one.restarts != p.Restarts {
+		one = &partWatch{restarts: p.Restarts}
+		w[p.ID] = one
+	}
+	return one
+}
+
+// watchPart records how far a part is, and stops its process if it has hung: then it is
+// started again as after any other end.
+func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
+	w, now := r.watches.of(*p), r.config.Store.Now()
+	if w.at.IsZero() {
+		w.at = now
+	}
+	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
+	defer cancel()
+	said, err := serving.Ask(asking, r.dialPart(*p), d.Key())
+	if err == nil && (said.Ready || said.Progress > w.progress || !w.heard) {
+		w.at, w.progress, w.heard = now, said.Progress, true
+	}
+	limit := partLoadTimeout
+	if p.State == models.PartReady {
+		limit = partReadyTimeout
+	}
+	if now.Sub(w.at) > limit {
+		w.stopped = w.hung(p.State, limit)
+		return r.config.Parts.Stop(ctx, p.RuntimeState)
+	}
+	if err != nil || p.State == models.PartReady || said.Progress == p.Progress && !said.Ready {
+		return nil
+	}
+	p.Progress, p.Library = said.Progress, said.Library
+	message := models.Text{}
+	if said.Ready {
+		p.State, p.Progress, p.Failures = models.PartReady, 100, 0
+		message = models.Say("Part %d is loaded.", p.Number+1)
+	}
+	return r.transitionPart(ctx, d, p, models.PartLoading, message)
+}
+
+// hung says in which stage a part has hung.
+func (w *partWatch) hung(state models.PartState, limit time.Duration) models.Text {
+	switch {
+	case state == models.PartReady:
+		return models.Say("it has not responded for %s", limit.String())
+	case w.heard:
+		return models.Say("loading its tensors has stayed at %d%% for %s", w.progress, limit.String())
+	default:
+		return models.Say("its process has not begun to listen within %s", limit.String())
+	}
+}
