@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -127,6 +128,57 @@ func (d served) same(want handlers.Completion) {
 	}
 }
 
+// streams compares a completion in events with that of the whole model.
+func (d served) streams(want handlers.Completion) {
+	d.t.Helper()
+	request := maps.Clone(completionRequest)
+	request["stream"] = true
+	status, body, err := d.m.raw("POST", fmt.Sprintf("/deployments/%d/v1/completions", d.id), request)
+	if err != nil || status != http.StatusOK {
+		d.t.Fatalf("%d: %s, %v", status, body, err)
+	}
+	var ids []int32
+	text, finish := "", ""
+	lines := strings.Split(strings.TrimSpace(string(body)), "\n\n")
+	for _, line := range lines[:len(lines)-1] {
+		var event handlers.CompletionEvent
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &event); err != nil || finish != "" {
+			d.t.Fatalf("%q: %v", line, err)
+		}
+		delta := event.Choices[0]
+		ids, text = append(ids, delta.TokenIDs...), text+delta.Text
+		if delta.FinishReason != nil {
+			finish = *delta.FinishReason
+		}
+	}
+	whole := want.Choices[0]
+	if !slices.Equal(ids, whole.TokenIDs) || text != whole.Text || finish != whole.FinishReason || lines[len(lines)-1] != "data: [DONE]" {
+		d.t.Errorf("it streams %v, %q, %s: %s", ids, text, finish, body)
+	}
+}
+
+// tokenized is a deployment of the same model with a tokenizer.json whose tokens are the bytes.
+func (m member) tokenized(t *testing.T, s *server, project int64, dir string) served {
+	t.Helper()
+	vocab, next := map[string]int{}, rune(256)
+	for b := range 256 {
+		symbol := rune(b)
+		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
+			symbol = next
+			next++
+		}
+		vocab[string(symbol)] = b
+	}
+	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false}
+	text, err := json.Marshal(map[string]any{"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
+		"pre_tokenizer": level, "decoder": level, "added_tokens": []any{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writes(dir+"/tokenizer.json", string(text))
+	return m.deploy(t, project, 1)
+}
+
 // workers are the processes of parts, by their program and the mark of their sandbox.
 func (s *server) workers() (list []int) {
 	all, err := os.ReadDir("/proc")
@@ -176,8 +228,13 @@ func TestDeployment(t *testing.T) {
 		three.same(want)
 	}
 
+	three.streams(want)
+	text := ada.tokenized(t, s, team.Project, dir)
+	text.same(want)
+	text.streams(want)
+
 	pids := s.workers()
-	if len(pids) != 6 {
+	if len(pids) != 7 {
 		t.Fatalf("%d processes", len(pids))
 	}
 	for _, pid := range pids {

@@ -28,15 +28,17 @@ type DeploymentDetail struct {
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
-// batch and cores.
+// batch, cores, environment_id and service_type.
 type DeployForm struct {
-	Form     Form
-	Projects []Option // in which the reader can deploy
+	Form         Form
+	Projects     []Option // in which the reader can deploy
+	Environments []Option // that can run the parts
+	ServiceTypes []Option
 }
 
 // deployLabels name the fields in the summary of errors.
 var deployLabels = map[string]string{"path": "deploy.path", "name": "deploy.name", "parts": "deploy.parts", "context": "deploy.context",
-	"batch": "deploy.batch", "cores": "deploy.cores"}
+	"batch": "deploy.batch", "cores": "deploy.cores", "environment_id": "deploy.environment_id"}
 
 func deploymentPath(id int64) string { return "/deployments/" + number(id) }
 
@@ -60,6 +62,11 @@ func (d DeploymentDetail) device(part int64) string {
 	}
 	at := d.Devices[part]
 	return at.Provider + " · " + at.Label
+}
+
+// simulated reports whether a part is on a simulated device.
+func (d DeploymentDetail) simulated(part int64) bool {
+	return part < int64(len(d.Devices)) && d.Devices[part].Simulated
 }
 
 // partState is the state of a part, with its progress while it is loaded.

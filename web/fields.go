@@ -93,6 +93,8 @@ var fields = map[string]field{
 		Hint: models.Say("Tokens of a request and its completion, at most."), Inputmode: "numeric"},
 	"deploy.batch": {Label: models.Say("Batch"), Hint: models.Say("Requests that are computed at once."), Inputmode: "numeric"},
 	"deploy.cores": {Label: models.Say("GPU cores of each part"), Hint: models.Say("Default: 100, a whole GPU."), Inputmode: "numeric"},
+	"deploy.environment_id": {Label: models.Say("Environment"),
+		Hint: models.Say("Those with PyTorch or NumPy, which the parts need.")},
 	"service_type": {Label: models.Say("Service type"), Hint: models.Say("How the model is split if it does not fit on one GPU.")},
 	"device": {Label: models.Say("Devices"), Placeholder: "24GiB, 24GiB",
 		Hint: models.Say("Default: what is available in the pool. With speed in TFLOP/s and link in GB/s: 24GiB:100:25.")},

@@ -21,14 +21,14 @@ type ModelFactsView struct {
 	Done         bool // there is a report
 }
 
-// deployURL is the form that deploys the model as planned; empty if it does not fit.
+// deployURL is the form that deploys the model as planned; empty if it cannot be deployed.
 func (v ModelFactsView) deployURL() templ.SafeURL {
-	if !v.Report.Plan.Possible {
+	if !v.Report.Plan.Possible || !v.Report.NotServed.Empty() {
 		return ""
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
 		"parts":   {number(int64(len(v.Report.Plan.Parts)))},
-		"context": {v.Form.Value("context")}, "batch": {v.Form.Value("batch")}}
+		"context": {v.Form.Value("context")}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 

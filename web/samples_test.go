@@ -106,7 +106,7 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(append(notificationSamples(), reservationSamples()...), append(runSamples(), accessSamples()...)...), requestSamples()...), append(barrierSamples(), graphSamples()...)...)...)...)
+	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(append(notificationSamples(), reservationSamples()...), append(runSamples(), accessSamples()...)...), requestSamples()...), append(append(barrierSamples(), graphSamples()...), deploymentSamples()...)...)...)...)
 }
 
 func sampleIdentities() []models.Identity {

@@ -1,0 +1,45 @@
+package web
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+// sampleDeployment is one of two parts, of which the first is loaded.
+func sampleDeployment(state models.DeploymentState) DeploymentDetail {
+	d := DeploymentDetail{DeploymentRow: DeploymentRow{CanStop: state == models.DeploymentServing || state == models.DeploymentDeploying,
+		DeploymentView: models.DeploymentView{ProjectName: "vision", UserName: "Li Wei", EnvironmentName: "PyTorch 2.9 · Python 3.12",
+			Deployment: models.Deployment{ID: 3, ProjectID: 1, Name: "llama", Path: "/notebook/1/project_model/llama", ServiceType: "text-generation", State: state,
+				Batch: 2, Context: 4096, Demand: models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 40 << 10, CPUMilli: 2000, MemoryMiB: 90 << 10},
+				Plan: models.ModelPlan{Parts: []models.ModelPart{{First: "input", Last: "model.layers.39"}, {First: "model.layers.40", Last: "output"}}}}},
+		Parts: []models.DeploymentPart{{Number: 0, State: models.PartReady, Library: "torch"}, {Number: 1, State: models.PartLoading, Progress: 40, Restarts: 1}}},
+		Devices: []Device{myDevice(), myDevice()},
+		Events:  []models.DeploymentEvent{{At: ago(9 * time.Minute), Message: models.Say("Part %d is being loaded.", int64(2))}}}
+	switch state {
+	case models.DeploymentServing:
+		d.Parts[1] = models.DeploymentPart{Number: 1, State: models.PartReady, Library: "torch"}
+	case models.DeploymentFailed:
+		d.Reason, d.Devices = models.Say("The deployment failed: %s", models.Say("the parts could not be written")), nil
+	}
+	return d
+}
+
+func deploymentSamples() []sample {
+	form := DeployForm{Projects: []Option{{"1", "vision"}}, Environments: []Option{{Label: "the first suitable one"}, {"1", "PyTorch 2.9"}},
+		ServiceTypes: []Option{{Label: "by the architecture"}, {"sequential", "sequential"}}}
+	refused := form
+	refused.Form = Form{Values: map[string]string{"path": "/notebook/1/project_model/llama", "cores": "101"}}.Refuse(models.InvalidFields(
+		models.Field{Name: "cores", Reason: models.Say("must be from 1 to %d", 100)},
+		models.Field{Name: "environment_id", Reason: models.Say("has neither PyTorch nor NumPy, with which the parts compute")}))
+	list := []sample{{"deployments-none", "/deployments", &li, DeploymentsPage(DeploymentsView{State: "live"})},
+		{"deploy", "/deployments/new", &li, DeployPage(form)}, {"deploy-refused", "/deployments/new", &li, DeployPage(refused)},
+		{"deploy-none", "/deployments/new", &li, DeployPage(DeployForm{})}}
+	var rows []DeploymentRow
+	for _, state := range []models.DeploymentState{models.DeploymentDeploying, models.DeploymentServing, models.DeploymentFailed} {
+		d := sampleDeployment(state)
+		rows = append(rows, d.DeploymentRow)
+		list = append(list, sample{"deployment-" + string(state), "/deployments/3", &li, DeploymentPage(d)})
+	}
+	return append(list, sample{"deployments", "/deployments", &li, DeploymentsPage(DeploymentsView{Rows: rows, State: "all", Next: "/deployments?cursor=2"})})
+}
