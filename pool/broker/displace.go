@@ -191,7 +191,8 @@ func asMovable(r models.Reservation, grants []models.GrantView) (one timeline.Re
 		if !g.StartsAt.Equal(first.StartsAt) || !g.EndsAt.Equal(first.EndsAt) || g.Cores != first.Cores {
 			return one, false
 		}
-		one.Grants = append(one.Grants, timeline.Grant{Device: g.DeviceID, Amount: amountOf(g.ReservationGrant), Span: spanOf(g.ReservationGrant)})
+		amount, span := amountOf(g.ReservationGrant), spanOf(g.ReservationGrant)
+		one.Grants = append(one.Grants, timeline.Grant{Device: g.DeviceID, Amount: amount, Span: span})
 	}
 	return one, true
 }
