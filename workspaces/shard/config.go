@@ -16,7 +16,7 @@ const maxConfigValue = 100_000_000
 
 // readConfig reads config.json; without one, the configuration is empty.
 func readConfig(folder fs.FS) (c Config, err error) {
-	content, err := readSmall(folder, configName, maxConfig)
+	content, err := ReadSmall(folder, configName, maxConfig)
 	if content == nil || err != nil {
 		return nil, err
 	}

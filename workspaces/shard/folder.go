@@ -134,7 +134,7 @@ func (m *Model) checkNames(index map[string]string) error {
 
 // readIndex reads which file has which tensor; nil without an index.
 func readIndex(folder fs.FS) (map[string]string, error) {
-	content, err := readSmall(folder, indexName, maxHeader)
+	content, err := ReadSmall(folder, indexName, maxHeader)
 	if content == nil || err != nil {
 		return nil, err
 	}
@@ -222,8 +222,8 @@ func openFile(folder fs.FS, name string) (f openedFile, err error) {
 	return f, nil
 }
 
-// readSmall reads a file that may not exist; it is nil then.
-func readSmall(folder fs.FS, name string, most int64) ([]byte, error) {
+// ReadSmall reads a file that may not exist; it is nil then.
+func ReadSmall(folder fs.FS, name string, most int64) ([]byte, error) {
 	if _, err := fs.Stat(folder, name); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

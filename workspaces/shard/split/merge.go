@@ -65,6 +65,11 @@ func Merge(ctx context.Context, from fs.FS, to *os.Root) (Manifest, error) {
 		}
 		parts = append(parts, s)
 	}
+	locked, err := lock(ctx, to)
+	if err != nil {
+		return m, err
+	}
+	defer locked.Close()
 	for _, f := range m.Files {
 		if err := f.merge(ctx, to, parts, at); err != nil {
 			return m, err

@@ -3,6 +3,7 @@ package split
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -52,7 +53,9 @@ type Source struct {
 // configNames are the small files of a model that the manifest has.
 var configNames = []string{"config.json", "model.safetensors.index.json"}
 
-// Split writes the parts of a plan for the model in a folder to another folder.
+// Split writes the parts of a plan for the model in a folder to another folder. Of several
+// writers to a folder one writes at a time, and the others find what it has written. The error
+// is a conflict if a file of the model has changed meanwhile.
 func Split(ctx context.Context, from fs.FS, to *os.Root, m shard.Model, plan models.ModelPlan) (Manifest, error) {
 	manifest := Manifest{Version: manifestVersion, Split: plan.Split, Combine: plan.Combine, Config: map[string][]byte{}}
 	parts, err := m.Cut(plan)
@@ -64,6 +67,11 @@ func Split(ctx context.Context, from fs.FS, to *os.Root, m shard.Model, plan mod
 	if err != nil {
 		return manifest, err
 	}
+	locked, err := lock(ctx, to)
+	if err != nil {
+		return manifest, err
+	}
+	defer locked.Close()
 	for i, tensors := range parts {
 		p := plan.Parts[i]
 		part := Part{Device: p.Device.Name, First: p.First, Last: p.Last}
@@ -168,13 +176,13 @@ func hasSize(folder *os.Root, size int64) (bool, error) {
 	return false, err
 }
 
-// unfinished is the name of a file while it is written.
+// unfinished begins the name of a file while it is written.
 const unfinished = ".unfinished"
 
-// writeFile writes a file that gets its name when it is on the disk. What is left of an
-// earlier attempt is overwritten.
+// writeFile writes a file that gets its name when it is on the disk.
 func writeFile(to *os.Root, write func(*os.File) error, name func() string) error {
-	f, err := to.Create(unfinished)
+	unfinished := unfinished + "-" + rand.Text()
+	f, err := to.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -185,7 +193,10 @@ func writeFile(to *os.Root, write func(*os.File) error, name func() string) erro
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, to.Remove(unfinished))
 	}
-	return to.Rename(unfinished, name())
+	if err := to.Rename(unfinished, name()); err != nil {
+		return errors.Join(err, to.Remove(unfinished))
+	}
+	return nil
 }
 
 // write writes the manifest.
@@ -209,4 +220,4 @@ func (m Manifest) write(to *os.Root) error {
 }
 
 // errChanged is the error about a file that has not the bytes that it had.
-var errChanged = errors.New("a file has changed while it was read")
+var errChanged = models.Conflict("A file has changed while it was read.")

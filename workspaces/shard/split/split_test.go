@@ -10,7 +10,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"weir/models"
@@ -214,7 +217,7 @@ func TestResume(t *testing.T) {
 	if _, err := ReadManifest(os.DirFS(out)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("there is a manifest: %v", err)
 	}
-	write(t, filepath.Join(out, unfinished), []byte("of a process that was killed"))
+	write(t, filepath.Join(out, unfinished+"-1"), []byte("of a process that was killed"))
 	if _, written := split(t, dir, root(t, out), models.SplitLayers, 0.9); written != 1 {
 		t.Errorf("%d parts were written", written)
 	}
@@ -223,7 +226,69 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, dir, merged)
-	if list, err := fs.Glob(os.DirFS(out), unfinished); err != nil || len(list) > 0 {
+	if list, err := fs.Glob(os.DirFS(out), unfinished+"*"); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
+// Writers of the same parts at once write each part once, and all of it.
+func TestWritersAtOnce(t *testing.T) {
+	dir, out := writeModel(t, 1000), t.TempDir()
+	m, plan := planned(t, dir, models.SplitLayers, 0.9)
+	var writers sync.WaitGroup
+	var written atomic.Int64
+	for range 4 {
+		to := root(t, out)
+		writers.Go(func() {
+			manifest, err := Split(t.Context(), os.DirFS(dir), to, m, plan)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, p := range manifest.Parts {
+				if p.Written {
+					written.Add(1)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	if written.Load() != 2 {
+		t.Errorf("%d parts were written", written.Load())
+	}
+	merged := t.TempDir()
+	if _, err := Merge(t.Context(), os.DirFS(out), root(t, merged)); err != nil {
+		t.Fatal(err)
+	}
+	same(t, dir, merged)
+}
+
+// A writer that waits for another one ends with its context.
+func TestWaitingWriter(t *testing.T) {
+	dir, out := writeModel(t, 10), t.TempDir()
+	first, err := lock(t.Context(), root(t, out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	m, plan := planned(t, dir, models.SplitLayers, 0.9)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*lockPause)
+	defer cancel()
+	if _, err := Split(ctx, os.DirFS(dir), root(t, out), m, plan); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A model whose files change while they are read is refused with that reason.
+func TestChangedWhileRead(t *testing.T) {
+	dir, out := writeModel(t, 10), t.TempDir()
+	m, plan := planned(t, dir, models.SplitLayers, 0.9)
+	if err := os.Truncate(filepath.Join(dir, "model-1.safetensors"), m.Files[1].Size-1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Split(t.Context(), os.DirFS(dir), root(t, out), m, plan); models.KindOf(err) != models.KindConflict {
+		t.Errorf("got %v", err)
+	}
+	if list, err := os.ReadDir(out); err != nil || slices.ContainsFunc(list, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), unfinished) }) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
