@@ -280,7 +280,7 @@ func (r *Runtime) startHelper(ctx context.Context, in *instance, user, netns, al
 	tell.Close()
 	stop := context.AfterFunc(ctx, func() { ready.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	n, err := ready.Read(make([]byte, 1))
+	n, _ := ready.Read(make([]byte, 1))
 	if n == 0 {
 		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // with what it has started; not reaped, the number is still its own
 	}
