@@ -272,6 +272,20 @@ func TestGrace(t *testing.T) {
 	})
 }
 
+// Programs in the cluster reach the portal by the names of its service.
+func TestHosts(t *testing.T) {
+	each(t, func(i installation) {
+		const own = "weir,weir.weir,weir.weir.svc,weir.weir.svc.cluster.local"
+		if settings := named[*corev1.ConfigMap](i, "weir").Data["weir.yaml"]; !strings.Contains(settings, "hosts: \""+own+"\"\n") {
+			i.Errorf("the settings are\n%s", settings)
+		}
+	})
+	more := installation{t, rendered(t, "deploy/manifests-values.yaml", "settings.hosts=gpus.example.org")}
+	if settings := named[*corev1.ConfigMap](more, "weir").Data["weir.yaml"]; !strings.Contains(settings, ".svc.cluster.local,gpus.example.org\"") {
+		t.Errorf("with a name of one's own, the settings are\n%s", settings)
+	}
+}
+
 func TestChoices(t *testing.T) {
 	least := "deploy/testdata/least.yaml"
 	count := func(values ...string) (n [5]int) {

@@ -138,7 +138,7 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 		return models.Error{Kind: models.KindInvalid, Message: models.Say("This method is not allowed.")}
 	case http.StatusMisdirectedRequest:
 		return models.Error{Kind: models.KindInvalid,
-			Message: models.Say("This portal is not served under this host name. An administrator can add it to hosts.")}
+			Message: models.Say("This portal is not served under this host name. Add the name to the setting hosts (WEIR_HOSTS) of the server.")}
 	case http.StatusRequestEntityTooLarge:
 		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", "1 MiB")}
 	}

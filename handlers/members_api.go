@@ -31,6 +31,7 @@ type Member struct {
 	Name       string           `json:"name"`
 	Email      string           `json:"email" doc:"email address; of a service account its identifier"`
 	Kind       string           `json:"kind" enum:"person,service" doc:"person, or service account"`
+	Confirmed  bool             `json:"email_confirmed" doc:"the person is known to have the email address"`
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
@@ -44,8 +45,8 @@ type Member struct {
 }
 
 func memberOf(m projects.MemberView) Member {
-	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, Kind: kindOf(m.UserEmail), RoleID: m.RoleID,
-		Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
+	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, Kind: kindOf(m.UserEmail),
+		Confirmed: !m.UserUnconfirmed, RoleID: m.RoleID, Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
 }
 

@@ -30,7 +30,7 @@ func scraper(t testing.TB, url string) *http.Request {
 }
 
 // Metrics name machines, GPUs and projects: nobody reads them without the token, nor where
-// there is none.
+// there is none, which is said.
 func TestMetricsNeedTheirToken(t *testing.T) {
 	w, without := newWorld(t), newWorldWith(t, func(c *Config) { c.MetricsToken = "" })
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestMetricsNeedTheirToken(t *testing.T) {
 		want                      int
 	}{
 		{metricsToken, "Bearer " + metricsToken, 200}, {metricsToken, "", 401}, {metricsToken, "Bearer x", 401},
-		{metricsToken, "Bearer " + w.member, 401}, {"", "", 303}, {"", "Bearer " + metricsToken, 401}, // as any page that is not there
+		{metricsToken, "Bearer " + w.member, 401}, {"", "", 404}, {"", "Bearer " + metricsToken, 404}, {"", "Bearer", 404},
 	} {
 		if c.configured == "" {
 			w = without
@@ -49,6 +49,9 @@ func TestMetricsNeedTheirToken(t *testing.T) {
 		w.app.ServeHTTP(rec, r)
 		if measured := strings.Contains(rec.Body.String(), "weir_pool_gpus "); rec.Code != c.want || measured != (c.want == 200) {
 			t.Errorf("with %q and %q: %d", c.configured, c.authorization, rec.Code)
+		}
+		if named := strings.Contains(rec.Body.String(), "metrics-token-file"); named != (c.want != 200) {
+			t.Errorf("with %q and %q, the setting is named: %t", c.configured, c.authorization, named)
 		}
 	}
 }

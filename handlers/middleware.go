@@ -80,7 +80,8 @@ func (a *App) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 
 // routeByHost passes requests to workspaces' origins to the proxy. Other hosts with the
 // prefix of a workspace are refused, so that no other spelling of its host serves the
-// portal, and so are hosts that are not the portal's.
+// portal, and so are hosts that are not the portal's. Health checks work under every other
+// host: a load balancer's has one of its own.
 func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -92,7 +93,7 @@ func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 		if strings.HasPrefix(strings.ToLower(r.Host), "ws-") {
 			return models.NotFound("workspace")
 		}
-		if !a.servesHost(r.Host) {
+		if !a.servesHost(r.Host) && r.URL.Path != healthPath && r.URL.Path != readyPath {
 			return echo.NewHTTPError(http.StatusMisdirectedRequest)
 		}
 		return next(c)

@@ -120,15 +120,27 @@ func TestOtherHostsAreRefused(t *testing.T) {
 	cookie := w.signIn("kim@example.org", "correct horse")
 	for _, host := range []string{"rebound.example", "rebound.example:8080", "localhost.example", "weir.example.org.evil.example",
 		"127.0.0.1.evil.example", "example.com.", ""} {
-		for _, path := range []string{"/", "/signin", apiPrefix + "/me", "/healthz", "/readyz", "/metrics", "/static/weir.css", "/nothing"} {
+		for _, path := range []string{"/", "/signin", apiPrefix + "/me", "/healthz/x", "/metrics", "/static/weir.css", "/nothing"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 			r.Host = host
 			r.Header.Set("Cookie", cookie)
 			r.Header.Set("Authorization", "Bearer "+metricsToken)
 			rec := httptest.NewRecorder()
 			w.app.ServeHTTP(rec, r)
-			if rec.Code != http.StatusMisdirectedRequest || strings.Contains(rec.Body.String(), "Kim") || rec.Header().Get("Set-Cookie") != "" {
+			body := rec.Body.String()
+			if rec.Code != http.StatusMisdirectedRequest || strings.Contains(body, "Kim") || rec.Header().Get("Set-Cookie") != "" {
 				t.Errorf("GET %s at %q: %d", path, host, rec.Code)
+			}
+			if !strings.Contains(body, "hosts (WEIR_HOSTS)") {
+				t.Errorf("GET %s at %q does not name the setting: %s", path, host, body)
+			}
+		}
+		for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "database: ok ("} { // a load balancer's
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+			r.Host = host
+			rec := httptest.NewRecorder()
+			if w.app.ServeHTTP(rec, r); rec.Code != http.StatusOK || !strings.HasPrefix(rec.Body.String(), want) {
+				t.Errorf("GET %s at %q: %d %s", path, host, rec.Code, rec.Body)
 			}
 		}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/signin", strings.NewReader("email=kim@example.org&password=correct+horse"))

@@ -31,6 +31,7 @@ type User struct {
 	ID        int64     `json:"id"`
 	Email     string    `json:"email" doc:"email address; of a service account its identifier"`
 	Kind      string    `json:"kind" enum:"person,service" doc:"person, or service account of a project"`
+	Confirmed bool      `json:"email_confirmed" doc:"the person is known to have the email address"`
 	Name      string    `json:"name"`
 	Admin     bool      `json:"admin" doc:"platform administrator"`
 	Auditor   bool      `json:"auditor" doc:"auditor: read-only access to the whole platform"`
@@ -42,7 +43,7 @@ type User struct {
 }
 
 func userOf(u models.User) User {
-	return User{u.ID, u.Email, kindOf(u.Email), u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
+	return User{u.ID, u.Email, kindOf(u.Email), !u.EmailUnconfirmed, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
 }
 
 // Person is an account with its places in projects.

@@ -84,7 +84,7 @@ func (a *App) personView(ctx context.Context, c echo.Context) (v web.PersonView,
 
 func (a *App) updatePersonPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	in := policies.UserChange{Name: f.text("name"), Admin: f.bool("admin"), Auditor: f.bool("auditor"), Disabled: f.bool("disabled"),
-		DepartmentID: f.amount("department_id"), Version: f.version()}
+		DepartmentID: f.amount("department_id"), EmailConfirmed: f.bool("email_confirmed"), Version: f.version()}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}

@@ -29,6 +29,7 @@ type Request struct {
 	Project        string              `json:"project,omitempty"`
 	Requester      string              `json:"requester"`
 	RequesterID    int64               `json:"requester_id"`
+	Confirmed      bool                `json:"requester_email_confirmed" doc:"the requester is known to have the email address"`
 	Requested      models.Requested    `json:"requested" doc:"requested change, under the key of its type"`
 	Reason         string              `json:"reason"`
 	Decided        *models.Requested   `json:"decided,omitempty" doc:"approved change"`
@@ -56,7 +57,8 @@ type RequestFacts struct {
 
 func requestOf(v requests.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: v.What().String(), ProjectID: v.ProjectID, Project: v.ProjectName,
-		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
+		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Confirmed: !v.RequesterUnconfirmed,
+		Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
 		DecisionReason: v.DecisionReason, MayDecide: v.CanDecide, MayWithdraw: v.CanWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
 	f := v.Facts
 	if f == nil {

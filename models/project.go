@@ -92,6 +92,7 @@ type MemberView struct {
 	Member
 	UserName        string
 	UserEmail       string
+	UserUnconfirmed bool   // no one has shown that the person has the address
 	Department      string // empty: none
 	RoleName        string
 	Permission      string

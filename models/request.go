@@ -165,11 +165,12 @@ func clone[T any](p *T) *T {
 // RequestView is a request with names.
 type RequestView struct {
 	QuotaRequest
-	ProjectName    string // empty without a project
-	RoleName       string
-	RequesterName  string
-	RequesterEmail string
-	DeciderName    string
+	ProjectName          string // empty without a project
+	RoleName             string
+	RequesterName        string
+	RequesterEmail       string
+	RequesterUnconfirmed bool // no one has shown that the person has the address
+	DeciderName          string
 }
 
 // What is the subject of the request in a sentence.

@@ -16,6 +16,7 @@ type User struct {
 	Admin             bool // platform administrator
 	Auditor           bool // sees everything on the platform and changes nothing
 	Disabled          bool
+	EmailUnconfirmed  bool // no one has shown that the person has the address
 	DepartmentID      *int64
 	SessionGeneration int64 // sessions of an earlier generation are no longer valid
 	Version           int64

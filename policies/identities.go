@@ -105,6 +105,8 @@ func checkLink(q *store.Queries, rules ProviderRules, as Assertion, u models.Use
 		return models.Forbidden(
 			"An account for %s already exists but is not linked to %s. Sign in with its password, or contact an administrator.",
 			u.Email, rules.Name)
+	case u.EmailUnconfirmed: // its creator may be somebody else, who would share it
+		return models.Forbidden("An account for %s exists, but its address has not been confirmed. Contact an administrator.", u.Email)
 	case at >= 0:
 		return models.Forbidden("The account for %s is linked to another identity at %s. Ask an administrator to unlink it.", u.Email, rules.Name)
 	}

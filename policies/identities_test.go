@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/policies"
 )
@@ -28,6 +29,26 @@ func (d *fixture) signIn(t *testing.T, as policies.Assertion) policies.SignInRes
 		t.Fatal(err)
 	}
 	return in
+}
+
+// Whoever made an account for an address that is not theirs would share it with the
+// person who signs in with a provider later.
+func TestProviderIsNotLinkedToAnUnconfirmedAddress(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		u := models.User{Email: "kim@example.org", Name: "Kim", PasswordHash: "x", EmailUnconfirmed: true, SessionGeneration: 1, Version: 1, CreatedAt: d.store.Now()}
+		storetest.InTx(t, d.store, func(q *store.Queries) error { return q.CreateUser(&u) })
+		rules := universityRules()
+		rules.Link = true
+		if _, err := d.SignInWithProvider(d.ctx, rules, assertionOf("kim")); models.KindOf(err) != models.KindForbidden {
+			t.Fatalf("signed in: %v", err)
+		}
+		if _, err := d.UpdateUser(d.ctx, d.root, u.ID, policies.UserChange{Name: "Kim", EmailConfirmed: true}); err != nil {
+			t.Fatal(err)
+		}
+		if in, err := d.SignInWithProvider(d.ctx, rules, assertionOf("kim")); err != nil || in.User.ID != u.ID {
+			t.Errorf("account %d, %v", in.User.ID, err)
+		}
+	})
 }
 
 func TestConcurrentSignInsCreateOneAccount(t *testing.T) {

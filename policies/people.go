@@ -19,6 +19,8 @@ type UserChange struct {
 
 	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
 
+	EmailConfirmed bool `json:"email_confirmed,omitempty" doc:"true confirms the email address; a confirmation is not withdrawn"`
+
 	Version int64 `json:"-"`
 }
 
@@ -94,6 +96,7 @@ func (a *Accounts) updateUser(q *store.Queries, actor Actor, u models.User, in U
 	}
 	before := u
 	u.Name, u.Admin, u.Auditor, u.Disabled, u.DepartmentID = in.Name, in.Admin, in.Auditor, in.Disabled, in.DepartmentID
+	u.EmailUnconfirmed = u.EmailUnconfirmed && !in.EmailConfirmed
 	if u.Disabled && !before.Disabled {
 		u.SessionGeneration++
 	}

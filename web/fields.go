@@ -228,6 +228,8 @@ var fields = map[string]field{
 		Hint: models.Say("Can view everything on the platform, but cannot make changes or open notebooks.")},
 	"admin":    {Label: models.Say("Platform administrator"), Hint: models.Say("Manages projects, people, environments and the pool.")},
 	"disabled": {Label: models.Say("Disabled"), Hint: models.Say("Cannot sign in. Sessions and tokens are revoked immediately.")},
+	"email_confirmed": {Label: models.Say("Address confirmed"),
+		Hint: models.Say("You know that the email address is this person's. It cannot be withdrawn.")},
 	"lifetime": {Label: models.Say("Expiration")},
 	"q":        {Label: models.Say("Name or email"), Type: "search"},
 	"url": {Label: models.Say("Address"),

@@ -128,7 +128,7 @@ func (q *Queries) Membership(projectID, userID int64) (m models.Member, err erro
 	return m, found(q.db.Where("project_id = ? AND user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
 
-const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
+const memberColumns = `members.*, users.name AS user_name, users.email AS user_email, users.email_unconfirmed AS user_unconfirmed,
 	COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
 	roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions, ` + limitColumns
 

@@ -42,7 +42,8 @@ func (q *Queries) SetRequestProject(r *models.QuotaRequest, project int64) error
 func (q *Queries) requests() *gorm.DB {
 	return q.db.Table("quota_requests").
 		Select(`quota_requests.*, COALESCE(projects.name, '') AS project_name, COALESCE(roles.name, '') AS role_name,
-			users.name AS requester_name, users.email AS requester_email, COALESCE(deciders.name, '') AS decider_name`).
+			users.name AS requester_name, users.email AS requester_email, users.email_unconfirmed AS requester_unconfirmed,
+			COALESCE(deciders.name, '') AS decider_name`).
 		Joins("JOIN users ON users.id = quota_requests.requester_id").
 		Joins("LEFT JOIN projects ON projects.id = quota_requests.project_id").
 		Joins("LEFT JOIN roles ON roles.id = quota_requests.role_id").

@@ -86,6 +86,16 @@ func (q *Queries) GrantsOf(reservations ...int64) (list []models.GrantView, err 
 		Where("reservation_id IN ?", reservations).Order("reservation_grants.starts_at, reservation_grants.id").Find(&list).Error
 }
 
+// GrantsByReservation are the grants of reservations, each by beginning.
+func (q *Queries) GrantsByReservation(reservations ...int64) (map[int64][]models.GrantView, error) {
+	list, err := q.GrantsOf(reservations...)
+	grants := map[int64][]models.GrantView{}
+	for _, g := range list {
+		grants[g.ReservationID] = append(grants[g.ReservationID], g)
+	}
+	return grants, err
+}
+
 // ReservedAmong lists the grants on the devices of machines that have not ended, by device
 // and beginning.
 func (q *Queries) ReservedAmong(m Machines) (list []models.ReservedView, err error) {

@@ -16,12 +16,22 @@ type Move struct {
 	Grants []models.ReservationGrant
 }
 
-// displacement is a search for reservations that a request may change.
+// displacement is a search for reservations that a request may change. The pool is locked
+// meanwhile, so what many reservations have in common is read once.
 type displacement struct {
 	*Service
 	q       *store.Queries
 	asks    map[int64]asking // by reservation; 0: the request itself
+	common  map[int64]*common
+	missed  map[int64]float64 // of users; see Standing.NoShows
 	failure error
+}
+
+// common is what the reservations of a project have in common; nil for one that is gone.
+type common struct {
+	project  models.Project
+	members  map[int64]*store.LaunchMember // by user; nil for those who may not keep a reservation
+	standing timeline.Standing
 }
 
 // asking is who has, or asks for, a reservation.
@@ -36,7 +46,8 @@ type asking struct {
 // scores, within what they were promised; false if it cannot.
 func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish,
 	demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
-	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand}}}
+	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand}},
+		common: map[int64]*common{}, missed: map[int64]float64{}}
 	movable, err := d.movable(w.from, w.from.Add(w.duration))
 	if err != nil || len(movable) == 0 {
 		return nil, nil, false, err
@@ -80,59 +91,110 @@ func recorded(grants []timeline.Grant) (list []models.ReservationGrant) {
 func (d *displacement) movable(from, until time.Time) (list []timeline.Reservation, err error) {
 	now := d.q.Now()
 	all, err := d.q.MovableReservations(from, until)
+	all = slices.DeleteFunc(all, func(r models.Reservation) bool {
+		return r.State == models.ReservationActive && from.Before(now.Add(endNotice))
+	})
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(all))
+	for i, r := range all {
+		ids[i] = r.ID
+	}
+	grants, err := d.q.GrantsByReservation(ids...)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range all {
-		started := r.State == models.ReservationActive
-		if started && from.Before(now.Add(endNotice)) {
-			continue
-		}
-		one, ok, err := d.reservation(r, now)
+		a, score, ok, err := d.asker(r, now)
 		if err != nil {
 			return nil, err
 		}
-		if one.Started = started; ok {
+		if one, same := asMovable(r, grants[r.ID]); ok && same {
+			one.Score = score
+			a.demand = models.Demand{GPUs: r.GPUs, Cores: one.Demand.Each.Cores, GPUMemoryMiB: one.Demand.Each.MemoryMiB, GPUModel: r.GPUModel}
+			d.asks[r.ID] = a
 			list = append(list, one)
 		}
 	}
-	return list, err
+	return list, nil
 }
 
-// reservation is a reservation as it may be changed; false if its member may not keep it
-// anyway, or if it has different shares.
-func (d *displacement) reservation(r models.Reservation, now time.Time) (one timeline.Reservation, ok bool, err error) {
-	p, err := d.q.Project(store.AllProjects, r.ProjectID)
-	if err != nil {
-		return one, false, models.IgnoreNotFound(err)
+// asker is who has a reservation, with its score now; false if its member may not keep it.
+func (d *displacement) asker(r models.Reservation, now time.Time) (a asking, score float64, ok bool, err error) {
+	c, err := d.commonOf(r.ProjectID)
+	if c == nil || err != nil {
+		return a, 0, false, err
 	}
-	m, err := d.q.LaunchMember(p.ID, r.UserID)
+	m, known := c.members[r.UserID]
+	if !known {
+		if m, err = d.member(r, now); err != nil {
+			return a, 0, false, err
+		}
+		c.members[r.UserID] = m
+	}
+	if m == nil {
+		return a, 0, false, nil
+	}
+	missed, known := d.missed[r.UserID]
+	if !known {
+		if missed, err = noShows(d.q, r.UserID); err != nil {
+			return a, 0, false, err
+		}
+		d.missed[r.UserID] = missed
+	}
+	st := c.standing
+	st.NoShows = missed
+	st = Priority{r.Class, r.QoS, r.TaskType}.of(st, now.Sub(r.CreatedAt))
+	return asking{reservation: r, project: c.project, member: *m}, timeline.DefaultWeights.Score(st), true, nil
+}
+
+// commonOf is what the reservations of a project have in common.
+func (d *displacement) commonOf(project int64) (*common, error) {
+	if c, known := d.common[project]; known {
+		return c, nil
+	}
+	p, err := d.q.Project(store.AllProjects, project)
+	if err != nil {
+		d.common[project] = nil
+		return nil, models.IgnoreNotFound(err)
+	}
+	st, err := d.projectStanding(d.q, p)
+	d.common[project] = &common{p, map[int64]*store.LaunchMember{}, st}
+	return d.common[project], err
+}
+
+// member is that of a reservation; nil if it may not keep it.
+func (d *displacement) member(r models.Reservation, now time.Time) (*store.LaunchMember, error) {
+	m, err := d.q.LaunchMember(r.ProjectID, r.UserID)
 	if err != nil || !m.Active(now) {
-		return one, false, models.IgnoreNotFound(err)
+		return nil, models.IgnoreNotFound(err)
 	}
-	views, err := d.q.GrantsOf(r.ID)
-	if err != nil || len(views) == 0 {
-		return one, false, err
+	return &m, nil
+}
+
+// asMovable is a reservation as it may be changed; false if it has different shares.
+func asMovable(r models.Reservation, grants []models.GrantView) (one timeline.Reservation, ok bool) {
+	if len(grants) == 0 {
+		return one, false
 	}
-	st, err := d.standing(d.q, p, r.UserID, Priority{r.Class, r.QoS, r.TaskType}, now.Sub(r.CreatedAt))
-	if err != nil {
-		return one, false, err
-	}
-	first := views[0].ReservationGrant
-	demand := models.Demand{GPUs: r.GPUs, Cores: first.Cores, GPUMemoryMiB: first.MemoryMiB, GPUModel: r.GPUModel}
+	first := grants[0].ReservationGrant
+	demand := models.Demand{GPUs: r.GPUs, Cores: first.Cores, GPUMemoryMiB: first.MemoryMiB}
 	duration, latest := r.EndsAt.Sub(r.StartsAt), r.StartsAt
 	if r.AcceptLater {
 		latest = later(latest, r.WindowUntil.Add(-duration))
 	}
-	one = timeline.Reservation{Latest: latest.UnixMicro(), Least: timeline.Amount{Cores: min(max(r.LeastCores, 1), first.Cores)}}
-	one.Request = timeline.Request{ID: r.ID, Score: timeline.DefaultWeights.Score(st),
-		Demand: demandOf(demand, duration, r.StartsAt, r.WindowUntil)}
-	for _, g := range views {
+	one = timeline.Reservation{Latest: latest.UnixMicro(), Started: r.State == models.ReservationActive,
+		Least: timeline.Amount{Cores: min(max(r.LeastCores, 1), first.Cores)}}
+	one.Request = timeline.Request{ID: r.ID, Demand: demandOf(demand, duration, r.StartsAt, r.WindowUntil)}
+	for _, g := range grants {
 		if !g.StartsAt.Equal(first.StartsAt) || !g.EndsAt.Equal(first.EndsAt) || g.Cores != first.Cores {
-			return one, false, nil
+			return one, false
 		}
-		grant := timeline.Grant{Device: g.DeviceID, Amount: amountOf(g.ReservationGrant), Span: spanOf(g.ReservationGrant)}
-		one.Grants = append(one.Grants, grant)
+		amount, span := amountOf(g.ReservationGrant), spanOf(g.ReservationGrant)
+		one.Grants = append(one.Grants, timeline.Grant{Device: g.DeviceID, Amount: amount, Span: span})
 	}
-	d.asks[r.ID] = asking{r, p, m, demand}
-	return one, true, nil
+	return one, true
 }
 
 // place finds grants as the project of the request sees the pool, within the bounds of its

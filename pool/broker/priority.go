@@ -53,19 +53,37 @@ func (s *Service) checkPriority(actor policies.Actor, project int64, in *Priorit
 }
 
 // standing is that of a request in a project.
-func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority,
-	waiting time.Duration) (st timeline.Standing, err error) {
-	st = timeline.Standing{Class: factor(models.PriorityClasses, in.Class), QoS: factor(models.QoSLevels, in.QoS),
-		Task: factor(models.TaskTypes, in.TaskType), Client: float64(p.Priority) / 100, Waiting: waiting}
-	if st.Use, st.AllUse, st.Share, err = s.pool.FairShare(q, p); err != nil {
+func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority) (st timeline.Standing, err error) {
+	if st, err = s.projectStanding(q, p); err != nil {
 		return st, err
 	}
+	st.NoShows, err = noShows(q, user)
+	return in.of(st, 0), err
+}
+
+// projectStanding is what all requests in a project have in common.
+func (s *Service) projectStanding(q *store.Queries, p models.Project) (st timeline.Standing, err error) {
+	st.Client = float64(p.Priority) / 100
+	st.Use, st.AllUse, st.Share, err = s.pool.FairShare(q, p)
+	return st, err
+}
+
+// noShows is the decayed number of a user's reservations that were not used.
+func noShows(q *store.Queries, user int64) (n float64, err error) {
 	now := q.Now()
 	missed, err := q.NoShows(user, now.Add(-noShowsCounted))
 	for _, at := range missed {
-		st.NoShows += timeline.Decay(1, now.Sub(at), noShowHalfLife)
+		n += timeline.Decay(1, now.Sub(at), noShowHalfLife)
 	}
-	return st, err
+	return n, err
+}
+
+// of is the standing of one request, which has waited, of those that have a standing in
+// common.
+func (p Priority) of(common timeline.Standing, waiting time.Duration) timeline.Standing {
+	common.Class, common.QoS = factor(models.PriorityClasses, p.Class), factor(models.QoSLevels, p.QoS)
+	common.Task, common.Waiting = factor(models.TaskTypes, p.TaskType), waiting
+	return common
 }
 
 // factor is from 1 for the first value to 0 for the last.

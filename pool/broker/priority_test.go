@@ -82,6 +82,40 @@ func TestHigherPriorityMoves(t *testing.T) {
 	})
 }
 
+// counted counts what is asked of a pool.
+type counted struct {
+	broker.Pool
+	shares int
+}
+
+func (c *counted) FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error) {
+	c.shares++
+	return c.Pool.FairShare(q, p)
+}
+
+// The pool is locked while a request is decided: what a project's reservations have in
+// common is computed once, however many of them could be moved.
+func TestManyMovableReservations(t *testing.T) {
+	each(t, 4, func(t *testing.T, o *world) {
+		in := o.low(models.QoSStandard, true)
+		in.Cores = 10
+		for range 39 {
+			o.reserve(t, in)
+		}
+		pool := &counted{Pool: o.World.Pool}
+		service := broker.New(o.Store, o.Access, pool, broker.DefaultRules)
+		high := o.ask(30)
+		high.From = in.From
+		d, err := service.Preview(o.Ctx, o.actorAt(o.actor), high)
+		if err != nil || d.Outcome.String() != "granted" || len(d.Moves) != 2 {
+			t.Errorf("%+v, %v", d, err)
+		}
+		if pool.shares > 2 {
+			t.Errorf("the fair share of two projects was computed %d times", pool.shares)
+		}
+	})
+}
+
 // Only who decides requests in a project asks for more than others get; what is guaranteed
 // is never changed, and of what has started only what is preemptible ends early.
 func TestPromises(t *testing.T) {

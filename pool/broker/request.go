@@ -235,7 +235,7 @@ func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models
 	if err := s.checkPriority(actor, p.ID, &w.priority); err != nil {
 		return d, m, err
 	}
-	st, err := s.standing(q, p, m.UserID, w.priority, 0)
+	st, err := s.standing(q, p, m.UserID, w.priority)
 	if err != nil {
 		return d, m, err
 	}

@@ -109,14 +109,10 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f store.Reserv
 	for i, r := range list {
 		ids[i] = r.ID
 	}
-	grants, err := q.GrantsOf(ids...)
-	byReservation := map[int64][]models.GrantView{}
-	for _, g := range grants {
-		byReservation[g.ReservationID] = append(byReservation[g.ReservationID], g)
-	}
+	grants, err := q.GrantsByReservation(ids...)
 	views := make([]View, len(list))
 	for i, r := range list {
-		views[i] = s.view(actor, r, byReservation[r.ID])
+		views[i] = s.view(actor, r, grants[r.ID])
 	}
 	return views, err
 }

@@ -172,12 +172,14 @@ func (e Editor) invite(template models.Invitation, emails []string) ([]Invited, 
 }
 
 func (e Editor) createInvitation(i *Invited, replaced bool) (err error) {
+	// A link that is sent proves that its user has the address. Only who may create any
+	// account gets to see it too; one that cannot be sent is shown, and proves nothing.
+	mayCreate := e.access.May(e.actor, policies.Platform, policies.UserWrite)
+	i.LinkShown = !e.q.SendsMail() && !mayCreate
 	if err := e.q.CreateInvitation(&i.Invitation); err != nil {
 		return err
 	}
-	// A link proves that its user has the address. Only who may create any account gets
-	// to see one that can be sent.
-	if !e.q.SendsMail() || e.access.May(e.actor, policies.Platform, policies.UserWrite) {
+	if i.LinkShown || mayCreate {
 		if i.Link, err = policies.NewInvitationLink(e.q, i.Invitation); err != nil {
 			return err
 		}

@@ -90,6 +90,7 @@ func (a *acceptance) prepare(ctx context.Context, o Offer, in policies.NewUser) 
 	a.isNew = true
 	in.Email, in.Admin, in.Auditor, in.DepartmentID = i.Email, i.Admin, i.Auditor, i.DepartmentID
 	a.user, err = a.accounts.NewAccount(ctx, in)
+	a.user.EmailUnconfirmed = i.LinkShown
 	a.invited = policies.Actor{User: models.User{Email: i.Email}, Via: viaInvitation}
 	return err
 }

@@ -76,24 +76,6 @@ func (v *invitations) wantState(t *testing.T, id int64, want models.InvitationSt
 	}
 }
 
-// Where links are sent, a manager, who may not create accounts, does not see them.
-func TestLinksAreSentToTheInvitedAlone(t *testing.T) {
-	eachInvitations(t, func(t *testing.T, v *invitations) {
-		v.Store.Mail = true
-		if i := v.to(t, "new@example.org"); i.Link.Secret != "" || i.Link.URL("https://weir.example.org") != "" {
-			t.Errorf("the manager sees %+v", i.Link)
-		}
-		letters, err := v.Store.Read(v.Ctx).Deliveries(store.DeliveryFilter{Mail: true}, store.Page{})
-		if err != nil || len(letters) != 1 || letters[0].Kind != models.LetterInvitation {
-			t.Errorf("%+v, %v", letters, err)
-		}
-		v.boss = v.Root
-		if i := v.to(t, "new@example.org"); i.Link.Secret == "" {
-			t.Error("an administrator does not see the link")
-		}
-	})
-}
-
 func TestInvitationMakesAccountAndMembership(t *testing.T) {
 	eachInvitations(t, func(t *testing.T, v *invitations) {
 		i := v.to(t, " New@Example.org ")

@@ -31,9 +31,9 @@ func (r Reservation) overlaps(s Span) bool {
 }
 
 // Displace grants a request at the beginning of its window by moving, or else shrinking,
-// reservations with lower scores, the lowest first: no more of them than are necessary. It returns the
-// grants of the request and the reservations with their new grants; false, and nothing is
-// changed, if that would break what one of them was promised.
+// reservations with lower scores, the lowest first: no more of them than are necessary. It
+// returns the grants of the request and the reservations with their new grants; false, and
+// nothing is changed, if that would break what one of them was promised.
 func (c *Calendar) Displace(r Request, movable []Reservation) (grants []Grant, moved []Reservation, ok bool) {
 	before := map[int64][]Grant{}
 	for _, m := range movable {
@@ -75,37 +75,79 @@ func ids(list []Reservation) []int64 {
 }
 
 // Displace is Calendar.Displace over whatever finds places. It enters nothing.
+//
+// A reservation that turns out to have no other place counts as fixed, and the search goes
+// on without it, for at most MaxMoved such reservations. Those whose promise leaves only
+// other devices for the same span seldom have a place: they are considered last.
 func Displace(place Place, r Request, movable []Reservation) (grants []Grant, moved []Reservation, ok bool) {
 	at := r
 	at.Demand.Window.Until = at.Demand.Window.From + at.Demand.Duration
-	moved = lowest(movable, r.Score, at.Demand.Window)
-	if grants, ok = place(at, ids(moved), nil); !ok {
+	lower := lowest(movable, r.Score, at.Demand.Window)
+	flexible := slices.DeleteFunc(slices.Clone(lower), Reservation.rigid)
+	if grants, moved, ok = place.displace(at, flexible); ok || len(flexible) == len(lower) {
+		return grants, moved, ok
+	}
+	return place.displace(at, lower)
+}
+
+// displace grants a request in its window by changes of reservations, the lowest first.
+func (place Place) displace(r Request, lower []Reservation) (grants []Grant, moved []Reservation, ok bool) {
+	for range MaxMoved {
+		if grants, moved, ok = place.fewest(r, lower); !ok {
+			return nil, nil, false
+		}
+		fixed := place.rearrange(r, grants, moved)
+		if fixed < 0 {
+			return grants, moved, true
+		}
+		lower = slices.DeleteFunc(lower, func(m Reservation) bool { return m.ID == moved[fixed].ID })
+	}
+	return nil, nil, false
+}
+
+// fewest are reservations without which a request has a place, none of which can stay: as
+// low as possible, the highest of them first. What has a place keeps it without more of
+// them, so each is found by bisection.
+func (place Place) fewest(r Request, lower []Reservation) (grants []Grant, moved []Reservation, ok bool) {
+	if _, ok = place(r, ids(lower), nil); !ok {
 		return nil, nil, false
 	}
-	for i := len(moved) - 1; i >= 0; i-- { // the highest score first
-		fewer := slices.Delete(slices.Clone(moved), i, i+1)
-		if found, fits := place(at, ids(fewer), nil); fits {
-			grants, moved = found, fewer
+	for len(moved) <= MaxMoved {
+		if grants, ok = place(r, ids(moved), nil); ok || len(lower) == 0 {
+			return grants, moved, ok
 		}
+		last := sort.Search(len(lower)-1, func(i int) bool {
+			_, ok := place(r, slices.Concat(ids(moved), ids(lower[:i+1])), nil)
+			return ok
+		})
+		moved, lower = append(moved, lower[last]), lower[:last]
 	}
+	return nil, nil, false
+}
+
+// rearrange gives reservations new grants beside those of a request. It returns the index
+// of one for which there are none, or -1.
+func (place Place) rearrange(r Request, grants []Grant, moved []Reservation) (fixed int) {
 	without, with := ids(moved), []Reservation{{Request: r, Grants: grants}}
 	for i := range moved {
 		if m := &moved[i]; m.Started {
-			m.end(at.Demand.Window.From)
+			m.end(r.Demand.Window.From)
 			with = append(with, *m)
 		}
 	}
-	for i := len(moved) - 1; i >= 0; i-- {
+	for i := range moved {
 		m := &moved[i]
 		if m.Started {
 			continue
 		}
-		if m.Grants, ok = place.move(*m, without, with); !ok {
-			return nil, nil, false
+		found, ok := place.move(*m, without, with)
+		if !ok {
+			return i
 		}
+		m.Grants = found
 		with = append(with, *m)
 	}
-	return grants, moved, true
+	return -1
 }
 
 // end ends a reservation early.
@@ -116,14 +158,28 @@ func (r *Reservation) end(at int64) {
 	}
 }
 
-// lowest are the reservations of a lower score in a span, the lowest and newest first, at
-// most MaxMoved.
+// lowest are the reservations of a lower score in a span, the lowest and newest first.
 func lowest(movable []Reservation, score float64, s Span) []Reservation {
 	list := slices.DeleteFunc(slices.Clone(movable), func(m Reservation) bool {
 		return m.Score >= score || !m.overlaps(s) || m.Started && m.Grants[0].Span.From >= s.From
 	})
 	slices.SortFunc(list, func(a, b Reservation) int { return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(b.ID, a.ID)) })
-	return list[:min(len(list), MaxMoved)]
+	return list
+}
+
+// leastCores are the fewest cores that a reservation can be shrunk to: they come with its
+// least memory.
+func (r Reservation) leastCores() int64 {
+	least, each := max(r.Least.Cores, 1), r.Demand.Each
+	if r.Least.MemoryMiB > 0 && each.MemoryMiB > 0 {
+		least = max(least, (r.Least.MemoryMiB*each.Cores+each.MemoryMiB-1)/each.MemoryMiB)
+	}
+	return least
+}
+
+// rigid reports whether a reservation can neither begin later nor shrink nor end early.
+func (r Reservation) rigid() bool {
+	return !r.Started && r.Latest <= r.Grants[0].Span.From && r.leastCores() >= r.Demand.Each.Cores
 }
 
 // move finds the earliest place for a reservation within its promise: whole, or else the
@@ -141,10 +197,7 @@ func (place Place) move(m Reservation, without []int64, with []Reservation) ([]G
 	if found, ok := part(d.Each.Cores); ok {
 		return found, true
 	}
-	least := max(m.Least.Cores, 1)
-	if m.Least.MemoryMiB > 0 && d.Each.MemoryMiB > 0 { // the cores that come with the least memory
-		least = max(least, (m.Least.MemoryMiB*d.Each.Cores+d.Each.MemoryMiB-1)/d.Each.MemoryMiB)
-	}
+	least := m.leastCores()
 	if least >= d.Each.Cores {
 		return nil, false
 	}

@@ -34,6 +34,11 @@ func TestDisplace(t *testing.T) {
 			if len(grants)+len(moved) > 0 {
 				t.Fatalf("refused, but granted %v and moved %v", grants, moved)
 			}
+			for _, m := range movable {
+				if _, _, ok := c.Displace(q, []Reservation{m}); ok {
+					t.Fatalf("%+v is refused, although %+v can be moved for it", q, m)
+				}
+			}
 			o.agrees(t, c)
 			continue
 		}
@@ -76,6 +81,41 @@ func TestDisplace(t *testing.T) {
 	}
 	if moves < 500 || shrinks < 100 || refusals < 1000 || ends < 100 {
 		t.Errorf("%d moves, %d shrinks, %d refusals, %d early ends", moves, shrinks, refusals, ends)
+	}
+}
+
+// What cannot be moved does not keep what is behind it from being moved, however much of it
+// there is.
+func TestFixedReservationsShieldNone(t *testing.T) {
+	const fixed = 2 * MaxMoved
+	var devices []Device
+	for id := range int64(fixed + 2) {
+		devices = append(devices, Device{ID: id + 1, Node: 1, Capacity: Amount{Cores: 100}})
+	}
+	c := NewCalendar(devices)
+	demand := Demand{GPUs: 1, Each: Amount{Cores: 100}, Duration: 10, Window: Span{0, 30}}
+	var movable []Reservation
+	for id := range int64(fixed + 2) {
+		m := Reservation{Request: Request{ID: id + 1, Score: 0.1, Demand: demand}, Least: demand.Each}
+		if m.ID > fixed {
+			m.Score, m.Latest = 0.2, 20
+		}
+		m.Grants = c.Decide(m.Request).Grants
+		movable = append(movable, m)
+	}
+	two := Request{ID: 1000, Score: 0.5, Demand: demand}
+	two.Demand.GPUs = 2
+	grants, moved, ok := c.Displace(two, movable)
+	if !ok || len(grants) != 2 || len(moved) != 2 {
+		t.Fatalf("granted %v, moved %v, %v", grants, moved, ok)
+	}
+	for _, m := range moved {
+		if m.ID <= fixed || m.Grants[0].Span.From != 10 {
+			t.Errorf("%+v", m)
+		}
+	}
+	if _, _, ok := c.Displace(Request{ID: 1001, Score: 0.5, Demand: demand}, movable[:fixed]); ok {
+		t.Error("a promise was broken")
 	}
 }
 

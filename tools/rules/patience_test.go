@@ -16,11 +16,12 @@ const minPatience = time.Minute
 // shortBounds are the shorter bounds of tests, by file and expression, and why each is
 // no patience.
 var shortBounds = map[string]string{
-	"models/store/store_test.go: context.WithTimeout of 200ms":         "a second claim has to wait until it ends",
-	"policies/notifications/mail_test.go: context.WithTimeout of 50ms": "a server that stays silent is given up when it ends",
-	"storage/files/guards_test.go: context.WithTimeout of 1ms":         "a revocation has to wait until it ends",
-	"tools/cluster/fault_test.go: context.WithTimeout of 5s":           "a paused program does not respond before it ends",
-	"e2e/soak_test.go: time.After of 100ms":                            "browsers pause before they connect again",
+	"models/store/store_test.go: context.WithTimeout of 200ms":          "a second claim has to wait until it ends",
+	"policies/notifications/mail_test.go: context.WithTimeout of 50ms":  "a server that stays silent is given up when it ends",
+	"storage/files/guards_test.go: context.WithTimeout of 1ms":          "a revocation has to wait until it ends",
+	"tools/cluster/fault_test.go: context.WithTimeout of 5s":            "a paused program does not respond before it ends",
+	"workspaces/shard/split/split_test.go: context.WithTimeout of 40ms": "a writer that waits for another has to end with it",
+	"e2e/soak_test.go: time.After of 100ms":                             "browsers pause before they connect again",
 }
 
 // TestPatience: in tests, time.After, context.WithTimeout and deadlines have no bound

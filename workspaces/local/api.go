@@ -32,23 +32,23 @@ func (in *instance) apiDir() string     { return filepath.Join(in.dir, "api") }
 func (in *instance) kernelsDir() string { return filepath.Join(in.dir, "kernels") }
 
 // ServeAPI serves a socket in the sandbox of every workspace, from its start to its end,
-// until Close. It serves those that run already, too.
+// until Close. It serves those that run already, too; one whose socket cannot be made, as on
+// a full disk, goes on without.
 func (r *Runtime) ServeAPI(handler func(workspace int64) http.Handler) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.api = handler
 	keys, err := r.directories()
-	errs := []error{err}
 	for _, k := range keys {
 		in, err := r.load(k)
 		if err != nil || in.exited() {
 			continue
 		}
 		if err := r.openAPI(in); err != nil && !errors.Is(err, fs.ErrNotExist) { // one of an earlier version has no directory for it
-			errs = append(errs, err)
+			r.config.Logger.Error("a workspace has no socket of the REST API until it is started again", "workspace", in.Workspace, "error", err)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // openAPI serves the socket of a workspace. The caller must have locked mu.

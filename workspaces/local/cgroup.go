@@ -61,7 +61,7 @@ func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 }
 
 // Limits tries the limits of a workspace on a process that sleeps, and returns for each
-// resource whether this machine enforces it.
+// resource whether this machine enforces it, and whether workspaces have a network of their own.
 func (r *Runtime) Limits() []models.Limit {
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -73,7 +73,7 @@ func (r *Runtime) Limits() []models.Limit {
 	if err := group.remove(); err != nil {
 		r.config.Logger.Warn("cannot remove a cgroup", "err", err)
 	}
-	return limits
+	return append(limits, r.network.limit())
 }
 
 // setting is a file of a cgroup and its value.

@@ -56,7 +56,7 @@ type Runtime struct {
 	wg     sync.WaitGroup
 
 	mu       sync.Mutex // serializes Start and cleanup, guards the following fields
-	watched  map[key]bool
+	watched  map[incarnation]bool
 	stopping map[key]time.Time // time of the first Stop
 	apis     map[key]*http.Server
 	api      func(workspace int64) http.Handler // nil before ServeAPI
@@ -105,8 +105,9 @@ func New(c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user),
-		watched: map[key]bool{}, stopping: map[key]time.Time{}, apis: map[key]*http.Server{}}
+		watched: map[incarnation]bool{}, stopping: map[key]time.Time{}, apis: map[key]*http.Server{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.tryNetwork()
 	return r, nil
 }
 

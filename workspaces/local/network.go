@@ -35,6 +35,9 @@ var closedNetworks = []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.12
 // connectTime is how long the network of a starting sandbox may take.
 const connectTime = time.Minute
 
+// killDelay is how long the output of a program that was killed is waited for.
+const killDelay = time.Second
+
 // networkCheck is the period of looking whether the helpers run.
 const networkCheck = 5 * time.Second
 
@@ -44,10 +47,12 @@ type network struct {
 	helper, nsenter, ip string
 	makeDevice          bool        // tunDevice is closed to the user
 	missing             models.Text // why sandboxes share the network of the machine; empty if they do not
+	wait                time.Duration
 }
 
 // findNetwork returns what this machine can do for sandboxes of a user.
-func findNetwork(user identity) (n network) {
+func findNetwork(user identity) network {
+	n := network{wait: connectTime}
 	for name, path := range map[string]*string{"slirp4netns": &n.helper, "nsenter": &n.nsenter, "ip": &n.ip} {
 		for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
 			if found, err := exec.LookPath(candidate); err == nil && *path == "" {
@@ -144,7 +149,7 @@ func resolverSettings() string {
 
 // connect gives a sandbox its way out, unless it has one.
 func (r *Runtime) connect(ctx context.Context, in *instance) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
+	ctx, cancel := context.WithTimeout(ctx, r.network.wait)
 	defer cancel()
 	for !in.mapped() {
 		if in.outer() == gone {
@@ -174,10 +179,10 @@ func (r *Runtime) connect(ctx context.Context, in *instance) error {
 	}
 	defer user.Close()
 	defer netns.Close()
-	if err := r.closeRoutes(in, user, netns); err != nil {
+	if err := r.closeRoutes(ctx, in, user, netns); err != nil {
 		return err
 	}
-	return r.startHelper(in, user, netns, alive)
+	return r.startHelper(ctx, in, user, netns, alive)
 }
 
 // mapped reports whether the user namespace of a sandbox has its users, without which nobody
@@ -211,7 +216,7 @@ func (in *instance) networkNamespace() (user, netns *os.File, err error) {
 
 // closeRoutes forbids, before there is a way out, the addresses that a sandbox must not reach.
 // The programs in it have no right to change routes.
-func (r *Runtime) closeRoutes(in *instance, user, netns *os.File) error {
+func (r *Runtime) closeRoutes(ctx context.Context, in *instance, user, netns *os.File) error {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
 		return err
@@ -225,8 +230,9 @@ func (r *Runtime) closeRoutes(in *instance, user, netns *os.File) error {
 			fmt.Fprintf(&batch, "route replace prohibit %s/32\n", own.IP)
 		}
 	}
-	cmd := exec.Command(r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--",
+	cmd := exec.CommandContext(ctx, r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--",
 		r.network.ip, "-batch", "-")
+	cmd.WaitDelay = killDelay
 	r.asUserOf(in, cmd)
 	cmd.ExtraFiles = []*os.File{user, netns}
 	cmd.Stdin = strings.NewReader(batch.String())
@@ -247,8 +253,8 @@ func (r *Runtime) asUserOf(in *instance, cmd *exec.Cmd) {
 }
 
 // startHelper starts slirp4netns in the cgroup of the workspace. It ends when the sandbox
-// ends, whether or not a server runs.
-func (r *Runtime) startHelper(in *instance, user, netns, alive *os.File) error {
+// ends, whether or not a server runs. One that is not ready in time is killed.
+func (r *Runtime) startHelper(ctx context.Context, in *instance, user, netns, alive *os.File) error {
 	ready, tell, err := os.Pipe()
 	if err != nil {
 		return err
@@ -270,13 +276,22 @@ func (r *Runtime) startHelper(in *instance, user, netns, alive *os.File) error {
 	if err := r.startWithDevice(cmd); err != nil {
 		return fmt.Errorf("start slirp4netns: %w", err)
 	}
-	go reap(cmd) // it may outlive this Runtime
 	in.Cgroup.join(cmd.Process.Pid)
 	tell.Close()
-	if n, _ := ready.Read(make([]byte, 1)); n == 0 {
-		return fmt.Errorf("slirp4netns: %s", lastLine(readEnd(log.Name(), 1<<10)))
+	stop := context.AfterFunc(ctx, func() { ready.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	n, _ := ready.Read(make([]byte, 1))
+	if n == 0 {
+		_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // with what it has started; not reaped, the number is still its own
 	}
-	return nil
+	go reap(cmd) // it may outlive this Runtime
+	switch {
+	case n > 0:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("slirp4netns is not ready within %s: %w", r.network.wait, ctx.Err())
+	}
+	return fmt.Errorf("slirp4netns: %s", lastLine(readEnd(log.Name(), 1<<10)))
 }
 
 func lastLine(out []byte) []byte {
@@ -291,10 +306,23 @@ func (r *Runtime) startWithDevice(cmd *exec.Cmd) error {
 	return onSpareThread(func() error { return errors.Join(openDevice(), cmd.Start()) })
 }
 
-// keepConnected starts the helper of a sandbox again if it has ended.
+// release lets a starting sandbox go on.
+func (in *instance) release() {
+	if in.unblock != nil {
+		in.unblock.Close()
+	}
+}
+
+// keepConnected connects a sandbox, and starts its helper again if it has ended.
 func (r *Runtime) keepConnected(ctx context.Context, in *instance) {
-	for failed := false; ; {
-		err := r.connect(ctx, in)
+	err := r.connect(ctx, in)
+	if in.connected != nil {
+		if err == nil {
+			in.release()
+		}
+		in.connected <- err
+	}
+	for failed := false; ; err = r.connect(ctx, in) {
 		if err != nil && ctx.Err() == nil && !failed {
 			r.config.Logger.Warn("a workspace has no network", "workspace", in.Workspace, "error", err)
 		}

@@ -89,11 +89,15 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 }
 
 // Stop terminates a workspace; see [runtime.Runtime].
-func (r *Runtime) Stop(_ context.Context, state runtime.State) error {
+func (r *Runtime) Stop(ctx context.Context, state runtime.State) error {
 	in, err := r.parseState(state)
 	if err != nil {
 		return err
 	}
+	return untilEmpty(ctx, func() error { return r.stop(in) })
+}
+
+func (r *Runtime) stop(in *instance) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if in.exited() {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,8 +42,8 @@ func saysGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// lookAt returns the liveness of a process: alive if same confirms its identity.
-func lookAt(pid int, same func(process) (bool, error)) liveness {
+// lookAt returns the liveness of a process of a user: alive if same confirms its identity.
+func lookAt(pid int, uid uint32, same func(process) (bool, error)) liveness {
 	p, err := readProcess(pid)
 	if err == nil && p.dead {
 		return gone
@@ -52,12 +53,20 @@ func lookAt(pid int, same func(process) (bool, error)) liveness {
 		is, err = same(p)
 	}
 	switch {
-	case err != nil && !saysGone(err):
-		return unknown
-	case is:
+	case err == nil && is:
 		return alive
+	case err == nil || saysGone(err), errors.Is(err, fs.ErrPermission) && ofAnother(pid, uid):
+		return gone
 	}
-	return gone
+	return unknown
+}
+
+// ofAnother reports whether a process that this one may not look into belongs to another user
+// than uid, or is gone: the number was given to it after the process in question had ended.
+func ofAnother(pid int, uid uint32) bool {
+	var st unix.Stat_t // of the directory, which shows the effective user to everybody
+	err := unix.Stat(fmt.Sprintf("/proc/%d", pid), &st)
+	return err == nil && uid != 0 && st.Uid != uid || saysGone(err)
 }
 
 func readProcess(pid int) (process, error) {
@@ -97,8 +106,11 @@ func (in *instance) outer() liveness {
 	if in.Boot != bootID() || in.foreign() {
 		return gone
 	}
-	return lookAt(in.PID, func(p process) (bool, error) { return p.started == in.Started, nil })
+	return lookAt(in.PID, in.user(), func(p process) (bool, error) { return p.started == in.Started, nil })
 }
+
+// user is the one that the processes of an instance run as; 0 if it is not recorded.
+func (in *instance) user() uint32 { return cmp.Or(in.UID, uint32(os.Geteuid())) }
 
 func (in *instance) outerAlive() bool { return in.outer() == alive }
 
@@ -108,7 +120,7 @@ func (in *instance) inner(rep bwrapStatus) liveness {
 	if rep.Child == 0 || in.Boot != bootID() || in.foreign() {
 		return gone
 	}
-	return lookAt(rep.Child, func(process) (bool, error) {
+	return lookAt(rep.Child, in.user(), func(process) (bool, error) {
 		var ns unix.Stat_t
 		err := unix.Stat(fmt.Sprintf("/proc/%d/ns/pid", rep.Child), &ns)
 		return ns.Ino == rep.PIDNamespace, err
@@ -129,7 +141,7 @@ func (in *instance) exited() bool {
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote its status, or a
 		// server before it wrote the record.
-		pids, err := markedProcesses(in.dir)
+		pids, err := markedProcesses(in.marker())
 		return err == nil && len(pids) == 0
 	}
 	return in.inner(rep) == gone
@@ -139,11 +151,11 @@ func (in *instance) exited() bool {
 func (in *instance) kill() {
 	in.killInner(in.sandboxStatus())
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
-	pids, _ := markedProcesses(in.dir) // those that could be read
+	pids, _ := markedProcesses(in.marker()) // those that could be read
 	for _, pid := range pids {
 		signalIf(pid, unix.SIGKILL, func() bool {
 			dir, err := markerOf(pid)
-			return err == nil && dir == in.dir
+			return err == nil && dir == in.marker()
 		})
 	}
 }

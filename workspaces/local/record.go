@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"weir/models"
 	"weir/workspaces/runtime"
 )
@@ -25,6 +27,7 @@ type record struct {
 	Started    uint64         `json:"started"` // in ticks since boot; with PID and Boot it identifies a process
 	Boot       string         `json:"boot"`
 	Dir        string         `json:"dir,omitempty"` // empty: of an earlier version
+	RunDir     fileID         `json:"run_dir"`       // the directory that contains Dir; 0: of an earlier version
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
 	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
@@ -48,13 +51,55 @@ type record struct {
 //	kernels/    in the sandboxes of a workspace and its runs: the sockets of kernels
 type instance struct {
 	record
-	dir     string
-	unblock *os.File // lets the sandbox go on when it is connected; see ownNetwork
+	dir       string
+	unblock   *os.File   // lets a starting sandbox go on when it is connected; see ownNetwork
+	connected chan error // receives once whether a starting sandbox is connected
+}
+
+// fileID identifies a file or directory of this machine, whatever its path is.
+type fileID struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+}
+
+func identify(path string) (fileID, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	return fileID{Device: st.Dev, Inode: st.Ino}, err
 }
 
 // foreign reports whether the instance was started from another run directory, of which
-// this one, or the database, is a copy. What runs there is not of this server.
-func (in *instance) foreign() bool { return in.Dir != "" && in.Dir != in.dir }
+// this one, or the database, is a copy. What runs there is not of this server. A run
+// directory that was moved, or is reached by another path, is the same.
+func (in *instance) foreign() bool {
+	if in.Dir == "" || in.Dir == in.dir {
+		return false
+	}
+	here, err := identify(filepath.Dir(in.dir))
+	if in.RunDir != (fileID{}) {
+		return err == nil && here != in.RunDir
+	}
+	there, moved := identify(filepath.Dir(in.Dir))
+	return err == nil && moved == nil && here != there
+}
+
+// marker is the directory by which the processes of an instance are marked: where it was
+// when they were started.
+func (in *instance) marker() string {
+	if in.Dir == "" || in.foreign() {
+		return in.dir
+	}
+	return in.Dir
+}
+
+// incarnation identifies the process of a start: after a failed attempt, there may be another.
+type incarnation struct {
+	key
+	pid     int
+	started uint64
+}
+
+func (in *instance) incarnation() incarnation { return incarnation{in.key(), in.PID, in.Started} }
 
 func (in *instance) key() key            { return key{in.Workspace, in.Generation} }
 func (in *instance) shared() string      { return filepath.Join(in.dir, "shared") }

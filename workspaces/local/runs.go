@@ -139,18 +139,20 @@ func (r *Runs) forgetStop(k key) {
 }
 
 // Remove deletes the exit code and the log of a run that has ended.
-func (r *Runs) Remove(_ context.Context, state runtime.State) error {
+func (r *Runs) Remove(ctx context.Context, state runtime.State) error {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return err
 	}
-	r.runtime.mu.Lock()
-	defer r.runtime.mu.Unlock()
-	if !in.exited() {
-		return models.Conflict("The run has not ended.")
-	}
-	r.forgetStop(in.key())
-	return r.runtime.remove(in)
+	return untilEmpty(ctx, func() error {
+		r.runtime.mu.Lock()
+		defer r.runtime.mu.Unlock()
+		if !in.exited() {
+			return models.Conflict("The run has not ended.")
+		}
+		r.forgetStop(in.key())
+		return r.runtime.remove(in)
+	})
 }
 
 // Log returns at most limit bytes of what a run has printed, from a byte offset on, and the

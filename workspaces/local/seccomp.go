@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -28,10 +30,15 @@ func deny(errno unix.Errno) bpf.Instruction {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
 
+// processID are the bits of a register that the kernel reads as a process id.
+const processID = 0xffffffff
+
 // systemCalls is the filter of system calls as the kernel reads it: the default profile of
 // containers, for programs without capabilities, and for the architecture of this program:
 // others, such as 32-bit programs on x86-64, can call nothing. Beyond the profile, ptrace
-// cannot stop pid 1 of the sandbox, which reaps and ends what runs in it.
+// cannot stop pid 1 of the sandbox, which reaps and ends what runs in it. Calls that the
+// profile does not allow fail with EPERM, and those that the table does not know, because
+// they are newer, with ENOSYS, by which libraries know that they must do without.
 var systemCalls = sync.OnceValues(func() ([]byte, error) {
 	profile, err := seccomp.GetDefaultProfile(&specs.Spec{Process: &specs.Process{Capabilities: &specs.LinuxCapabilities{}}})
 	if err != nil {
@@ -43,7 +50,7 @@ var systemCalls = sync.OnceValues(func() ([]byte, error) {
 	}
 	refused := uint(unix.EPERM)
 	supervisor := specs.LinuxSyscall{Names: []string{"ptrace"}, Action: specs.ActErrno, ErrnoRet: &refused,
-		Args: []specs.LinuxSeccompArg{{Index: 1, Value: 1, Op: specs.OpEqualTo}}}
+		Args: []specs.LinuxSeccompArg{{Index: 1, Value: processID, ValueTwo: 1, Op: specs.OpMaskedEqual}}}
 	program := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: offsetArch, Size: 4}, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(machine.ID), SkipTrue: 1}, deny(unix.EPERM),
 		bpf.LoadAbsolute{Off: offsetCall, Size: 4}, bpf.JumpIf{Cond: bpf.JumpLessThan, Val: x32Calls, SkipTrue: 1}, deny(unix.ENOSYS),
@@ -60,7 +67,7 @@ var systemCalls = sync.OnceValues(func() ([]byte, error) {
 			}
 		}
 	}
-	raw, err := bpf.Assemble(append(program, deny(unix.EPERM)))
+	raw, err := bpf.Assemble(append(program, otherCalls(machine)...))
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +75,21 @@ var systemCalls = sync.OnceValues(func() ([]byte, error) {
 	err = binary.Write(&b, binary.NativeEndian, raw) // struct sock_filter
 	return b.Bytes(), err
 })
+
+// otherCalls are the instructions for calls that no rule has decided.
+func otherCalls(machine *arch.Info) (program []bpf.Instruction) {
+	numbers := slices.Sorted(maps.Values(machine.SyscallNames))
+	for first := 0; first < len(numbers); {
+		last := first
+		for last+1 < len(numbers) && numbers[last+1] <= numbers[last]+1 {
+			last++
+		}
+		program = append(program, bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(numbers[first]), SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: uint32(numbers[last]), SkipTrue: 1}, deny(unix.EPERM))
+		first = last + 1
+	}
+	return append(program, deny(unix.ENOSYS))
+}
 
 // ruleBlock are the instructions for a call that a rule names: they check its arguments and
 // return the action. If an argument differs, they load the number of the call again.
@@ -93,7 +115,8 @@ func ruleBlock(rule specs.LinuxSyscall) (block []bpf.Instruction, err error) {
 }
 
 // argumentCheck compares an argument of 64 bits. Where it differs, skip instructions after
-// the check are left out. The profile orders only arguments that the kernel reads as 32 bits.
+// the check are left out. What the profile orders or excludes are the domains of sockets, of
+// which the kernel reads 32 bits: others are not compared, for they could be set at will.
 func argumentCheck(arg specs.LinuxSeccompArg, skip uint8) ([]bpf.Instruction, error) {
 	low := bpf.LoadAbsolute{Off: uint32(offsetArgs + 8*arg.Index), Size: 4}
 	high := bpf.LoadAbsolute{Off: low.Off + 4, Size: 4}
@@ -103,8 +126,7 @@ func argumentCheck(arg specs.LinuxSeccompArg, skip uint8) ([]bpf.Instruction, er
 		return []bpf.Instruction{high, bpf.JumpIf{Cond: bpf.JumpEqual, Val: valueHigh, SkipFalse: skip + 2},
 			low, bpf.JumpIf{Cond: bpf.JumpEqual, Val: value, SkipFalse: skip}}, nil
 	case specs.OpNotEqual:
-		return []bpf.Instruction{high, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: valueHigh, SkipTrue: 2},
-			low, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipFalse: skip}}, nil
+		return []bpf.Instruction{low, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: value, SkipFalse: skip}}, nil
 	case specs.OpMaskedEqual:
 		return []bpf.Instruction{high, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: valueHigh},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(arg.ValueTwo >> 32), SkipFalse: skip + 3},

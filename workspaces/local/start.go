@@ -29,6 +29,32 @@ func (r *Runtime) Start(ctx context.Context, spec runtime.Spec) (runtime.State, 
 // start runs a command in the sandbox of a checked spec as the instance k, unless that
 // runs already.
 func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command []string) (runtime.State, error) {
+	if err := r.sweep(ctx, k); err != nil {
+		return nil, err
+	}
+	in, err := r.begin(ctx, k, spec, command)
+	if err != nil {
+		return nil, err
+	}
+	if in.connected == nil {
+		return in.state(), nil
+	}
+	select {
+	case err = <-in.connected:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-r.ctx.Done():
+		err = r.ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("connect the sandbox: %w", err), r.abandon(in))
+	}
+	return in.state(), nil
+}
+
+// begin starts the instance k, unless that runs already, up to the point where its sandbox
+// waits to be connected.
+func (r *Runtime) begin(ctx context.Context, k key, spec runtime.Spec, command []string) (*instance, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	in, recorded, err := r.loadOrEmpty(k)
@@ -36,10 +62,7 @@ func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command [
 		return nil, models.Unavailable(err, "The notebook could not be launched.")
 	}
 	if recorded && !in.exited() {
-		return in.state(), nil
-	}
-	if err := r.sweep(k); err != nil {
-		return nil, err
+		return in, nil
 	}
 	delete(r.stopping, k)
 	in = &instance{dir: r.path(k)}
@@ -47,12 +70,12 @@ func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command [
 	if err := r.launch(ctx, in, spec, command); err != nil {
 		return nil, errors.Join(err, r.remove(in))
 	}
-	return in.state(), nil
+	return in, nil
 }
 
 // sweep removes what earlier generations of a workspace, and failed attempts of this
 // one, have left.
-func (r *Runtime) sweep(k key) error {
+func (r *Runtime) sweep(ctx context.Context, k key) error {
 	keys, err := r.directories()
 	if err != nil {
 		return err
@@ -61,18 +84,53 @@ func (r *Runtime) sweep(k key) error {
 		if old.workspace != k.workspace || old.generation > k.generation {
 			continue
 		}
-		in, _, err := r.loadOrEmpty(old)
+		err := untilEmpty(ctx, func() error {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			in, _, err := r.loadOrEmpty(old)
+			if err != nil {
+				return models.Unavailable(err, "The notebook could not be launched.")
+			}
+			if !in.exited() {
+				return nil
+			}
+			return r.remove(in)
+		})
 		if err != nil {
-			return err
-		}
-		if !in.exited() {
-			continue
-		}
-		if err := r.remove(in); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// untilEmpty repeats a removal while processes of the cgroup still end, as the helper of the
+// network does just after its sandbox. The caller must not have locked mu.
+func untilEmpty(ctx context.Context, remove func() error) error {
+	err := remove()
+	for attempt := 0; errors.Is(err, unix.EBUSY) && attempt < 500 && sleep(ctx, 2*time.Millisecond); attempt++ {
+		err = remove()
+	}
+	return err
+}
+
+// endTime is how long an instance that was killed may take to end.
+const endTime = 10 * time.Second
+
+// abandon ends an instance that could not be connected, and removes it.
+func (r *Runtime) abandon(in *instance) error {
+	defer in.release()
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	for in.kill(); !in.exited(); in.kill() {
+		if !sleep(ctx, 10*time.Millisecond) {
+			return errors.New("the sandbox has not ended yet")
+		}
+	}
+	return untilEmpty(ctx, func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.remove(in)
+	})
 }
 
 // launch creates the files of the workspace, starts its process behind a gate, and
@@ -89,23 +147,18 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, c
 		return err
 	}
 	defer box.close()
-	if in.unblock != nil {
-		defer in.unblock.Close()
-	}
 	gated, err := r.startGated(in, box, command)
 	if err != nil {
+		in.release()
 		return err
 	}
 	if err := r.confirm(ctx, in, gated, spec); err != nil {
 		gated.kill()
+		in.release()
 		return err
 	}
 	if in.Network {
-		if err := r.connect(ctx, in); err != nil {
-			in.kill()
-			gated.kill()
-			return fmt.Errorf("connect the sandbox: %w", err)
-		}
+		in.connected = make(chan error, 1)
 	}
 	r.watch(in, gated.cmd)
 	return nil
@@ -119,6 +172,9 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 		return err
 	}
 	in.PID, in.Started, in.Boot, in.Dir = p.pid, p.started, bootID(), in.dir
+	if in.RunDir, err = identify(filepath.Dir(in.dir)); err != nil {
+		return err
+	}
 	in.MemoryMiB = spec.Memory
 	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
 	if in.UID == r.user.uid {
@@ -218,24 +274,14 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 	return &gatedProcess{cmd: cmd, gate: gate}, nil
 }
 
-// removeCgroup waits for the helper of the network, which ends just after the sandbox.
-func (in *instance) removeCgroup() error {
-	err := in.Cgroup.remove()
-	for attempt := 0; in.Network && errors.Is(err, unix.EBUSY) && attempt < 500; attempt++ {
-		time.Sleep(2 * time.Millisecond)
-		err = in.Cgroup.remove()
-	}
-	return err
-}
-
 // remove deletes what an ended instance has left. The cgroup is first: the record
-// remains until it can be removed.
+// remains until it can be removed. The caller must have locked mu.
 func (r *Runtime) remove(in *instance) error {
 	r.closeAPI(in.key())
 	if in.foreign() {
 		r.config.Logger.Warn("this is a copy of another data directory; what runs there is left alone",
 			"workspace", in.Workspace, "directory", in.Dir)
-	} else if err := in.removeCgroup(); err != nil {
+	} else if err := in.Cgroup.remove(); err != nil {
 		return err
 	}
 	err := os.RemoveAll(in.dir)

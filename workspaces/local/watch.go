@@ -15,10 +15,10 @@ import (
 // and calls Changed. child is nil for a process of an earlier server. The caller
 // must have locked mu.
 func (r *Runtime) watch(in *instance, child *exec.Cmd) {
-	if r.watched[in.key()] || r.ctx.Err() != nil {
+	if r.watched[in.incarnation()] || r.ctx.Err() != nil {
 		return
 	}
-	r.watched[in.key()] = true
+	r.watched[in.incarnation()] = true
 	r.wg.Go(func() {
 		ctx, cancel := context.WithCancel(r.ctx)
 		if !r.commands {
@@ -98,7 +98,7 @@ func (r *Runtime) finish(in *instance) {
 func (r *Runtime) finished(in *instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.watched, in.key())
+	delete(r.watched, in.incarnation())
 	if _, stopped := r.stopping[in.key()]; !stopped || r.commands || r.ctx.Err() != nil {
 		return true
 	}

@@ -76,8 +76,8 @@ func testActivity(t *testing.T, b *bench) {
 	if _, body := Call(t, at, token, "POST", "/api/terminals", ""); json.Unmarshal([]byte(body), &terminal) != nil || terminal.Name == "" {
 		t.Fatalf("terminal: %s", body)
 	}
-	typed := Terminal(t, at, token, terminal.Name)
-	typed(t, "(while :; do :; done) & touch /tmp/end\n")
+	shell := ConnectTerminal(t, at, token, terminal.Name)
+	shell.Type(t, "(while :; do :; done) & touch /tmp/end\n")
 	<-done
 	b.eventually(t, "idle", func() bool { return !read().Busy })
 	before := read()
@@ -89,7 +89,10 @@ func testActivity(t *testing.T, b *bench) {
 		_, signal := idleness.Work(&before, now)
 		return now.CPU-before.CPU > time.Second && signal == idleness.Processes
 	})
-	typed(t, "kill %1\n")
+	// What a shell prints counts as use of its terminal: the end of the job and the prompt
+	// are awaited. The quotes tell the prompt from what was typed.
+	shell.Type(t, "kill %1; wait; PS1='qui''et> '\n")
+	shell.Until(t, "quiet> ")
 	var quiet idleness.Observation
 	b.eventually(t, "quiet", func() bool {
 		before, quiet = quiet, read()
@@ -101,7 +104,7 @@ func testActivity(t *testing.T, b *bench) {
 			Call(t, at, token, "GET", path, "")
 		}
 		Connect(t, at, token)
-		Terminal(t, at, token, terminal.Name)
+		ConnectTerminal(t, at, token, terminal.Name)
 	}
 	kernel2.Info(t)
 	if o := read(); o.Busy || *o.Executed+*o.Typed < ages {

@@ -79,8 +79,13 @@ func (k *Kernel) send(t *testing.T, ctx context.Context, kind string, content ma
 	return id
 }
 
-// Terminal starts a terminal's connection and returns what types into it.
-func Terminal(t *testing.T, at models.Endpoint, token, name string) func(*testing.T, string) {
+// Terminal is a connection to one of a notebook's terminals.
+type Terminal struct {
+	conn *websocket.Conn
+}
+
+// ConnectTerminal connects to the terminal of that name.
+func ConnectTerminal(t *testing.T, at models.Endpoint, token, name string) *Terminal {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -89,14 +94,38 @@ func Terminal(t *testing.T, at models.Endpoint, token, name string) func(*testin
 	if _, _, err := conn.Read(ctx); err != nil { // it is set up
 		t.Fatal(err)
 	}
-	return func(t *testing.T, text string) {
-		t.Helper()
-		message, err := json.Marshal([]string{"stdin", text})
+	return &Terminal{conn: conn}
+}
+
+// Type types the text.
+func (term *Terminal) Type(t *testing.T, text string) {
+	t.Helper()
+	message, err := json.Marshal([]string{"stdin", text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := term.conn.Write(t.Context(), websocket.MessageText, message); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Until reads what the terminal prints until it ends with the text.
+func (term *Terminal) Until(t *testing.T, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var printed strings.Builder
+	for !strings.HasSuffix(printed.String(), text) {
+		_, b, err := term.conn.Read(ctx)
 		if err != nil {
+			t.Fatalf("terminal: %v; it printed %q", err, printed.String())
+		}
+		var message []any
+		if err := json.Unmarshal(b, &message); err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.Write(t.Context(), websocket.MessageText, message); err != nil {
-			t.Fatal(err)
+		if out, ok := message[len(message)-1].(string); ok && message[0] == "stdout" {
+			printed.WriteString(out)
 		}
 	}
 }

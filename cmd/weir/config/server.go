@@ -22,7 +22,7 @@ var serverSettings = []setting{
 		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, listOf(parseProxy))},
 	{name: "hosts", kind: "NAME,...",
 		help: "host names of the portal beside those of external-url and of this machine, localhost and addresses; others get status 421",
-		set:  into(func(c *Config) *[]string { return &c.Hosts }, listOf(parseDomain))},
+		set:  into(func(c *Config) *[]string { return &c.Hosts }, listOf(parseHost))},
 	{name: "metrics-token-file", kind: "FILE",
 		help: "file with the token that a scraper of /metrics sends (default none: there are no metrics)",
 		set:  into(func(c *Config) *string { return &c.MetricsFile }, parseDir)},

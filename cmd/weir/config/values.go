@@ -74,6 +74,15 @@ func parseDomain(text string) (string, error) {
 	return text, nil
 }
 
+// parseHost accepts what a browser can have in its address: unlike a domain, the name of a
+// service of Docker Compose may contain underscores.
+func parseHost(text string) (string, error) {
+	if _, err := parseDomain(strings.ReplaceAll(text, "_", "x")); err != nil {
+		return "", fmt.Errorf("%q must be a host name without a port", text)
+	}
+	return strings.ToLower(text), nil
+}
+
 // parseDir makes a path absolute: processes that use it have other working
 // directories.
 var parseDir = optional(filepath.Abs)

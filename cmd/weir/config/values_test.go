@@ -33,3 +33,16 @@ func TestParseList(t *testing.T) {
 		t.Errorf("nothing is taken for %q", got)
 	}
 }
+
+func TestParseHost(t *testing.T) {
+	for text, want := range map[string]string{"Weir.example.org": "weir.example.org", "weir_portal": "weir_portal", "weir": "weir", "a_b.lab": "a_b.lab"} {
+		if got, err := parseHost(text); err != nil || got != want {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"weir:8080", "http://weir", "weir/", "-weir", "weir.", "we ir", ""} {
+		if got, err := parseHost(text); err == nil {
+			t.Errorf("%q is %q", text, got)
+		}
+	}
+}

@@ -68,6 +68,13 @@ app.kubernetes.io/part-of: weir
 https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values.agents.service.port }}
 {{- end }}
 
+{{/* Names of the portal beside the one of externalURL: its service's. */}}
+{{- define "weir.hosts" -}}
+{{- $name := include "weir.name" . }}
+{{- $own := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) }}
+{{- concat $own (.Values.settings.hosts | default "" | toString | splitList "," | compact) | uniq | join "," }}
+{{- end }}
+
 {{/* The settings of “weir serve”. Those that the chart decides come last. */}}
 {{- define "weir.settings" -}}
 {{- $s := dict }}
@@ -81,6 +88,7 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{- $_ := set $s "shared-dir" "/srv/weir" }}
 {{- $_ := set $s "authority-file" "/etc/weir/authority/authority.pem" }}
 {{- $_ := set $s "external-url" .Values.externalURL }}
+{{- $_ := set $s "hosts" (include "weir.hosts" .) }}
 {{- $_ := set $s "apps-domain" .Values.appsDomain }}
 {{- $_ := set $s "sandbox-uid" (int64 .Values.user | toString) }}
 {{- $_ := set $s "kube-instance" .Values.instance }}
