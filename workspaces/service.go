@@ -64,6 +64,9 @@ type Service struct {
 	Served Served
 	slots  slots
 
+	// FindForeign finds what others run beside it; nil: nothing.
+	FindForeign func() ([]models.Foreign, error)
+
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters
 

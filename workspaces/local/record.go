@@ -24,7 +24,8 @@ type record struct {
 	PID        int            `json:"pid"`     // the outer bubblewrap
 	Started    uint64         `json:"started"` // in ticks since boot; with PID and Boot it identifies a process
 	Boot       string         `json:"boot"`
-	Dir        string         `json:"dir,omitempty"` // empty: of an earlier version
+	Dir        string         `json:"dir,omitempty"`   // empty: of an earlier version
+	Owner      string         `json:"owner,omitempty"` // its mark; empty: of an earlier version
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
 	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
@@ -49,12 +50,18 @@ type record struct {
 type instance struct {
 	record
 	dir     string
-	unblock *os.File // lets the sandbox go on when it is connected; see ownNetwork
+	owner   runtime.Owner // of the runtime
+	unblock *os.File      // lets the sandbox go on when it is connected; see ownNetwork
 }
 
 // foreign reports whether the instance was started from another run directory, of which
-// this one, or the database, is a copy. What runs there is not of this server.
-func (in *instance) foreign() bool { return in.Dir != "" && in.Dir != in.dir }
+// this one is a copy, or for another generation of the database. It is not of this server.
+func (in *instance) foreign() bool {
+	return in.Dir != "" && in.Dir != in.dir || !in.owner.Owns(in.Owner)
+}
+
+// mark is the mark of its processes.
+func (in *instance) mark() mark { return mark{in.dir, in.Owner} }
 
 func (in *instance) key() key            { return key{in.Workspace, in.Generation} }
 func (in *instance) shared() string      { return filepath.Join(in.dir, "shared") }
@@ -121,14 +128,19 @@ func (r *Runtime) loadOrEmpty(k key) (in *instance, recorded bool, err error) {
 	case errors.As(err, &path) && !saysGone(err):
 		return nil, false, err
 	}
-	in = &instance{dir: r.path(k)}
-	in.Workspace, in.Generation = k.workspace, k.generation
-	return in, false, nil
+	return r.instance(k), false, nil
+}
+
+// instance returns a start of a workspace that has no processes yet.
+func (r *Runtime) instance(k key) *instance {
+	in := &instance{dir: r.path(k), owner: r.config.Owner}
+	in.Workspace, in.Generation, in.Owner = k.workspace, k.generation, r.config.Owner.String()
+	return in
 }
 
 // load reads the record of a start.
 func (r *Runtime) load(k key) (*instance, error) {
-	in := &instance{dir: r.path(k)}
+	in := &instance{dir: r.path(k), owner: r.config.Owner}
 	b, err := os.ReadFile(in.stateFile())
 	if err != nil {
 		return nil, err
@@ -138,7 +150,7 @@ func (r *Runtime) load(k key) (*instance, error) {
 
 // parseState parses a State that this or an earlier Runtime returned.
 func (r *Runtime) parseState(state runtime.State) (*instance, error) {
-	in := &instance{}
+	in := &instance{owner: r.config.Owner}
 	if err := json.Unmarshal(state, &in.record); err != nil {
 		return nil, fmt.Errorf("not a state of the local runtime: %w", err)
 	}
