@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	netv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -359,6 +361,46 @@ func TestSecretFiles(t *testing.T) {
 	}
 }
 
+// The job that makes backups has the settings and secrets of the portal, writes to its claim
+// only, meets Pod Security “restricted”, and no service leads to it.
+func TestBackup(t *testing.T) {
+	i := installation{t, rendered(t, "deploy/testdata/ingress.yaml", "backup.enabled=true", "backup.existingClaim=backups", "backup.files=true")}
+	portal, job := one[*appsv1.Deployment](i).Spec.Template, one[*batchv1.CronJob](i)
+	pod := job.Spec.JobTemplate.Spec.Template
+	checkPods(i, &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": "weir-backup"}}, pod)
+	for _, s := range Of[*corev1.Service](i.all) {
+		if labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			t.Errorf("the service %s leads to it", s.Name)
+		}
+	}
+	container := pod.Spec.Containers[0]
+	if args := strings.Join(container.Args, " "); args != "admin backup --output=/backup --keep=14 --files" {
+		t.Errorf("it runs %s", args)
+	}
+	for _, e := range portal.Spec.Containers[0].Env {
+		same := func(other corev1.EnvVar) bool { return reflect.DeepEqual(e, other) }
+		if e.Name != "GOMEMLIMIT" && !slices.ContainsFunc(container.Env, same) {
+			t.Errorf("it has no %s", e.Name)
+		}
+	}
+	for _, m := range container.VolumeMounts {
+		if writes := !m.ReadOnly; writes != (m.Name == "backup" || m.Name == "tmp") {
+			t.Errorf("it writes to %s: %v", m.Name, writes)
+		}
+	}
+	checks, err := policy.NewEvaluator(policy.DefaultChecks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	if r := policy.AggregateCheckResults(checks.EvaluatePod(latest, &pod.ObjectMeta, &pod.Spec)); !r.Allowed {
+		t.Errorf("its pods are not of the restricted kind: %s", r.ForbiddenDetail())
+	}
+	if jobs := Of[*batchv1.CronJob](rendered(t, "deploy/testdata/least.yaml")); len(jobs) > 0 {
+		t.Errorf("%d jobs by default", len(jobs))
+	}
+}
+
 func TestStorage(t *testing.T) {
 	for values, test := range map[string]struct {
 		set    string
@@ -394,6 +436,7 @@ func TestWrongValues(t *testing.T) {
 		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "secretFiles.authority-file.key=a": "'authority-file'", "secretFiles.listen.key=a": "'listen'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
 		"serviceMonitor.enabled=true": "secretFiles.metrics-token-file", "serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "agents.machineIDFile=machine-id": "/agents/machineIDFile", "storage.nfs.path=weir": "/storage/nfs/path",
 		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.storageClass=fast": "storage.storageClass", "storage.size=much": "/storage/size", "storage.nfs.server=": "storage.nfs.server",
+		"backup.enabled=true": "backup.existingClaim", "backup.keep=0": "/backup/keep", "backup.schedule=at night": "/backup/schedule",
 		"ingress.enabled=true": "ingress.enabled needs", "agents.namespace=weir": "agents.namespace is",
 	} {
 		t.Run(wrong, func(t *testing.T) {

@@ -181,14 +181,21 @@ func newServer(t testing.TB, o options) *server {
 	if o.gpus == "" {
 		o.gpus = "h100:8"
 	}
-	s := &server{t: t, opts: o, dir: t.TempDir(), port: freePort(t), out: &transcript{}, log: &transcript{}}
-	s.url = "http://localhost:" + strconv.Itoa(s.port)
+	dir := t.TempDir()
 	if o.disk != "" {
-		if err := unix.Mount("tmpfs", s.dir, "tmpfs", 0, "size="+o.disk); err != nil {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+o.disk); err != nil {
 			t.Fatal("mount: ", err)
 		}
-		t.Cleanup(func() { _ = unix.Unmount(s.dir, unix.MNT_DETACH) })
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	}
+	return serverOn(t, o, dir)
+}
+
+// serverOn starts a server on a data directory.
+func serverOn(t testing.TB, o options, dir string) *server {
+	t.Helper()
+	s := &server{t: t, opts: o, dir: dir, port: freePort(t), out: &transcript{}, log: &transcript{}}
+	s.url = "http://localhost:" + strconv.Itoa(s.port)
 	t.Cleanup(s.end)
 	serving.Store(s.url, s)
 	s.start()

@@ -31,8 +31,16 @@ type ResourceCapacity struct {
 type Capacity struct {
 	Resources  []ResourceCapacity `json:"resources"`
 	Setting    models.Overcommit  `json:"setting"`
+	Foreign    []ForeignWork      `json:"foreign" doc:"what other generations or copies of this installation run here"`
 	Projects   []Project          `json:"projects" doc:"current and future projects"`
 	NextCursor string             `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last page"`
+}
+
+// ForeignWork is what another generation or copy of this installation runs in one place.
+type ForeignWork struct {
+	Owner      string `json:"owner" doc:"ID and generation of the installation; empty before these were recorded"`
+	Place      string `json:"place" doc:"directory or namespace"`
+	Workspaces int    `json:"workspaces" doc:"number of workspaces and runs"`
 }
 
 func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
@@ -51,7 +59,9 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 	if err != nil {
 		return nil, err
 	}
-	return found(v.Setting.Version, Capacity{convert(v.Rows, resourceCapacityOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
+	foreign, err := a.Workspaces.Foreign(actorOf(ctx))
+	return found(v.Setting.Version, Capacity{convert(v.Rows, resourceCapacityOf), v.Setting,
+		convert(foreign, func(f models.Foreign) ForeignWork { return ForeignWork(f) }), list.Body.Items, list.Body.NextCursor}, err)
 }
 
 // OvercommitUpdate changes the overcommit ratios.

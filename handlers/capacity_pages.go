@@ -31,7 +31,11 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.CapacityView{Rows: capacityRows(p.Rows), Form: formOf(p.Setting.Version)}
+	foreign, err := a.Workspaces.Foreign(actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	v := web.CapacityView{Rows: capacityRows(p.Rows), Form: formOf(p.Setting.Version), Foreign: foreign}
 	for _, r := range p.Setting.Ratio.Amounts() {
 		v.Form.Values["ratio."+r.Name] = strconv.FormatInt(r.Value, 10)
 	}

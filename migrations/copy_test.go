@@ -57,6 +57,40 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// A copy back to SQLite has the same rows, too, of one instant, and continues the numbers.
+func TestCopyBack(t *testing.T) {
+	first, middle, back := copySource(t), storetest.OpenEmpty(t, "postgres"), storetest.OpenEmpty(t, "sqlite")
+	up(t, sqlOf(t, middle), "postgres")
+	up(t, sqlOf(t, back), "sqlite")
+	if _, err := middle.CopyFrom(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	storetest.InTx(t, middle, func(q *store.Queries) error {
+		return q.PutAudit(models.AuditEntry{At: time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC), Actor: "a", Action: "update", Object: "project", ObjectID: 1})
+	})
+	copied, err := back.CopyFrom(t.Context(), middle)
+	if err != nil || copied == 0 {
+		t.Fatalf("%d rows, %v", copied, err)
+	}
+	for table := range tables(t, sqlOf(t, middle), "postgres") {
+		if want, got := contents(t, sqlOf(t, middle), table), contents(t, sqlOf(t, back), table); !slices.Equal(want, got) {
+			t.Errorf("%s: copied as\n%q, not\n%q", table, got, want)
+		}
+	}
+	if next := storetest.User(t, back, "next@example.org", false); next.ID != 4 { // the third was deleted
+		t.Errorf("the next account has the number %d", next.ID)
+	}
+	if head, err := back.VerifyAudit(t.Context(), models.AuditHead{}); err != nil || head.Number != 1 {
+		t.Errorf("the audit log ends at %v, %v", head, err)
+	}
+	if _, err := sqlOf(t, back).Exec("DELETE FROM devices"); err == nil {
+		t.Error("the copy does not check foreign keys")
+	}
+	if _, err := back.CopyFrom(t.Context(), first); err == nil || !strings.Contains(err.Error(), "other kind") {
+		t.Errorf("between two of a kind: %v", err)
+	}
+}
+
 // A copy that is refused changes nothing.
 func TestCopyIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {

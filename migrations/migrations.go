@@ -43,6 +43,20 @@ func Versions(ctx context.Context, db *sql.DB, dialect string) (current, newest 
 	return p.GetVersions(ctx)
 }
 
+// Newest returns the newest version.
+func Newest() (newest int64) {
+	entries, err := files.ReadDir("sqlite")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	for _, e := range entries {
+		if n, err := goose.NumericComponent(e.Name()); err == nil {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}
+
 func provider(db *sql.DB, dialect string) (*goose.Provider, error) {
 	dialects := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "postgres": goose.DialectPostgres}
 	d, ok := dialects[dialect]

@@ -16,7 +16,7 @@ import (
 const day = "'2030-01-02 00:00:00+00:00'"
 
 // rows has one row for every table, parents first, in SQL for both databases.
-// pool_lock, audit_head and overcommit have their own.
+// pool_lock, audit_head, overcommit and installation have their own.
 var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
 	"users (id, email, name, password_hash, created_at) VALUES (2, 'b@example.org', 'B', '', " + day + ")",

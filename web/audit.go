@@ -39,6 +39,7 @@ var objectWords = map[string]models.Text{
 	"file":          models.Say("file"),
 	"file rule":     models.Say("rule about files"),
 	"identity":      models.Say("identity"),
+	"installation":  models.Say("installation"),
 	"invitation":    models.Say("invitation"),
 	"member":        models.Say("member"),
 	"gpu_price":     models.Say("GPU price"),

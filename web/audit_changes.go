@@ -31,6 +31,8 @@ var columns = map[string]models.Text{
 	"applied":            models.Say("Sharing mode in effect"),
 	"architecture":       models.Say("Architecture"),
 	"at":                 models.Say("Time"),
+	"backup_at":          models.Say("Time of the backup"),
+	"generation":         models.Say("Generation"),
 	"beyond":             models.Say("Allocated beyond the capacity"),
 	"bytes":              models.Say("Size in bytes"),
 	"by_id":              models.Say("Handed over by"),

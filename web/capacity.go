@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 
 	"weir/models"
 )
@@ -11,6 +12,7 @@ import (
 // Fields: ratio.* in percent, stated.*.
 type CapacityView struct {
 	Form     Form
+	Foreign  []models.Foreign // what others run here
 	Rows     []CapacityRow
 	Projects []AllocatedTo
 	Next     string
@@ -91,4 +93,13 @@ func percentOf(r CapacityRow, to AllocatedTo) int64 {
 // ratioField is the input of a percentage, called as its resource.
 func ratioField(a models.Amount) field {
 	return field{Label: a.Label, Hint: models.Say("Percentage, such as 150."), Inputmode: "numeric", Required: true}
+}
+
+// starterOf names the generation that runs something.
+func starterOf(ctx context.Context, f models.Foreign) string {
+	installation, generation, ok := strings.Cut(f.Owner, ".")
+	if !ok {
+		return T(ctx, "an earlier version")
+	}
+	return T(ctx, "generation %s of %s", generation, installation)
 }

@@ -69,6 +69,7 @@ func requestSamples() (list []sample) {
 		sample{"ask-which", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota", Projects: []Option{{"1", "vision"}}})},
 		sample{"ask-nowhere", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota"})},
 		sample{"ask-join-name", "/requests/new?kind=join", &li, NewRequestPage(NewRequestView{Kind: "join", Form: Form{}.Refuse(models.Invalid("join.name", "must not be empty"))})},
-		sample{"capacity", "/capacity", &root, CapacityPage(CapacityView{Rows: sampleCapacity(7), Projects: []AllocatedTo{{1, "vision", quota, limit, inUse}}, Next: "/capacity?cursor=1"})},
+		sample{"capacity", "/capacity", &root, CapacityPage(CapacityView{Rows: sampleCapacity(7), Foreign: []models.Foreign{
+			{Owner: "7f0c.1", Place: "/var/lib/weir/run", Workspaces: 2}, {Place: "/srv/old/run", Workspaces: 1}}, Projects: []AllocatedTo{{1, "vision", quota, limit, inUse}}, Next: "/capacity?cursor=1"})},
 		sample{"promises-refused", "/capacity", &root, CapacityPage(CapacityView{Rows: sampleCapacity(0), Form: Form{Values: map[string]string{"ratio.gpu_cores": "x"}}.Refuse(models.Invalid("ratio.gpu_cores", "must not be empty"))})})
 }

@@ -232,15 +232,22 @@ func (r *Reconciler) endDeployment(ctx context.Context, d *models.Deployment, pa
 	}
 	message := models.Say("Ended. Its shares were released.")
 	return r.transitionDeployment(ctx, d, models.DeploymentStopping, message, func(q *store.Queries) error {
-		for _, p := range parts {
-			from := p.State
-			p.State, p.RuntimeState, p.Progress = models.PartEnded, nil, 0
-			if err := q.TransitionPart(*d, &p, from, models.Text{}); err != nil {
-				return err
-			}
+		if err := endParts(q, *d, parts); err != nil {
+			return err
 		}
 		return r.config.Pool.Release(q, d.HolderID)
 	})
+}
+
+func endParts(q *store.Queries, d models.Deployment, parts []models.DeploymentPart) error {
+	for _, p := range parts {
+		from := p.State
+		p.State, p.RuntimeState, p.Progress = models.PartEnded, nil, 0
+		if err := q.TransitionPart(d, &p, from, models.Text{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Reconciler) failDeployment(ctx context.Context, d *models.Deployment, why models.Text) error {

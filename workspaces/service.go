@@ -67,6 +67,9 @@ type Service struct {
 	queues      completionQueues
 	completions completions
 
+	// FindForeign finds what others run beside it; nil: nothing.
+	FindForeign func() ([]models.Foreign, error)
+
 	// Defaults are the platform's limits for idle workspaces.
 	Defaults models.LaunchParameters
 

@@ -18,9 +18,9 @@ import (
 )
 
 func newAdminCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents and the audit log directly in the database"}
+	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents, backups and the audit log directly in the database"}
 	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(),
-		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
+		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand(), newBackupCommand(), newRestoreCommand(), newGenerationCommand())
 	return cmd
 }
 

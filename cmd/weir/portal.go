@@ -29,6 +29,7 @@ type portal struct {
 	cfg           config.Config
 	log           *slog.Logger
 	store         *store.Store
+	owner         runtime.Owner // of what this server starts
 	accounts      *policies.Accounts
 	providers     *providers.Service
 	pool          *pool.Scheduler

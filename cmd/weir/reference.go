@@ -91,7 +91,7 @@ func writeFlags(w io.Writer, c *cobra.Command) {
 	switch {
 	case calls:
 		fmt.Fprint(w, "\nThe [connection options](../how-to/command-line.md#connection-options) are flags, too.\n")
-	case c.Name() == "serve":
+	case len(settings) > 2*len(config.ForAgent): // all of them
 		fmt.Fprint(w, "\nAll [settings](settings.md) except those of an agent are flags, too, and `--config`.\n")
 	case len(settings) > 0:
 		fmt.Fprintf(w, "\n[Settings](settings.md): %s.\n", strings.Join(settings, ", "))

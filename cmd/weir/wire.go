@@ -57,6 +57,9 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err := errors.Join(migrateUp(ctx, p.store), p.store.ReserveSpace(ctx)); err != nil {
 		return p, err
 	}
+	if p.owner, err = ownerOf(ctx, p.store); err != nil {
+		return p, err
+	}
 	access, err := policies.NewAccess()
 	if err != nil {
 		return p, err
@@ -78,6 +81,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.runtime, err = p.openRuntime(ctx, dirs); err != nil {
 		return p, err
 	}
+	p.tellForeign(ctx)
 	p.accounts = policies.NewAccounts(p.store, access)
 	p.accounts.Provider, p.accounts.PasswordLinkLifetime = cfg.OIDC.Rules(), cfg.PasswordLinkLifetime
 	root, err := dirs.OpenRoot()
@@ -135,7 +139,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool)
-	service.Models, service.Defaults, service.Runs = p.files, p.cfg.Launch, p.runs
+	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	if p.parts != nil {
 		service.Parts, service.Served, service.Actors = reconciled.Parts, reconciled.Served, p.accounts
@@ -193,7 +197,8 @@ func (p *portal) addresses(addr net.Addr) string {
 // own: what a directory contains belongs to one reconciler of either kind.
 func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ workspaceRuntime, err error) {
 	if p.cfg.Runtime == "local" {
-		c := local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
+		dirs := p.runDirs()
+		c := local.Config{Dir: dirs[0], Owner: p.owner, SandboxUID: uint32(p.cfg.SandboxUID),
 			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles}
 		if c.Program, err = os.Executable(); err != nil {
 			return nil, err
@@ -202,17 +207,18 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 		if err != nil {
 			return nil, err
 		}
-		c.Dir = filepath.Join(p.cfg.DataDir, "runs")
+		c.Dir = dirs[1]
 		if p.runs, err = local.NewRuns(c); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
-		c.Dir = filepath.Join(p.cfg.DataDir, "parts")
+		c.Dir = dirs[2]
 		if p.parts, err = local.NewRuns(c); err != nil {
 			return nil, errors.Join(err, p.runs.Close(), r.Close())
 		}
 		return r, nil
 	}
 	c := p.cfg.Kube
+	c.Owner = p.owner
 	c.SharedRoot, c.UID, c.GID = p.cfg.SharedDir, int64(p.cfg.SandboxUID), int64(p.cfg.SandboxUID)
 	c.Directories, c.EmptyDir = sharedDirectories, storage.EmptyDir
 	c.Quota, c.Logger, c.Clock = p.projectQuota, p.log, p.store.Clock
@@ -229,10 +235,11 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 
 // collectors returns the metrics of the runtime.
 func (p *portal) collectors() []prometheus.Collector {
+	list := []prometheus.Collector{foreignGauge{p.foreign}}
 	if c, ok := p.runtime.(prometheus.Collector); ok {
-		return []prometheus.Collector{c}
+		list = append(list, c)
 	}
-	return nil
+	return list
 }
 
 // oidc configures sign-in with an identity provider; nil without one.

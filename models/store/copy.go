@@ -15,7 +15,7 @@ import (
 )
 
 // singletons are the tables with one row, which a migration creates.
-var singletons = []string{"audit_head", "overcommit", "pool_lock"}
+var singletons = []string{"audit_head", "installation", "overcommit", "pool_lock"}
 
 // copyBatch is the number of rows of one INSERT.
 const copyBatch = 200
@@ -23,45 +23,59 @@ const copyBatch = 200
 // row is a row of any table, by column.
 type row map[string]any
 
-// CopyFrom copies all rows of source, an SQLite database, to this PostgreSQL database
-// and returns how many there are. Both must have the same schema, and this one no rows
-// except those of the migrations. The copy is one transaction: after an error nothing has
-// changed. Nothing else may write to either database meanwhile; a write to source waits.
+// CopyFrom copies all rows of source, a database of the other kind, to this one and returns
+// how many there are. Both must have the same schema, and this one no rows except those of
+// the migrations. The copy is one transaction, and of one instant of source: after an error
+// nothing has changed. Nothing else may write to this database meanwhile; a write to source
+// waits if that is SQLite.
 func (s *Store) CopyFrom(ctx context.Context, source *Store) (copied int64, err error) {
-	if source.dialect != "sqlite" || s.dialect != "postgres" {
-		return 0, fmt.Errorf("cannot copy from %s to %s: only from SQLite to PostgreSQL", source.dialect, s.dialect)
+	if source.dialect == s.dialect {
+		return 0, fmt.Errorf("cannot copy from %s to %s: only to the other kind of database", source.dialect, s.dialect)
 	}
-	err = source.write.WithContext(ctx).Transaction(func(from *gorm.DB) error {
+	err = source.readOneInstant(ctx, func(from *gorm.DB) error {
 		return s.write.WithContext(ctx).Transaction(func(to *gorm.DB) error {
-			c := databaseCopy{from: from, to: to}
+			c := databaseCopy{from: from, to: to, toPostgres: s.dialect == "postgres"}
 			if err := c.run(); err != nil {
 				return err
 			}
 			copied = c.rows
-			_, err := (&Queries{db: to, postgres: true}).verifyAudit(ctx, models.AuditHead{})
+			_, err := (&Queries{db: to, postgres: c.toPostgres}).verifyAudit(ctx, models.AuditHead{})
 			return err
 		})
 	})
 	return copied, err
 }
 
+// readOneInstant calls read with a transaction that sees one instant of the database.
+func (s *Store) readOneInstant(ctx context.Context, read func(*gorm.DB) error) error {
+	if s.dialect == "sqlite" {
+		return s.write.WithContext(ctx).Transaction(read)
+	}
+	return s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		// The other database may be slow, and nothing waits for a transaction that only reads.
+		if err := tx.Exec("SET LOCAL idle_in_transaction_session_timeout = 0").Error; err != nil {
+			return err
+		}
+		return read(tx)
+	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+}
+
 // databaseCopy copies the rows of one transaction to another.
 type databaseCopy struct {
-	from, to *gorm.DB
-	rows     int64
+	from, to   *gorm.DB
+	toPostgres bool
+	rows       int64
 }
 
 func (c *databaseCopy) run() error {
-	var tables []string
-	if err := c.from.Raw(`SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'goose_db_version'
-		ORDER BY name`).Scan(&tables).Error; err != nil {
+	tables, err := c.tables()
+	if err != nil {
 		return err
 	}
 	if err := c.checkEmpty(tables); err != nil {
 		return err
 	}
-	// Rows refer to each other across tables, and also in circles.
-	if err := c.alterForeignKeys("DEFERRABLE INITIALLY DEFERRED"); err != nil {
+	if err := c.deferForeignKeys(); err != nil {
 		return err
 	}
 	for _, table := range tables {
@@ -69,10 +83,32 @@ func (c *databaseCopy) run() error {
 			return fmt.Errorf("table %s: %w", table, err)
 		}
 	}
+	if !c.toPostgres {
+		return c.setSequencesOfSQLite()
+	}
 	if err := c.to.Exec("SET CONSTRAINTS ALL IMMEDIATE").Error; err != nil {
 		return err
 	}
 	return errors.Join(c.alterForeignKeys("NOT DEFERRABLE"), c.setSequences())
+}
+
+// tables lists the tables of the source.
+func (c *databaseCopy) tables() (list []string, err error) {
+	query := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+		AND name NOT IN ('goose_db_version', 'reserved_space') ORDER BY name`
+	if !c.toPostgres {
+		query = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename <> 'goose_db_version' ORDER BY tablename"
+	}
+	return list, c.from.Raw(query).Scan(&list).Error
+}
+
+// deferForeignKeys has foreign keys checked at the end: rows refer to each other across
+// tables, and also in circles.
+func (c *databaseCopy) deferForeignKeys() error {
+	if !c.toPostgres {
+		return c.to.Exec("PRAGMA defer_foreign_keys = ON").Error // until the transaction ends
+	}
+	return c.alterForeignKeys("DEFERRABLE INITIALLY DEFERRED")
 }
 
 func (c *databaseCopy) checkEmpty(tables []string) error {
@@ -155,6 +191,31 @@ func (c *databaseCopy) setSequences() error {
 		err := c.from.Raw("SELECT seq FROM sqlite_sequence WHERE name = ? AND seq > 0", i.TableName).Scan(&last).Error
 		if err == nil && len(last) > 0 {
 			err = c.to.Exec("SELECT setval(pg_get_serial_sequence(?, ?), ?)", i.TableName, i.ColumnName, last[0]).Error
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setSequencesOfSQLite continues the numbers of PostgreSQL.
+func (c *databaseCopy) setSequencesOfSQLite() error {
+	var identities []struct {
+		TableName string
+		Last      int64
+	}
+	if err := c.from.Raw(`SELECT t.relname AS table_name, COALESCE(pg_sequence_last_value(s.oid), 0) AS last
+		FROM pg_class s JOIN pg_depend d ON d.objid = s.oid AND d.classid = 'pg_class'::regclass AND d.deptype = 'i'
+		JOIN pg_class t ON t.oid = d.refobjid
+		WHERE s.relkind = 'S' AND t.relnamespace = current_schema()::regnamespace AND t.relname <> 'goose_db_version'`).
+		Scan(&identities).Error; err != nil {
+		return err
+	}
+	for _, i := range identities {
+		err := c.to.Exec("DELETE FROM sqlite_sequence WHERE name = ?", i.TableName).Error
+		if err == nil && i.Last > 0 {
+			err = c.to.Exec("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", i.TableName, i.Last).Error
 		}
 		if err != nil {
 			return err

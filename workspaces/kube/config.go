@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"weir/workspaces/runtime"
 )
 
 // Back ends that assign GPUs to containers.
@@ -34,6 +36,7 @@ type Config struct {
 
 	Instance string // distinguishes several installations in one cluster; "weir" when empty
 	Prefix   string // of the projects' namespaces; "weir-p-" when empty
+	Owner    runtime.Owner
 
 	// Storage is what the cluster mounts, and SharedRoot the same directory in
 	// this process: sources of mounts are below it.

@@ -41,7 +41,7 @@ func TestLabelsBeforeTheDeletionIsRecorded(t *testing.T) {
 	seen := stripped
 	seen.Labels = map[string]string{labelManagedBy: manager, labelInstance: "weir", labelMember: "9"}
 	r.recordLabels(&seen)
-	id, _ := refOf(&seen)
+	id, _ := r.config.refOf(&seen)
 	if _, err := r.find(t.Context(), id); err != nil || !strings.Contains(patched, `"weir.dev/member":"9"`) {
 		t.Errorf("patched %s, %v", patched, err)
 	}

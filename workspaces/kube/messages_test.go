@@ -203,6 +203,54 @@ func TestAdvertisement(t *testing.T) {
 	}
 }
 
+// The pods of each generation have names of their own, and those of another installation with
+// the same names are told apart by their label.
+func TestPodsOfOwners(t *testing.T) {
+	c := config(t, nil)
+	owned := func(installation string, generation int64) Config {
+		c.Owner = runtime.Owner{Installation: installation, Generation: generation}
+		return c
+	}
+	first, second, third, stranger := owned("a1", 1), owned("a1", 2), owned("a1", 3), owned("b2", 1)
+	pod, restored, before := podOf(t, first, spec()), podOf(t, second, spec()), podOf(t, c, spec())
+	if delete(before.Labels, labelOwner); before.Name != pod.Name || pod.Name == restored.Name {
+		t.Fatalf("the pods are %s, %s and %s", pod.Name, restored.Name, before.Name)
+	}
+	for name, test := range map[string]struct {
+		of  Config
+		pod corev1.Pod
+		own bool
+	}{
+		"of the first, for the first":        {first, pod, true},
+		"of the first, for the second":       {second, pod, false},
+		"of the second, for the first":       {first, restored, false},
+		"of the second, for the second":      {second, restored, true},
+		"of the second, for the third":       {third, restored, false},
+		"of another installation":            {stranger, pod, false},
+		"from before there were owners":      {first, before, true},
+		"from before, for the second":        {second, before, false},
+		"from before, for whoever comes new": {stranger, before, true},
+	} {
+		if _, own := test.of.refOf(&test.pod); own != test.own {
+			t.Errorf("a pod %s: own is %v", name, own)
+		}
+	}
+	restored.Labels = nil
+	if id, own := second.refOf(&restored); !own || !strings.Contains(string(second.missingLabels(&restored, id, nil)), `"weir.dev/owner":"a1.2"`) {
+		t.Errorf("the label of its owner is not made again: %s", second.missingLabels(&restored, id, nil))
+	}
+	run := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: second.runName(7)}}
+	if id, own := second.runOf(&run); !own || id.Workspace != 7 {
+		t.Errorf("its run is %+v, %v", id, own)
+	}
+	if _, own := first.runOf(&run); own {
+		t.Error("its run is the first's, too")
+	}
+	if !second.has(second.ref(spec())) || second.has(first.ref(spec())) {
+		t.Error("a state of the first generation is the second's")
+	}
+}
+
 func TestStates(t *testing.T) {
 	c := config(t, nil)
 	id := c.ref(spec())
@@ -211,7 +259,7 @@ func TestStates(t *testing.T) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	pod := podOf(t, c, spec())
-	if found, ok := refOf(&pod); !ok || found != id {
+	if found, ok := c.refOf(&pod); !ok || found != id {
 		t.Errorf("by its name it is %+v", found)
 	}
 	if patch := c.missingLabels(&pod, id, nil); patch != nil {
@@ -228,7 +276,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"", "ws-", "ws-5", "ws-5-", "ws-5-x", "ws-0-1", "ws-05-2", "ws-5-2-3", "5-2"} {
-		if found, ok := refOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: had}}); ok {
+		if found, ok := c.refOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: had}}); ok {
 			t.Errorf("%q is taken for %+v", name, found)
 		}
 	}

@@ -25,6 +25,7 @@ const (
 	labelWorkspace  = "weir.dev/workspace"
 	labelGeneration = "weir.dev/generation"
 	labelRun        = "weir.dev/run"
+	labelOwner      = "weir.dev/owner" // of pods; see runtime.Owner
 
 	annotationLimits = "weir.dev/limits"
 
@@ -62,6 +63,14 @@ func (c Config) workspaceLabels(spec runtime.Spec) map[string]string {
 	return all
 }
 
+// owned returns the labels of a pod, from those of what belongs to it.
+func (c Config) owned(labels map[string]string) map[string]string {
+	if c.Owner != (runtime.Owner{}) {
+		labels[labelOwner] = c.Owner.String()
+	}
+	return labels
+}
+
 // selector selects the objects of this installation.
 func (c Config) selector() string {
 	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
@@ -82,7 +91,7 @@ type ref struct {
 }
 
 func (c Config) ref(spec runtime.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: podName(spec.Workspace, spec.Generation),
+	return ref{Namespace: c.namespace(spec.Project), Pod: c.podName(spec.Workspace, spec.Generation),
 		Workspace: spec.Workspace, Generation: spec.Generation}
 }
 
@@ -108,31 +117,60 @@ func parseState(state runtime.State) (ref, error) {
 }
 
 // refOf returns the start of a pod from its name, which is immutable; false if it is
-// not the pod of a workspace.
-func refOf(pod *corev1.Pod) (ref, bool) {
+// not the pod of a workspace of this owner.
+func (c Config) refOf(pod *corev1.Pod) (ref, bool) {
 	r := ref{Namespace: pod.Namespace, Pod: pod.Name}
-	workspace, generation, ok := strings.Cut(strings.TrimPrefix(pod.Name, "ws-"), "-")
+	name := strings.TrimSuffix(strings.TrimPrefix(pod.Name, "ws-"), c.nameEnd())
+	workspace, generation, ok := strings.Cut(name, "-")
 	var err, err2 error
 	r.Workspace, err = strconv.ParseInt(workspace, 10, 64)
 	r.Generation, err2 = strconv.ParseInt(generation, 10, 64)
-	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == podName(r.Workspace, r.Generation)
+	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == c.podName(r.Workspace, r.Generation) && c.owns(pod)
 }
 
 // runRef returns the reference of a run, whose id is that of the spec's workspace.
 func (c Config) runRef(spec runtime.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: runName(spec.Workspace), Workspace: spec.Workspace, Generation: 1}
+	return ref{Namespace: c.namespace(spec.Project), Pod: c.runName(spec.Workspace), Workspace: spec.Workspace, Generation: 1}
 }
 
-// runOf returns the run of a pod from its name; false if it is not the pod of a run.
-func runOf(pod *corev1.Pod) (ref, bool) {
-	id, err := strconv.ParseInt(strings.TrimPrefix(pod.Name, "run-"), 10, 64)
-	return ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: id, Generation: 1}, err == nil && id > 0 && pod.Name == runName(id)
+// runOf returns the run of a pod from its name; false if it is not the pod of a run of this
+// owner.
+func (c Config) runOf(pod *corev1.Pod) (ref, bool) {
+	id, ok := c.runNamed(pod.Name)
+	return ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: id, Generation: 1}, ok && c.owns(pod)
 }
 
-func runName(run int64) string { return fmt.Sprintf("run-%d", run) }
+// runNamed returns the run of the name of a pod; false if it is none of this owner.
+func (c Config) runNamed(name string) (int64, bool) {
+	id, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(name, "run-"), c.nameEnd()), 10, 64)
+	return id, err == nil && id > 0 && name == c.runName(id)
+}
 
-func podName(workspace, generation int64) string {
-	return fmt.Sprintf("ws-%d-%d", workspace, generation)
+func (c Config) runName(run int64) string { return fmt.Sprintf("run-%d%s", run, c.nameEnd()) }
+
+func (c Config) podName(workspace, generation int64) string {
+	return fmt.Sprintf("ws-%d-%d%s", workspace, generation, c.nameEnd())
+}
+
+// nameEnd makes the names of the pods of a restored installation differ from those of the
+// generations before it.
+func (c Config) nameEnd() string {
+	if c.Owner.Generation <= 1 {
+		return ""
+	}
+	return fmt.Sprintf("-r%d", c.Owner.Generation)
+}
+
+// owns reports whether a pod of a right name is of this owner. Others may have removed its
+// label.
+func (c Config) owns(pod *corev1.Pod) bool {
+	mark := pod.Labels[labelOwner]
+	return mark == "" || c.Owner == (runtime.Owner{}) || mark == c.Owner.String()
+}
+
+// has reports whether a state is of this owner: one of a database before it was restored is not.
+func (c Config) has(id ref) bool {
+	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(id.Workspace)
 }
 
 // missingLabels returns the patch that restores the labels of a pod; nil if it has
@@ -144,6 +182,7 @@ func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []
 	if had == nil {
 		project, _ := strconv.ParseInt(strings.TrimPrefix(id.Namespace, c.Prefix), 10, 64) // the namespace is the project's
 		had = c.labels(nameNotebook, project)
+		c.owned(had)
 		had[labelWorkspace], had[labelGeneration] = strconv.FormatInt(id.Workspace, 10), strconv.FormatInt(id.Generation, 10)
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": had}})

@@ -36,7 +36,7 @@ func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error
 	}
 	notebook.WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithStartupProbe(c.probe())
-	return pod.WithLabels(c.workspaceLabels(spec)), nil
+	return pod.WithLabels(c.owned(c.workspaceLabels(spec))), nil
 }
 
 // pidFile has the process id of a run's command.
@@ -56,7 +56,7 @@ func (c Config) runPodObject(spec runtime.Spec) (*core.PodApplyConfiguration, er
 	}
 	container.Command = append([]string{"/bin/sh", "-c", literal(execute), "sh"}, container.Command...)
 	pod.Spec.WithShareProcessNamespace(true)
-	return pod.WithLabels(c.runLabels(spec)), nil
+	return pod.WithLabels(c.owned(c.runLabels(spec))), nil
 }
 
 // podOf returns a pod with one container that runs the command of spec, and the container.

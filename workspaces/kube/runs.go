@@ -89,7 +89,7 @@ func (r *Runs) podHandler() cache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		if id, ok := runOf(pod); ok {
+		if id, ok := r.cluster.config.runOf(pod); ok {
 			r.mu.Lock()
 			if _, polled := r.readers[pod.UID]; gone && polled {
 				r.deleted[id] = pod
@@ -184,13 +184,16 @@ func (r *Runs) ran(pod types.UID, started time.Time) time.Duration {
 // find returns the pod of a run from the informer or else from the API server; nil when it
 // is deleted.
 func (r *Runs) find(ctx context.Context, id ref) (*corev1.Pod, error) {
-	if pod, err := r.cluster.podLister.Pods(id.Namespace).Get(id.Pod); err == nil {
-		return pod, nil
+	if !r.cluster.config.has(id) {
+		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	pod, err := r.cluster.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	pod, err := r.cluster.podLister.Pods(id.Namespace).Get(id.Pod)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		pod, err = r.cluster.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{})
+	}
+	if apierrors.IsNotFound(err) || err == nil && !r.cluster.config.owns(pod) {
 		return nil, nil
 	}
 	return pod, refusal(err)
@@ -330,7 +333,7 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 	var failed []error
 	present := map[string]bool{}
 	for _, pod := range pods {
-		id, ok := runOf(pod)
+		id, ok := r.cluster.config.runOf(pod)
 		if !ok {
 			continue
 		}
@@ -346,7 +349,7 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if present[e.Name()] {
+		if _, own := r.cluster.config.runNamed(e.Name()); !own || present[e.Name()] {
 			continue
 		}
 		left, err := r.leftover(ctx, e.Name())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,6 +174,9 @@ func (r *Runtime) createPod(ctx context.Context, id ref, project int64, object *
 func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyConfiguration) (*corev1.Pod, error) {
 	pods := r.client.CoreV1().Pods(id.Namespace)
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
+	if err == nil && !r.config.owns(pod) {
+		return nil, models.Conflict("The cluster runs %s in %s for another installation.", id.Pod, id.Namespace)
+	}
 	if !apierrors.IsNotFound(err) {
 		return pod, err
 	}
@@ -209,8 +213,11 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 // find returns a pod from the informer or else from the API server; nil when it is
 // deleted.
 func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
+	if !r.config.has(id) {
+		return nil, nil
+	}
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
-	if err == nil {
+	if err == nil && r.config.owns(pod) {
 		return pod, nil
 	}
 	r.mu.Lock()
@@ -237,6 +244,8 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 		return nil, nil
 	case err != nil:
 		return nil, refusal(err)
+	case !r.config.owns(pod):
+		return nil, nil
 	}
 	if labels := r.config.missingLabels(pod, id, last.labels); len(labels) > 0 {
 		if pod, err = pods.Patch(ctx, id.Pod, types.MergePatchType, labels, metav1.PatchOptions{FieldManager: manager}); err != nil {
@@ -335,7 +344,7 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Instance, error) {
 	present := map[types.UID]bool{}
 	for _, pod := range pods {
 		present[pod.UID] = true
-		id, ok := refOf(pod)
+		id, ok := r.config.refOf(pod)
 		switch {
 		case !ok:
 		case !podEnded(pod):
@@ -359,4 +368,22 @@ func (r *Runtime) isOrphan(pod *corev1.Pod) bool {
 		m.endedAt = now
 	}
 	return now.Sub(m.endedAt) >= forgetAfter
+}
+
+// foreignName is the name of a pod of a workspace or a run, of any generation.
+var foreignName = regexp.MustCompile(`^(ws-\d+-\d+|run-\d+)(-r\d+)?$`)
+
+// Foreign finds the pods of workspaces and runs that run under the labels of this
+// installation, but for another owner.
+func (r *Runtime) Foreign() ([]models.Foreign, error) {
+	pods, err := r.podLister.List(labels.Everything())
+	count := map[models.Foreign]int{}
+	for _, pod := range pods {
+		_, workspace := r.config.refOf(pod)
+		_, run := r.config.runOf(pod)
+		if !workspace && !run && !podEnded(pod) && foreignName.MatchString(pod.Name) {
+			count[models.Foreign{Owner: pod.Labels[labelOwner], Place: pod.Namespace}]++
+		}
+	}
+	return runtime.CountForeign(count), err
 }

@@ -90,7 +90,7 @@ func (r *Runtime) podHandler() cache.ResourceEventHandler {
 
 func (r *Runtime) notify(object any) {
 	if pod, ok := object.(*corev1.Pod); ok {
-		if id, ok := refOf(pod); ok {
+		if id, ok := r.config.refOf(pod); ok {
 			r.Changed(id.Workspace)
 		}
 	}
@@ -98,7 +98,7 @@ func (r *Runtime) notify(object any) {
 
 // recordLabels records the labels of a pod, in case others remove them.
 func (r *Runtime) recordLabels(pod *corev1.Pod) {
-	if id, ok := refOf(pod); ok {
+	if id, ok := r.config.refOf(pod); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.labels[id] = pod.Labels
@@ -108,7 +108,7 @@ func (r *Runtime) recordLabels(pod *corev1.Pod) {
 // recordDeletion records the status of a deleted pod for forgetAfter. A pod that was
 // not stopped may only have lost its labels.
 func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
-	id, ok := refOf(pod)
+	id, ok := r.config.refOf(pod)
 	if !ok {
 		r.pods.Delete(pod.UID)
 		r.mu.Lock()

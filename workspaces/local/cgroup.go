@@ -26,9 +26,9 @@ const maxProcesses = 1024
 // same for all.
 type cgroup map[string]string
 
-// cgroupName returns a name that is unique across run directories.
-func cgroupName(dir string) string {
-	sum := sha256.Sum256([]byte(filepath.Dir(dir)))
+// cgroupName returns a name that is unique across run directories and owners.
+func cgroupName(dir string, owner runtime.Owner) string {
+	sum := sha256.Sum256([]byte(filepath.Dir(dir) + owner.String()))
 	return fmt.Sprintf("%x-%s", sum[:4], filepath.Base(dir))
 }
 
@@ -67,7 +67,8 @@ func (r *Runtime) Limits() []models.Limit {
 	if err := cmd.Start(); err != nil {
 		return []models.Limit{{Resource: "cpu", How: describeError(err)}, {Resource: "memory", How: describeError(err)}}
 	}
-	group, limits := confine(cgroupName(filepath.Join(r.config.Dir, "limits")), cmd.Process.Pid, runtime.Spec{CPU: 1000, Memory: 64})
+	name := cgroupName(filepath.Join(r.config.Dir, "limits"), r.config.Owner)
+	group, limits := confine(name, cmd.Process.Pid, runtime.Spec{CPU: 1000, Memory: 64})
 	_ = cmd.Process.Kill() // it ends by itself otherwise
 	_ = cmd.Wait()         // killed
 	if err := group.remove(); err != nil {

@@ -64,7 +64,7 @@ func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...str
 		return nil, err
 	}
 	defer null.Close()
-	cmd, err := s.command("", gate, null, append([]string{"timeout", "-k", "1", strconv.Itoa(int(checkTime.Seconds()))}, argv...))
+	cmd, err := s.command(mark{}, gate, null, append([]string{"timeout", "-k", "1", strconv.Itoa(int(checkTime.Seconds()))}, argv...))
 	if err != nil {
 		return nil, err
 	}

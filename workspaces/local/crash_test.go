@@ -181,7 +181,7 @@ func TestNothingOutlivesTheNotebook(t *testing.T) {
 		t.Errorf("it says %+v", s)
 	}
 	in, _ := r.parseState(state)
-	if left, err := markedProcesses(in.dir); err != nil || len(left) != 0 {
+	if left, err := markedProcesses(in.mark()); err != nil || len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -49,7 +49,7 @@ func TestLimitsAreThoseOfWorkspaces(t *testing.T) {
 	groups := func() int {
 		n := 0
 		for _, m := range cgroupMounts() {
-			list, _ := filepath.Glob(filepath.Join(m.dir, "weir", cgroupName(filepath.Join(r.config.Dir, "limits"))))
+			list, _ := filepath.Glob(filepath.Join(m.dir, "weir", cgroupName(filepath.Join(r.config.Dir, "limits"), r.config.Owner)))
 			n += len(list)
 		}
 		return n

@@ -25,6 +25,7 @@ const stopGrace = 3 * time.Second
 // Config configures a Runtime.
 type Config struct {
 	Dir        string // contains one directory per running workspace
+	Owner      runtime.Owner
 	SandboxUID uint32 // of notebooks if this process is root; otherwise its own
 	SandboxGID uint32
 	Logger     *slog.Logger     // slog.Default when nil
@@ -98,6 +99,9 @@ func New(c Config) (*Runtime, error) {
 		return nil, err
 	}
 	if c.Dir, err = makeDir(c.Dir); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	if err := claim(c.Dir, c.Owner); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	root, err := os.Open(c.Dir)

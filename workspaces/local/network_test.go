@@ -167,7 +167,7 @@ func TestNetworkHelperBelongsToItsWorkspace(t *testing.T) {
 		t.Fatal("there is no helper")
 	}
 	for controller := range in.Cgroup {
-		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", first)); !strings.Contains(string(b), cgroupName(in.dir)) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", first)); !strings.Contains(string(b), cgroupName(in.dir, in.owner)) {
 			t.Errorf("the helper is outside of the cgroup for %s: %s", controller, b)
 		}
 	}

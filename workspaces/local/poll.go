@@ -147,16 +147,16 @@ func (r *Runtime) list() (running, ended []runtime.Instance, err error) {
 		}
 		left[k] = in
 	}
-	marked, err := allMarkedProcesses(r.config.Dir)
+	marked, err := allMarkedProcesses()
 	if err != nil {
 		return nil, nil, err
 	}
-	for dir, pids := range marked {
-		k, ok := parseDirectory(filepath.Base(dir))
-		if !ok || found[k] != nil {
+	for m, pids := range marked {
+		k, ok := parseDirectory(filepath.Base(m.dir))
+		if !ok || found[k] != nil || filepath.Dir(m.dir) != r.config.Dir || !r.config.Owner.Owns(m.owner) {
 			continue
 		}
-		if in, err := orphan(dir, k, pids); err == nil {
+		if in, err := r.orphan(m, k, pids); err == nil {
 			found[k] = in
 			delete(left, k)
 		}
@@ -172,12 +172,12 @@ func (r *Runtime) list() (running, ended []runtime.Instance, err error) {
 
 // orphan returns an instance for processes without a record, so that they can be
 // stopped.
-func orphan(dir string, k key, pids []int) (*instance, error) {
+func (r *Runtime) orphan(m mark, k key, pids []int) (*instance, error) {
 	p, err := readProcess(slices.Min(pids))
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{dir: dir}
-	in.record = record{Workspace: k.workspace, Generation: k.generation, PID: p.pid, Started: p.started, Boot: bootID()}
+	in := r.instance(k)
+	in.PID, in.Started, in.Boot, in.Owner = p.pid, p.started, bootID(), m.owner
 	return in, nil
 }

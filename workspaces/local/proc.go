@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -131,6 +130,9 @@ func (in *instance) innerAlive(rep bwrapStatus) bool { return in.inner(rep) == a
 
 // exited reports whether it is known that no process of the instance runs.
 func (in *instance) exited() bool {
+	if in.foreign() { // whatever runs of it is not this server's
+		return true
+	}
 	if in.PID != 0 && in.outer() != gone {
 		return false
 	}
@@ -141,7 +143,7 @@ func (in *instance) exited() bool {
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote its status, or a
 		// server before it wrote the record.
-		pids, err := markedProcesses(in.marker())
+		pids, err := markedProcesses(in.mark())
 		return err == nil && len(pids) == 0
 	}
 	return in.inner(rep) == gone
@@ -149,13 +151,16 @@ func (in *instance) exited() bool {
 
 // kill kills the sandbox: when its pid 1 exits, everything inside is killed.
 func (in *instance) kill() {
+	if in.foreign() {
+		return
+	}
 	in.killInner(in.sandboxStatus())
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
-	pids, _ := markedProcesses(in.marker()) // those that could be read
+	pids, _ := markedProcesses(in.mark()) // those that could be read
 	for _, pid := range pids {
 		signalIf(pid, unix.SIGKILL, func() bool {
-			dir, err := markerOf(pid)
-			return err == nil && dir == in.marker()
+			m, err := markOf(pid)
+			return err == nil && m == in.mark()
 		})
 	}
 }
@@ -240,75 +245,4 @@ func awaitExit(ctx context.Context, pid int, look func() liveness) error {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0
 	})
-}
-
-// markerName is the variable that identifies the processes of a sandbox: its value,
-// the instance's directory, is in bubblewrap's command line.
-const markerName = "WEIR_INSTANCE"
-
-// markerOf returns the directory of the instance of which a process is the wrapper,
-// the outer bubblewrap or pid 1 of the sandbox. Processes deeper inside do not
-// count, because their command lines are the user's.
-func markerOf(pid int) (string, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return "", err
-	}
-	args := strings.Split(string(b), "\x00")
-	i := slices.Index(args, markerName)
-	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" {
-		return "", nil
-	}
-	own, err := inOwnNamespace(pid)
-	if !own {
-		return "", err
-	}
-	return args[i+1], nil
-}
-
-// inOwnNamespace reports whether a process is in the PID namespace of this process,
-// or the first of one directly below.
-func inOwnNamespace(pid int) (bool, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return false, err
-	}
-	_, rest, _ := strings.Cut(string(b), "\nNSpid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	pids := strings.Fields(line)
-	return len(pids) == 1 || len(pids) == 2 && pids[1] == "1", nil
-}
-
-// allMarkedProcesses finds the processes of all instances below a run directory. With an
-// error, there may be others.
-func allMarkedProcesses(runDir string) (map[string][]int, error) {
-	found := map[string][]int{}
-	entries, unread := os.ReadDir("/proc")
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		dir, err := markerOf(pid)
-		if err == nil && (dir == "" || filepath.Dir(dir) != runDir) {
-			continue
-		}
-		var p process
-		if err == nil {
-			p, err = readProcess(pid)
-		}
-		switch {
-		case err == nil && !p.dead:
-			found[dir] = append(found[dir], pid)
-		case err != nil && !saysGone(err) && !errors.Is(err, fs.ErrPermission): // another user's is none of ours
-			unread = err
-		}
-	}
-	return found, unread
-}
-
-// markedProcesses finds the processes of one instance.
-func markedProcesses(dir string) ([]int, error) {
-	all, err := allMarkedProcesses(filepath.Dir(dir))
-	return all[dir], err
 }

@@ -26,8 +26,9 @@ type record struct {
 	PID        int            `json:"pid"`     // the outer bubblewrap
 	Started    uint64         `json:"started"` // in ticks since boot; with PID and Boot it identifies a process
 	Boot       string         `json:"boot"`
-	Dir        string         `json:"dir,omitempty"` // empty: of an earlier version
-	RunDir     fileID         `json:"run_dir"`       // the directory that contains Dir; 0: of an earlier version
+	Dir        string         `json:"dir,omitempty"`   // empty: of an earlier version
+	RunDir     fileID         `json:"run_dir"`         // the directory that contains Dir; 0: of an earlier version
+	Owner      string         `json:"owner,omitempty"` // its mark; empty: of an earlier version
 	Cgroup     cgroup         `json:"cgroup"`
 	MemoryMiB  int64          `json:"memory_mib"`
 	UID        uint32         `json:"uid,omitempty"` // 0: of an earlier version, that of the runtime
@@ -52,8 +53,9 @@ type record struct {
 type instance struct {
 	record
 	dir       string
-	unblock   *os.File   // lets a starting sandbox go on when it is connected; see ownNetwork
-	connected chan error // receives once whether a starting sandbox is connected
+	owner     runtime.Owner // of the runtime
+	unblock   *os.File      // lets a starting sandbox go on when it is connected; see ownNetwork
+	connected chan error    // receives once whether a starting sandbox is connected
 }
 
 // fileID identifies a file or directory of this machine, whatever its path is.
@@ -69,9 +71,14 @@ func identify(path string) (fileID, error) {
 }
 
 // foreign reports whether the instance was started from another run directory, of which
-// this one, or the database, is a copy. What runs there is not of this server. A run
-// directory that was moved, or is reached by another path, is the same.
+// this one, or the database, is a copy, or for another generation of the database. What
+// runs there is not of this server. A run directory that was moved, or is reached by
+// another path, is the same.
 func (in *instance) foreign() bool {
+	return !in.owner.Owns(in.Owner) || in.elsewhere()
+}
+
+func (in *instance) elsewhere() bool {
 	if in.Dir == "" || in.Dir == in.dir {
 		return false
 	}
@@ -83,13 +90,12 @@ func (in *instance) foreign() bool {
 	return err == nil && moved == nil && here != there
 }
 
-// marker is the directory by which the processes of an instance are marked: where it was
-// when they were started.
-func (in *instance) marker() string {
-	if in.Dir == "" || in.foreign() {
-		return in.dir
+// mark is the mark of its processes: the directory is where it was when they were started.
+func (in *instance) mark() mark {
+	if in.Dir == "" || in.elsewhere() {
+		return mark{in.dir, in.Owner}
 	}
-	return in.Dir
+	return mark{in.Dir, in.Owner}
 }
 
 // incarnation identifies the process of a start: after a failed attempt, there may be another.
@@ -166,14 +172,19 @@ func (r *Runtime) loadOrEmpty(k key) (in *instance, recorded bool, err error) {
 	case errors.As(err, &path) && !saysGone(err):
 		return nil, false, err
 	}
-	in = &instance{dir: r.path(k)}
-	in.Workspace, in.Generation = k.workspace, k.generation
-	return in, false, nil
+	return r.instance(k), false, nil
+}
+
+// instance returns a start of a workspace that has no processes yet.
+func (r *Runtime) instance(k key) *instance {
+	in := &instance{dir: r.path(k), owner: r.config.Owner}
+	in.Workspace, in.Generation, in.Owner = k.workspace, k.generation, r.config.Owner.String()
+	return in
 }
 
 // load reads the record of a start.
 func (r *Runtime) load(k key) (*instance, error) {
-	in := &instance{dir: r.path(k)}
+	in := &instance{dir: r.path(k), owner: r.config.Owner}
 	b, err := os.ReadFile(in.stateFile())
 	if err != nil {
 		return nil, err
@@ -183,7 +194,7 @@ func (r *Runtime) load(k key) (*instance, error) {
 
 // parseState parses a State that this or an earlier Runtime returned.
 func (r *Runtime) parseState(state runtime.State) (*instance, error) {
-	in := &instance{}
+	in := &instance{owner: r.config.Owner}
 	if err := json.Unmarshal(state, &in.record); err != nil {
 		return nil, fmt.Errorf("not a state of the local runtime: %w", err)
 	}

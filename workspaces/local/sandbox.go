@@ -293,8 +293,8 @@ func inSystem(dir string) bool {
 // ACLs.
 const wrapper = `umask 007; read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
-// command returns the process that becomes the sandbox. dir marks it; see markerName.
-func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*exec.Cmd, error) {
+// command returns the process that becomes the sandbox. m marks it.
+func (s *sandbox) command(m mark, gate, status *os.File, argv []string) (*exec.Cmd, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -308,9 +308,8 @@ func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*ex
 	}
 	s.files = append(s.files, args)
 	files := append([]*os.File{gate, status, args}, s.files[:len(s.files)-1]...)
-	outer := []string{"-c", wrapper, "weir", s.tool.path, "--args", strconv.Itoa(argsFD),
-		"--setenv", markerName, dir, "--"}
-	cmd := exec.Command("/bin/sh", append(outer, argv...)...)
+	outer := append([]string{"-c", wrapper, "weir", s.tool.path, "--args", strconv.Itoa(argsFD)}, m.args()...)
+	cmd := exec.Command("/bin/sh", append(append(outer, "--"), argv...)...)
 	cmd.Dir = "/"
 	cmd.Env = []string{}
 	cmd.ExtraFiles = files

@@ -65,8 +65,7 @@ func (r *Runtime) begin(ctx context.Context, k key, spec runtime.Spec, command [
 		return in, nil
 	}
 	delete(r.stopping, k)
-	in = &instance{dir: r.path(k)}
-	in.Workspace, in.Generation = k.workspace, k.generation
+	in = r.instance(k)
 	if err := r.launch(ctx, in, spec, command); err != nil {
 		return nil, errors.Join(err, r.remove(in))
 	}
@@ -176,7 +175,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 		return err
 	}
 	in.MemoryMiB = spec.Memory
-	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
+	in.Cgroup, in.Limits = confine(cgroupName(in.dir, in.owner), p.pid, spec)
 	if in.UID == r.user.uid {
 		in.Limits = append(in.Limits, models.Limit{Resource: "user", How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
 	}
@@ -262,7 +261,7 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 		return nil, err
 	}
 	defer logFile.Close()
-	cmd, err := box.command(in.dir, read, status, command)
+	cmd, err := box.command(in.mark(), read, status, command)
 	if err == nil {
 		cmd.Stdout, cmd.Stderr = logFile, logFile
 		err = box.start(cmd)
@@ -277,6 +276,9 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 // remove deletes what an ended instance has left. The cgroup is first: the record
 // remains until it can be removed. The caller must have locked mu.
 func (r *Runtime) remove(in *instance) error {
+	if !in.owner.Owns(in.Owner) { // the directory of its number is this owner's
+		return nil
+	}
 	r.closeAPI(in.key())
 	if in.foreign() {
 		r.config.Logger.Warn("this is a copy of another data directory; what runs there is left alone",

@@ -69,6 +69,7 @@ type Config struct {
 	ClusterTokenFile     string // absolute; with a token that proves the agent's node
 	AuthorityCertificate string // absolute; to authenticate the portal
 
+	File    string            // of --config; empty: none
 	changed map[string]string // see Changed
 }
 

@@ -43,6 +43,7 @@ func Load(cmd *cobra.Command) (Config, error) { return loadFrom(cmd, os.LookupEn
 func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Config, err error) {
 	values := map[string]string{}
 	configFile := resolve(cmd.Flags().Lookup("config"), setting{name: "config"}, lookupEnv, nil)
+	c.File = configFile.text
 	file, problems := readConfigFile(configFile)
 	for _, s := range settings {
 		from := source{s.defaultText, s.name}

@@ -41,6 +41,9 @@ var ForNFS = []string{"data-dir", "shared-dir", "nfs-listen", "nfs-path", "nfs-c
 // ForStore are the settings of a command on the database.
 var ForStore = []string{"data-dir", "database-url", "log-level", "log-format"}
 
+// ForRestore are the settings of a command that restores a backup.
+var ForRestore = []string{"data-dir", "database-url", "sandbox-uid", "id-range", "log-level", "log-format"}
+
 // Reference lists all settings as Markdown: a section with a table for each group.
 func Reference() string {
 	var b strings.Builder

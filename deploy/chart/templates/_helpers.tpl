@@ -34,6 +34,13 @@ app.kubernetes.io/part-of: weir
 {{ include "weir.common" . }}
 {{- end }}
 
+{{/* Of the pods that make backups: no service selects them. */}}
+{{- define "weir.backupLabels" -}}
+app.kubernetes.io/name: weir-backup
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{ include "weir.common" . }}
+{{- end }}
+
 {{- define "weir.image" -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
@@ -109,6 +116,63 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{- end }}
 {{- end }}
 
+{{/* What a pod needs for the settings and secrets of “weir serve”: variables, mounts and volumes. */}}
+{{- define "weir.env" -}}
+- {name: WEIR_CONFIG, value: /etc/weir/settings/weir.yaml}
+- name: WEIR_DATABASE_URL
+  valueFrom:
+    secretKeyRef: {name: {{ .Values.database.secret }}, key: {{ .Values.database.key }}}
+{{- range $name, $from := .Values.secretSettings }}
+- name: WEIR_{{ $name | upper | replace "-" "_" }}
+  valueFrom:
+    secretKeyRef: {name: {{ $from.secret }}, key: {{ $from.key }}}
+{{- end }}
+{{- range $name, $from := .Values.secretFiles }}
+- {name: WEIR_{{ $name | upper | replace "-" "_" }}, value: /etc/weir/secrets/{{ $name }}}
+{{- end }}
+{{- end }}
+
+{{- define "weir.mounts" -}}
+- {name: settings, mountPath: /etc/weir/settings, readOnly: true}
+- {name: authority, mountPath: /etc/weir/authority, readOnly: true}
+{{- if .Values.database.caSecret }}
+- {name: database-ca, mountPath: /etc/weir/database, readOnly: true}
+{{- end }}
+{{- if .Values.secretFiles }}
+- {name: secrets, mountPath: /etc/weir/secrets, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "weir.volumes" -}}
+- name: settings
+  configMap: {name: {{ include "weir.name" . }}}
+- name: authority
+  secret:
+    secretName: {{ .Values.authority.secret }}
+    defaultMode: 0440
+    items:
+      - {key: {{ .Values.authority.key }}, path: authority.pem}
+{{- with .Values.secretFiles }}
+- name: secrets
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- range $name, $from := . }}
+      - secret:
+          name: {{ $from.secret }}
+          items:
+            - {key: {{ $from.key }}, path: {{ $name }}}
+      {{- end }}
+{{- end }}
+{{- with .Values.database.caSecret }}
+- name: database-ca
+  secret:
+    secretName: {{ . }}
+    items:
+      - {key: ca.crt, path: ca.crt}
+{{- end }}
+{{- end }}
+
 {{/* Refuses what no single value shows to be wrong. */}}
 {{- define "weir.check" -}}
 {{- with .Values.storage }}
@@ -122,6 +186,9 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled (not (hasKey .Values.secretFiles "metrics-token-file")) }}
 {{- fail "serviceMonitor.enabled needs the token for metrics: set secretFiles.metrics-token-file, such as {secret: weir-metrics, key: token}" }}
+{{- end }}
+{{- if and .Values.backup.enabled (empty .Values.backup.existingClaim) }}
+{{- fail "backup.enabled needs a place for the backups: set backup.existingClaim to a claim in the namespace of the release" }}
 {{- end }}
 {{- if and .Values.agents.enabled .Values.agents.createNamespace (eq .Values.agents.namespace .Release.Namespace) }}
 {{- fail "agents.namespace is the release's own: give the agents another, or set agents.createNamespace to false and let this one allow what they need" }}

@@ -1,0 +1,36 @@
+package store
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+// Installation returns which installation this database is of.
+func (q *Queries) Installation() (in models.Installation, err error) {
+	return in, found(q.db.Take(&in, 1).Error, "installation")
+}
+
+// NextGeneration makes this database, restored from a backup, a generation of its own: no
+// session, visit or password link is valid any more, no server has a lease, and nothing that
+// was queued for sending is sent a second time.
+func (q *Queries) NextGeneration(backup time.Time) (in models.Installation, err error) {
+	if in, err = q.Installation(); err != nil {
+		return in, err
+	}
+	in.Generation, in.BackupAt, in.RestoredAt = in.Generation+1, new(backup.UTC()), new(q.Now())
+	if err := q.db.Save(&in).Error; err != nil {
+		return in, err
+	}
+	for _, table := range []any{&models.Session{}, &models.Visit{}, &IdempotencyKey{}, &Server{}, &Leader{}} {
+		if err := q.db.Where("1 = 1").Delete(table).Error; err != nil {
+			return in, err
+		}
+	}
+	if err := q.db.Where("purpose <> ?", "invitation").Delete(&models.OneTimeToken{}).Error; err != nil {
+		return in, err
+	}
+	why := models.Say("The database was restored from a backup before it was sent.")
+	return in, q.db.Model(&models.Delivery{}).Where("finished_at IS NULL").Updates(map[string]any{
+		"state": models.DeliveryGivenUp, "problem": why, "lease_until": nil, "finished_at": in.RestoredAt}).Error
+}

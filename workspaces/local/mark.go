@@ -1,0 +1,120 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/models"
+	"weir/workspaces/runtime"
+)
+
+// Variables that identify the processes of a sandbox: their values are in bubblewrap's
+// command line.
+const (
+	markerName = "WEIR_INSTANCE"     // the instance's directory
+	ownerName  = "WEIR_INSTALLATION" // see runtime.Owner
+)
+
+// mark says of which instance a process is, and for whom it was started.
+type mark struct{ dir, owner string }
+
+func (m mark) args() []string {
+	return []string{"--setenv", markerName, m.dir, "--setenv", ownerName, m.owner}
+}
+
+// markOf returns the mark of a process that is the wrapper, the outer bubblewrap or pid 1 of
+// a sandbox; the zero mark of others. Processes deeper inside do not count, because their
+// command lines are the user's.
+func markOf(pid int) (m mark, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return m, err
+	}
+	args := strings.Split(string(b), "\x00")
+	i := slices.Index(args, markerName)
+	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" {
+		return m, nil
+	}
+	own, err := inOwnNamespace(pid)
+	if !own {
+		return m, err
+	}
+	m.dir = args[i+1]
+	if rest := args[i+2:]; len(rest) > 2 && rest[0] == "--setenv" && rest[1] == ownerName {
+		m.owner = rest[2]
+	}
+	return m, nil
+}
+
+// inOwnNamespace reports whether a process is in the PID namespace of this process,
+// or the first of one directly below.
+func inOwnNamespace(pid int) (bool, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return false, err
+	}
+	_, rest, _ := strings.Cut(string(b), "\nNSpid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	pids := strings.Fields(line)
+	return len(pids) == 1 || len(pids) == 2 && pids[1] == "1", nil
+}
+
+// allMarkedProcesses finds the processes of all instances. With an error, there may be
+// others.
+func allMarkedProcesses() (map[mark][]int, error) {
+	found := map[mark][]int{}
+	entries, unread := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		m, err := markOf(pid)
+		if err == nil && m.dir == "" {
+			continue
+		}
+		var p process
+		if err == nil {
+			p, err = readProcess(pid)
+		}
+		switch {
+		case err == nil && !p.dead:
+			found[m] = append(found[m], pid)
+		case err != nil && !saysGone(err) && !errors.Is(err, fs.ErrPermission): // another user's is none of ours
+			unread = err
+		}
+	}
+	return found, unread
+}
+
+// markedProcesses finds the processes of one instance.
+func markedProcesses(m mark) ([]int, error) {
+	all, err := allMarkedProcesses()
+	return all[m], err
+}
+
+// Foreign finds what runs on this machine of the installation of owner, but was started by
+// another generation of it or from other run directories than dirs, or in one of dirs by
+// another owner.
+func Foreign(owner runtime.Owner, dirs ...string) ([]models.Foreign, error) {
+	all, err := allMarkedProcesses()
+	instances := map[mark]bool{}
+	for m := range all {
+		parent := filepath.Dir(m.dir)
+		here, installation := slices.Contains(dirs, parent), strings.HasPrefix(m.owner, owner.Installation+".")
+		if _, ok := parseDirectory(filepath.Base(m.dir)); ok && (here && !owner.Owns(m.owner) || installation && !here) {
+			instances[m] = true
+		}
+	}
+	count := map[models.Foreign]int{}
+	for m := range instances {
+		count[models.Foreign{Owner: m.owner, Place: filepath.Dir(m.dir)}]++
+	}
+	return runtime.CountForeign(count), err
+}
