@@ -48,7 +48,6 @@ func TestDeploymentInBrowser(t *testing.T) {
 	b.shoot("deployments")
 	b.goTo("/deployments/1")
 	b.shoot("deployment")
-	b.watch.clean()
 
 	chinese := chromium.person(t, s.url).tab()
 	chinese.acceptLanguage("zh-CN")
@@ -57,4 +56,8 @@ func TestDeploymentInBrowser(t *testing.T) {
 	chinese.goTo("/deployments/1")
 	chinese.shoot("deployment-chinese")
 	chinese.watch.clean()
+
+	b.loads(func() { b.press("Stop deployment") })
+	b.until("the stopped deployment", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
+	b.watch.clean()
 }

@@ -48,7 +48,7 @@ var apiBodies = map[string]string{
 	"/runs/preview":                          `{"project_id":$project,"command":["true"]}`,
 	"/runs/:id/renew":                        `{"worked":true}`,
 	"/deployments":                           `{"project_id":$project,"path":"/notebook/$project/project_model"}`,
-	"/deployments/:id/v1/completions":        `{"prompt":"a"}`,
+	"/deployments/:id/v1/completions":        `{"prompt":"a","max_tokens":8}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

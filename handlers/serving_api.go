@@ -21,7 +21,8 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodGet, "/deployments/{id}/v1/models", 200, "list-served-models",
 		models.Say("List the model of a deployment, as OpenAI's API does")}, a.listServedModels)
 	register(a, s, route{http.MethodPost, completionsPath, 200, "create-completion",
-		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion, http.StatusTooManyRequests)
+		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable)
 	describeCompletions(s)
 }
 
