@@ -1,52 +1,60 @@
 package workspaces
 
 import (
+	"context"
+	"time"
+
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 )
 
-// Ended counts what EndRestored has ended.
+// Ended counts what StartGeneration has ended.
 type Ended struct{ Workspaces, Runs, Deployments int }
 
-// EndRestored ends all workspaces, runs and deployments of a database that was restored from
-// a backup, and releases their shares with release: whether anything still runs of them, it
-// is not the restored database's. Their users are told.
-func EndRestored(q *store.Queries, release func(q *store.Queries, holder int64) error, why models.Text) (n Ended, err error) {
-	now := new(q.Now())
-	list, err := q.WorkspacesIn(models.ActiveStates...)
-	if err != nil {
+// StartGeneration makes a database that is a copy of another, as of a time, the next
+// generation of its installation. It ends all workspaces, runs and deployments for a reason,
+// and releases their shares: whether anything still runs of them, it is not this database's.
+// The users of workspaces are told. No server uses the database meanwhile.
+func StartGeneration(ctx context.Context, db *store.Store, of time.Time, why models.Text) (
+	in models.Installation, ended Ended, err error) {
+	err = db.InTx(ctx, func(q *store.Queries) (err error) {
+		if in, err = q.NextGeneration(of); err != nil {
+			return err
+		}
+		if ended, err = endRestored(q, why); err != nil {
+			return err
+		}
+		return policies.System("admin").Audit(q, policies.Change{Action: "restore", Object: "installation", ID: in.Generation,
+			Before: map[string]any{"generation": in.Generation - 1},
+			After:  map[string]any{"generation": in.Generation, "backup_at": of.UTC().Format(time.RFC3339)}})
+	})
+	return in, ended, err
+}
+
+func endRestored(q *store.Queries, why models.Text) (n Ended, err error) {
+	if n.Workspaces, err = endRestoredWorkspaces(q, why); err != nil {
 		return n, err
 	}
+	if n.Runs, err = endRestoredRuns(q, why); err != nil {
+		return n, err
+	}
+	n.Deployments, err = endRestoredDeployments(q, why)
+	return n, err
+}
+
+func endRestoredWorkspaces(q *store.Queries, why models.Text) (n int, err error) {
+	list, err := q.WorkspacesIn(models.ActiveStates...)
 	for _, w := range list {
 		from := w.State
-		w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = models.StateFailed, why, now, nil, models.Endpoint{}, 0
+		w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = models.StateFailed, why, new(q.Now()), nil, models.Endpoint{}, 0
 		if err := q.Transition(&w, from, models.Say("Failed: %s", why)); err != nil {
 			return n, err
 		}
 		if err := notifyTransition(q, &w, from); err != nil {
 			return n, err
 		}
-		if err := release(q, w.HolderID); err != nil {
-			return n, err
-		}
-		n.Workspaces++
-	}
-	if n.Runs, err = endRestoredRuns(q, release, why); err != nil {
-		return n, err
-	}
-	n.Deployments, err = endRestoredDeployments(q, release, why)
-	return n, err
-}
-
-func endRestoredRuns(q *store.Queries, release func(*store.Queries, int64) error, why models.Text) (n int, err error) {
-	list, err := q.RunsIn(models.LiveRuns...)
-	for _, r := range list {
-		from := r.State
-		r.State, r.Reason, r.EndedAt, r.RuntimeState = models.RunEnded, why, new(q.Now()), nil
-		if err := q.TransitionRun(&r, from, why); err != nil {
-			return n, err
-		}
-		if err := release(q, r.HolderID); err != nil {
+		if err := q.EndShares(w.HolderID, q.Now()); err != nil {
 			return n, err
 		}
 		n++
@@ -54,7 +62,23 @@ func endRestoredRuns(q *store.Queries, release func(*store.Queries, int64) error
 	return n, err
 }
 
-func endRestoredDeployments(q *store.Queries, release func(*store.Queries, int64) error, why models.Text) (n int, err error) {
+func endRestoredRuns(q *store.Queries, why models.Text) (n int, err error) {
+	list, err := q.RunsIn(models.LiveRuns...)
+	for _, r := range list {
+		from := r.State
+		r.State, r.Reason, r.EndedAt, r.RuntimeState = models.RunEnded, why, new(q.Now()), nil
+		if err := q.TransitionRun(&r, from, why); err != nil {
+			return n, err
+		}
+		if err := q.EndShares(r.HolderID, q.Now()); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, err
+}
+
+func endRestoredDeployments(q *store.Queries, why models.Text) (n int, err error) {
 	list, err := q.DeploymentsIn(models.LiveDeployments...)
 	for _, d := range list {
 		parts, err := q.DeploymentParts(d.ID)
@@ -69,7 +93,7 @@ func endRestoredDeployments(q *store.Queries, release func(*store.Queries, int64
 		if err := endParts(q, d, parts); err != nil {
 			return n, err
 		}
-		if err := release(q, d.HolderID); err != nil {
+		if err := q.EndShares(d.HolderID, q.Now()); err != nil {
 			return n, err
 		}
 		n++

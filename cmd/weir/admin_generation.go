@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"weir/cmd/weir/config"
 	"weir/models"
-	"weir/models/store"
 	"weir/policies"
 	"weir/workspaces"
 )
@@ -53,25 +51,6 @@ func separateCopy(ctx context.Context, cfg config.Config) (in models.Installatio
 		return in, ended, err
 	}
 	defer release()
-	return startGeneration(ctx, db, db.Now(), models.Say("The database is a copy of another one."))
-}
-
-// startGeneration makes a database that is the copy of another, as of a time, the next
-// generation of its installation, and ends for a reason what runs in it.
-func startGeneration(ctx context.Context, db *store.Store, of time.Time, why models.Text) (
-	in models.Installation, ended workspaces.Ended, err error) {
 	ctx = policies.WithOrigin(ctx, policies.Origin{Via: policies.ViaCommand})
-	release := func(q *store.Queries, holder int64) error { return q.EndShares(holder, q.Now()) }
-	err = db.InTx(ctx, func(q *store.Queries) (err error) {
-		if in, err = q.NextGeneration(of); err != nil {
-			return err
-		}
-		if ended, err = workspaces.EndRestored(q, release, why); err != nil {
-			return err
-		}
-		return policies.System("admin").Audit(q, policies.Change{Action: "restore", Object: "installation", ID: in.Generation,
-			Before: map[string]any{"generation": in.Generation - 1},
-			After:  map[string]any{"generation": in.Generation, "backup_at": of.UTC().Format(time.RFC3339)}})
-	})
-	return in, ended, err
+	return workspaces.StartGeneration(ctx, db, db.Now(), models.Say("The database is a copy of another one."))
 }

@@ -19,6 +19,7 @@ import (
 	"weir/migrations"
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 	"weir/workspaces"
 )
 
@@ -167,7 +168,8 @@ func (r *restore) nextGeneration(ctx context.Context, db *store.Store) error {
 	}
 	at := r.manifest.CreatedAt.UTC()
 	why := models.Say("The database was restored from a backup of %s.", at.Format("2006-01-02 15:04 UTC"))
-	r.installation, r.ended, err = startGeneration(ctx, db, at, why)
+	ctx = policies.WithOrigin(ctx, policies.Origin{Via: policies.ViaCommand})
+	r.installation, r.ended, err = workspaces.StartGeneration(ctx, db, at, why)
 	return err
 }
 

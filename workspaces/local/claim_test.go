@@ -129,3 +129,21 @@ func TestGenerationOfWhatHasNone(t *testing.T) {
 		t.Error("the upgraded server cannot stop it")
 	}
 }
+
+// What runs in a directory that was moved since is not another's.
+func TestMovedDirectoryIsNotForeign(t *testing.T) {
+	from, owner := filepath.Join(t.TempDir(), "from"), runtime.Owner{Installation: "a1", Generation: 1}
+	state := start(t, openFor(t, from, owner), scriptSpec(1, "exec sleep 600"))
+	to := from + "-to"
+	if err := os.Rename(from, to); err != nil {
+		t.Fatal(err)
+	}
+	moved := openFor(t, to, owner)
+	if all, err := moved.List(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("it lists %v, %v", all, err)
+	}
+	if found, err := Foreign(owner, moved.config.Dir); err != nil || len(found) != 0 {
+		t.Errorf("it finds %+v, %v", found, err)
+	}
+	stop(t, moved, state)
+}
