@@ -177,10 +177,10 @@ func newNotebook(tree *tab) jupyter {
 
 const shift = 8 // as a modifier of key events
 
-// run types a cell and returns what it printed.
+// run types the last cell, which is empty, and returns what it printed.
 func (n jupyter) run(code string) string {
 	n.t.Helper()
-	n.pressAt("the cell", `document.querySelector("#notebook .cell.selected .CodeMirror")`)
+	n.pressAt("the cell", `[...document.querySelectorAll("#notebook .cell .CodeMirror")].at(-1)`)
 	return n.runSelected(code)
 }
 
