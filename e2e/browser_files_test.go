@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -276,8 +275,8 @@ func (b *tab) byMouse(s *server, dir string) {
 	}
 	b.pressAt("the download of what is selected", `document.querySelector("[data-do=download]")`)
 	eventually(b.t, patience, func() string {
-		if !regexp.MustCompile(`"method":"GET","path":"[^"]*/files/archive","host":"[^"]*","status":200`).MatchString(s.log.String()) {
-			return "the archive was not downloaded"
+		if list, err := filepath.Glob(filepath.Join(b.downloads, "*.zip")); err != nil || len(list) != 1 {
+			return fmt.Sprintf("the archive was not downloaded: %v %v", list, err)
 		}
 		return ""
 	})

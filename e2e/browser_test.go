@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/audits"
+	browserdomain "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
@@ -92,20 +93,27 @@ func findChromium() (string, error) {
 
 // person is somebody at a browser of their own.
 type person struct {
-	t      testing.TB
-	ctx    context.Context
-	origin string // of the portal
-	watch  *watch
-	clicks int // of the mouse
+	t         testing.TB
+	ctx       context.Context
+	origin    string // of the portal
+	watch     *watch
+	downloads string // the folder in which downloaded files are saved
+	clicks    int    // of the mouse
 }
 
 func (c *chromium) person(t testing.TB, origin string) *person {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	p := &person{t: t, ctx: ctx, origin: origin, watch: &watch{t: t, origin: origin}}
+	p := &person{t: t, ctx: ctx, origin: origin, watch: &watch{t: t, origin: origin}, downloads: t.TempDir()}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("browser context: %v", err)
+	}
+	_, err := chromedp.CallBrowser(ctx, browserdomain.SetDownloadBehavior, browserdomain.SetDownloadBehaviorParams{
+		Behavior: browserdomain.SetDownloadBehaviorBehaviorAllow, DownloadPath: p.downloads,
+		BrowserContextID: chromedp.FromContext(ctx).BrowserContextID})
+	if err != nil {
+		t.Fatalf("downloads: %v", err)
 	}
 	return p
 }

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 )
@@ -82,7 +81,7 @@ func (n notebook) execute(code string) string {
 // is decided by its cookies.
 func executeCell(t testing.TB, client *http.Client, origin, code string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), ready)
 	defer cancel()
 	n := notebook{t, client, origin}
 	address := "ws" + strings.TrimPrefix(origin, "http") + "/api/kernels/" + n.kernel() + "/channels"
