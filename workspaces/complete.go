@@ -164,6 +164,9 @@ func (c *OpenCompletion) open(ctx context.Context, actor policies.Actor) (err er
 	}
 	c.end = append(c.end, leave)
 	c.model, err = c.s.servedModel(ctx, c.Deployment)
+	if gone := context.Cause(ctx); gone != nil {
+		return gone // not that reading was canceled
+	}
 	return err
 }
 
