@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 )
 
@@ -196,14 +197,14 @@ func (a *assignment) match(before []bitset) {
 
 // augment finds a barrier that b can follow, moving others if it must.
 func (m *matching) augment(b int, tried bitset) bool {
-	for p := range m.before {
-		if !m.before[b].contains(p) || tried.contains(p) {
-			continue
-		}
-		tried.set(p)
-		if m.successor[p] < 0 || m.augment(m.successor[p], tried) {
-			m.successor[p], m.previous[b] = b, p
-			return true
+	for i := range tried {
+		for w := m.before[b][i] &^ tried[i]; w != 0; w = m.before[b][i] &^ tried[i] { // which the search changes
+			p := 64*i + bits.TrailingZeros64(w)
+			tried.set(p)
+			if m.successor[p] < 0 || m.augment(m.successor[p], tried) {
+				m.successor[p], m.previous[b] = b, p
+				return true
+			}
 		}
 	}
 	return false

@@ -40,6 +40,50 @@ func nested(n int) string {
 	return twoThreads(strings.Join(first, "|"), strings.Join(second, "|"))
 }
 
+// chain is a kernel in which each warp waits for the one before it and lets the next go on,
+// round after round, by n barriers. If guarded, a branch that is not known is before each.
+func chain(warps, n int, guarded bool) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, ".visible .entry chain()\n.reqntid %d\n{\nmov.u32 %%r1, %%tid.x;\nshr.u32 %%r2, %%r1, 5;\n", 32*warps)
+	link := func(k, warp int, kind string) {
+		fmt.Fprintf(&s, "setp.ne.u32 %%p%d%s, %%r2, %d;\n@%%p%d%s bra X%d%s;\n", k, kind, warp, k, kind, k, kind)
+		if guarded {
+			fmt.Fprintf(&s, "@%%q bra Q%d%s;\nQ%d%s:\n", k, kind, k, kind)
+		}
+		fmt.Fprintf(&s, "barrier.%s %d, 64;\nX%d%s:\n", kind, 100+k, k, kind)
+	}
+	for k := range n {
+		link(k, k%warps, "arrive")
+		link(k, (k+1)%warps, "sync")
+	}
+	s.WriteString("ret;\n}\n")
+	return s.String()
+}
+
+// A chain needs no more barriers than it has warps, however long it is.
+func TestChains(t *testing.T) {
+	for _, guarded := range []bool{false, true} {
+		a, err := Allocate(chain(4, 800, guarded), Options{})
+		if err != nil || a.Report.Kernels[0].Logical != 800 || a.Report.Kernels[0].Used > 4 {
+			t.Errorf("guarded: %v: %+v, %v", guarded, a.Report.Kernels, err)
+		}
+	}
+}
+
+// Chains by all warps of a block, as they grow: the time should grow with them.
+func BenchmarkChain(b *testing.B) {
+	for _, guarded := range []bool{false, true} {
+		for _, n := range []int{100, 200, 400, 800} {
+			b.Run(fmt.Sprintf("n=%d/guarded=%t", n, guarded), func(b *testing.B) {
+				source := chain(32, n, guarded)
+				for b.Loop() {
+					_, _ = Allocate(source, Options{}) // which may refuse it: there are 16
+				}
+			})
+		}
+	}
+}
+
 // analyse allocates a kernel in segments, or as a whole, and returns the physical barriers
 // that it needs.
 func analyse(tb testing.TB, source string, whole bool) (used int) {

@@ -126,6 +126,7 @@ type class struct {
 	before  [][]int // predecessors of a node, without edges that close loops
 	blank   []bool  // the node is entered from inside a loop of several entries
 	inCycle []bool
+	part    []int // segment of a node; -1: not reached
 	stage   []int // position of a node's strongly connected component in topological order
 }
 
@@ -144,9 +145,37 @@ func (g *flow) newClass(decisions []int8) *class {
 			return append(slices.Clone(n.taken), n.next)
 		}
 	}
-	c.walk(ways)
+	c.walk(withoutPasses(len(g.nodes), func(i int) bool { return g.nodes[i].op < 0 }, ways))
 	c.loops()
 	return c
+}
+
+// withoutPasses leads past branches that have only one way: most of those of a class, if each
+// warp has its own code. Otherwise every class would know something at every branch.
+func withoutPasses(n int, branch func(int) bool, ways func(int) []int) func(int) []int {
+	target := slices.Repeat([]int{-1}, n) // of each node that a way has led to; -1: not known
+	resolve := func(at int) int {
+		var passed []int
+		for target[at] < 0 && branch(at) && len(ways(at)) == 1 {
+			target[at] = at // where an endless loop of branches stays
+			passed = append(passed, at)
+			at = ways(at)[0]
+		}
+		if target[at] >= 0 {
+			at = target[at]
+		}
+		for _, p := range passed {
+			target[p] = at
+		}
+		return at
+	}
+	return func(from int) []int {
+		list := slices.Clone(ways(from))
+		for i, to := range list {
+			list[i] = resolve(to)
+		}
+		return list
+	}
 }
 
 // walk finds the reached nodes in reverse postorder.

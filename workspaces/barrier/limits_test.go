@@ -30,6 +30,7 @@ func TestHostileSources(t *testing.T) {
 		"long chain":        kernel("mov.u32 %x0, %tid.x;" + repeat(20000, "mov.u32 %y#, %x#;") + "@%y9999 bar.sync 1;"),
 		"braces":            kernel(repeat(40000, "{")),
 		"labels":            kernel(repeat(40000, "L#:")),
+		"chain":             chain(32, 800, true),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := Allocate(source, Options{})

@@ -1,58 +1,10 @@
 package barrier
 
 import (
-	"math/bits"
 	"slices"
 
 	"weir/models"
 )
-
-// bitset is a set of small numbers.
-type bitset []uint64
-
-func newBitset(n int) bitset         { return make(bitset, (n+63)/64) }
-func (s bitset) set(i int)           { s[i/64] |= 1 << (i % 64) }
-func (s bitset) clear(i int)         { s[i/64] &^= 1 << (i % 64) }
-func (s bitset) contains(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
-func (s bitset) union(o bitset)      { each(s, o, func(a, b uint64) uint64 { return a | b }) }
-func (s bitset) intersect(o bitset)  { each(s, o, func(a, b uint64) uint64 { return a & b }) }
-func (s bitset) subset(o bitset) bool {
-	return !slices.ContainsFunc(s.without(o), func(w uint64) bool { return w != 0 })
-}
-func (s bitset) without(o bitset) bitset {
-	c := slices.Clone(s)
-	each(c, o, func(a, b uint64) uint64 { return a &^ b })
-	return c
-}
-
-func each(s, o bitset, f func(a, b uint64) uint64) {
-	for i := range s {
-		s[i] = f(s[i], o[i])
-	}
-}
-
-func (s bitset) fill() {
-	for i := range s {
-		s[i] = ^uint64(0)
-	}
-}
-
-func (s bitset) count() (n int) {
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// members are the numbers in the set.
-func (s bitset) members() (list []int) {
-	for i := range 64 * len(s) {
-		if s.contains(i) {
-			list = append(list, i)
-		}
-	}
-	return list
-}
 
 // maxWords bounds the memory of the analysis of one segment, in words of 8 bytes.
 const maxWords = 1 << 22
@@ -94,8 +46,10 @@ func (s *segment) order() error {
 	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{},
 		metAt: map[hub]int{}, absent: map[hub]int{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
 	if s.tooLarge() {
-		return refuse(s.lines()[0], models.Say("segment %d is too large: %d barriers and %d operations and branches",
-			s.number+1, a.size, s.size()))
+		return refuse(s.lines()[0], models.Say(
+			"segment %d is too large: %d barriers and %d operations and branches take %d MiB, more than %d; "+
+				"a barrier that all threads pass divides it",
+			s.number+1, a.size, s.size(), (s.cost()+1<<17-1)>>17, maxWords>>17))
 	}
 	for c := range s.classes {
 		a.findLater(c)
@@ -121,9 +75,13 @@ func (s *segment) size() (n int) {
 }
 
 // tooLarge reports whether the analysis would take too much memory or time.
-func (s *segment) tooLarge() bool {
+func (s *segment) tooLarge() bool { return s.cost() > maxWords }
+
+// cost is the memory of the analysis in words, or more if it takes more time than that much
+// memory is filled in.
+func (s *segment) cost() int {
 	words := (len(s.barriers) + 63) / 64 * (len(s.classes) + 1) // with later
-	return 2*s.size()*words > maxWords || s.size()*len(s.barriers) > 4*maxWords
+	return max(2*s.size()*words, s.size()*len(s.barriers)/4)
 }
 
 // hubOf is the phase that an operation belongs to.
@@ -239,9 +197,9 @@ func (a *analysis) findEnded(class int) {
 // end adds the ends of barriers in loops to what a warp knows.
 func (a *analysis) end(s state, ended bitset) {
 	for class, users := range a.users {
-		own := slices.Clone(users)
-		own.intersect(ended)
-		s[class].union(own)
+		for i := range ended {
+			s[class][i] |= users[i] & ended[i]
+		}
 	}
 }
 
@@ -334,9 +292,10 @@ func (r *run) finish(e event) {
 }
 
 func (a *analysis) newState() state {
-	s := make(state, len(a.classes))
+	s, words := make(state, len(a.classes)), len(newBitset(a.size))
+	all := make(bitset, words*len(s))
 	for i := range s {
-		s[i] = newBitset(a.size)
+		s[i] = all[i*words : (i+1)*words]
 	}
 	return s
 }
@@ -470,9 +429,10 @@ func (a *analysis) conclude() {
 	for _, list := range a.sites {
 		for _, e := range list {
 			b := a.barrierOf(e.node)
-			b.over = b.over.without(never)
-			for i := range a.users {
-				b.over = b.over.without(a.users[i].without(a.in[e][i]))
+			for i, users := range a.users {
+				for w, known := range a.in[e][i] {
+					b.over[w] &^= never[w] | users[w]&^known
+				}
 			}
 		}
 	}

@@ -15,6 +15,7 @@ type plan struct {
 	strong  []int  // nodes of the strong barriers that cut the function, in their order
 	segment []int  // of each node that is an operation
 	used    []bool // node is an operation that some warp reaches
+	at      []int  // of each of these its barrier in its segment
 
 	low, high []int // by rank, for count
 }
@@ -23,7 +24,7 @@ type plan struct {
 func newPlan(g *flow, shape [3]int) *plan {
 	threads := shape[0] * shape[1] * shape[2]
 	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize,
-		used: make([]bool, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
+		used: make([]bool, len(g.nodes)), at: make([]int, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
 	for _, c := range p.classes {
 		for _, n := range c.order {
 			p.used[n] = p.used[n] || g.nodes[n].op >= 0
@@ -248,8 +249,10 @@ func (p *plan) segments() []*segment {
 		}
 	}
 	for i, c := range p.classes {
+		c.part = slices.Repeat([]int{-1}, len(p.nodes))
 		for _, n := range c.order {
 			k := p.strongBefore(c, n)
+			c.part[n] = k
 			list[k].parts[i] = append(list[k].parts[i], n)
 		}
 	}
@@ -276,6 +279,7 @@ func (s *segment) add(n int) {
 		s.barriers = append(s.barriers, b)
 	}
 	b := s.barriers[i]
+	s.at[n] = i
 	b.nodes = append(b.nodes, n)
 	b.signals = b.signals || op.kind == arrives
 	for c := range s.classes {
@@ -310,9 +314,10 @@ func (s *segment) countPhases() {
 		if s.tooLarge() {
 			continue // order refuses it
 		}
+		ends := s.ends(i)
 		for _, b := range s.barriers {
 			if b.users[i] {
-				b.phases[i] = s.count(b, i)
+				b.phases[i] = s.count(b, i, ends)
 			}
 		}
 	}
@@ -325,16 +330,25 @@ func (s *segment) straight(class int) bool {
 }
 
 // barrierOf is the barrier of an operation.
-func (s *segment) barrierOf(n int) *logical { return s.barriers[s.index[s.operation(n).barrier]] }
+func (s *segment) barrierOf(n int) *logical { return s.barriers[s.at[n]] }
+
+// ends marks, among the nodes of a class in the segment, those from which it leaves it.
+func (s *segment) ends(class int) []bool {
+	c, list := s.classes[class], make([]bool, len(s.parts[class]))
+	for i, n := range s.parts[class] {
+		list[i] = len(c.edges[n]) == 0 || slices.ContainsFunc(c.edges[n], func(to int) bool { return !s.inside(class, to) })
+	}
+	return list
+}
 
 // count returns how often each warp of a class uses a barrier, -1 if not equally often by
 // all ways, and records the phase of each operation.
-func (s *segment) count(b *logical, class int) int {
+func (s *segment) count(b *logical, class int, ends []bool) int {
 	low, high := s.low, s.high
 	c := s.classes[class]
 	first, last := len(s.nodes), -1 // of all ways out of the segment
 	known := true
-	for _, n := range s.parts[class] {
+	for i, n := range s.parts[class] {
 		r := c.rank[n]
 		low[r], high[r] = len(s.nodes), 0
 		for _, p := range c.before[n] {
@@ -353,7 +367,7 @@ func (s *segment) count(b *logical, class int) int {
 			low[r], high[r] = low[r]+1, high[r]+1
 		}
 		known = known && !c.blank[n]
-		if len(c.edges[n]) == 0 || slices.ContainsFunc(c.edges[n], func(to int) bool { return !s.inside(class, to) }) {
+		if ends[i] {
 			first, last = min(first, low[r]), max(last, high[r])
 		}
 	}
@@ -364,7 +378,7 @@ func (s *segment) count(b *logical, class int) int {
 }
 
 // inside reports whether a class has a node in the segment.
-func (s *segment) inside(class, n int) bool { return s.strongBefore(s.classes[class], n) == s.number }
+func (s *segment) inside(class, n int) bool { return s.classes[class].part[n] == s.number }
 
 // check refuses a segment whose barriers contradict themselves.
 func (s *segment) check() error {
