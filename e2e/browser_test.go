@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,18 +49,16 @@ var endBrowser = func() {}
 
 // browser starts the browser at its first call.
 var browser = sync.OnceValues(func() (context.Context, error) {
-	path, err := findChromium()
-	if err != nil {
-		return nil, err
-	}
+	path, errPath := findChromium()
+	self, errSelf := os.Executable()
 	// Chromium leaves folders in TMPDIR. Paths of the sockets in them must be short.
 	dir, errTemp := os.MkdirTemp(workDir, "b")
 	profile, errProfile := os.MkdirTemp(workDir, "profile")
-	if err := errors.Join(errTemp, errProfile); err != nil {
+	if err := errors.Join(errPath, errSelf, errTemp, errProfile); err != nil {
 		return nil, err
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(),
-		chromedp.ExecPath(path), chromedp.Env("TMPDIR="+dir), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.ExecPath(self), chromedp.Env("TMPDIR="+dir, browserVariable+"="+path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 900),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-default-apps", true), chromedp.Flag("disable-extensions", true),
@@ -217,12 +214,8 @@ func (b *tab) until(what, js string) {
 	}
 }
 
-// aborted matches the errors of loading a page that are no fault of it.
-var aborted = regexp.MustCompile(`net::ERR_(ABORTED|NETWORK_CHANGED)`)
-
 // goTo loads an address, whole or a path of the portal. A link that was pressed just
-// before can still lead elsewhere, which aborts this, and so does a network interface that
-// a cluster beside it makes or removes; then it is loaded once more.
+// before can still lead elsewhere, which aborts this; then it is loaded once more.
 func (b *tab) goTo(address string) {
 	b.t.Helper()
 	if strings.HasPrefix(address, "/") {
@@ -231,7 +224,7 @@ func (b *tab) goTo(address string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	err := chromedp.Do(ctx, chromedp.Navigate(address))
-	for try := 0; err != nil && try < 5 && aborted.MatchString(err.Error()); try++ {
+	for try := 0; err != nil && try < 5 && strings.Contains(err.Error(), "net::ERR_ABORTED"); try++ {
 		err = chromedp.Do(ctx, chromedp.Navigate(address))
 	}
 	if err != nil {

@@ -39,6 +39,7 @@ const (
 var workDir string // of this test process, for what is built
 
 func TestMain(m *testing.M) {
+	becomeBrowser()
 	// The tests wait for servers, browsers and notebooks most of the time, so
 	// more run at once than there are processors. The flag -parallel overrides it.
 	err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
@@ -143,6 +144,7 @@ type options struct {
 	args     []string // further flags
 	env      []string
 	disk     string // size of a disk of its own for its data, for root; empty: none
+	files    int    // how many files it can have open; 0: as the test
 }
 
 // server is a weir serve that a test started, through all its restarts.
@@ -273,6 +275,10 @@ func (s *server) launch(env ...string) {
 		args = append(args, "--simulate-gpus", s.opts.gpus)
 	}
 	cmd := exec.Command(bin, append(args, s.opts.args...)...)
+	if s.opts.files > 0 {
+		limited := []string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, s.opts.files), "sh"}
+		cmd = exec.Command("/bin/sh", append(limited, cmd.Args...)...)
+	}
 	cmd.Env = environment(append(s.settings(), env...))
 	cmd.Stdout, cmd.Stderr = s.out, s.log
 	if err := cmd.Start(); err != nil {
