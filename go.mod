@@ -50,6 +50,11 @@ require github.com/yuin/goldmark v1.8.7
 require github.com/arran4/golang-ical v0.3.4
 
 require (
+	github.com/boombuler/barcode v1.0.1-0.20190219062509-6c824513bacc
+	github.com/pquerna/otp v1.5.0
+)
+
+require (
 	github.com/elastic/go-seccomp-bpf v1.6.0
 	github.com/moby/profiles/seccomp v0.3.0
 	github.com/opencontainers/runtime-spec v1.2.1

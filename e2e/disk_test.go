@@ -59,6 +59,11 @@ func TestFullDisk(t *testing.T) {
 	launch()
 	refused("directory", "POST", fmt.Sprintf("/projects/%d/files/directories", team.Project),
 		map[string]any{"path": fmt.Sprintf("/notebook/%d/project_model/more", team.Project)})
+	for what, visit := range map[string]notebook{"an earlier": nb, "a new": ada.open(w.ID)} {
+		if got := visit.execute("print(7)"); got != "7\n" {
+			t.Errorf("%s visit to the notebook is answered %q", what, got)
+		}
+	}
 	if got := nb.execute("print(kept)"); got != "42\n" {
 		t.Errorf("the notebook answers %q", got)
 	}
@@ -83,6 +88,7 @@ func TestFullDisk(t *testing.T) {
 	s.kill()
 	s.start()
 	launch()
+	ada.open(w.ID)
 	ada.must("POST", workspacePath(w.ID)+"/stop", nil, nil)
 	ada.await(w.ID, "stopped", patience)
 	s.api(s.admin()).must("PUT", fmt.Sprintf("/users/%d", ben.User), map[string]any{"name": "ben", "admin": false, "disabled": true}, nil)

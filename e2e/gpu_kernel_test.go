@@ -132,7 +132,7 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 		t.Fatalf("the first cell printed %q", out)
 	}
 	first := ada.liveRuns(cpu)
-	if len(first) != 1 || len(first[0].Shares) != 1 || first[0].Demand.Cores != share.GPUCores {
+	if len(first) != 1 || len(first[0].Shares) != 1 || first[0].Demand.Cores != share.GPUCores || first[0].Name != "Python (GPU)" {
 		t.Fatalf("the kernel's runs: %+v", first)
 	}
 	s.kill() // the run goes on, and the kernel too
@@ -179,7 +179,14 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if last := list[handlers.Run](ada.api, fmt.Sprintf("/runs?workspace_id=%d", cpu))[0]; !strings.Contains(last.Reason, "renewed") {
 		t.Errorf("without its kernel, the run ended: %s", last.Reason)
 	}
+	if out := n.in(n.gpuKernel(), "print(6 * 7)"); !strings.HasSuffix(out, "42\n") {
+		t.Errorf("another kernel printed %q", out)
+	}
 	ada.must("POST", workspacePath(cpu)+"/stop", nil, nil)
+	ada.noRuns(cpu)
+	if last := list[handlers.Run](ada.api, fmt.Sprintf("/runs?workspace_id=%d", cpu))[0]; last.Reason != "Its workspace was stopped." {
+		t.Errorf("with its workspace, the run ended: %s", last.Reason)
+	}
 	ada.await(cpu, "stopped", gone)
 	if left, err := filepath.Glob(s.dir + "/run/ws-*"); err != nil || len(left) != 1 {
 		t.Errorf("after the stop, the sockets are %v, %v", left, err)

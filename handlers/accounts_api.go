@@ -55,7 +55,7 @@ func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*
 	if err := a.Accounts.ChangePassword(ctx, actor, in.Body.Current, in.Body.Password); err != nil {
 		return nil, err
 	}
-	return nothing(a.passwordChanged(ctx, actor.User.ID))
+	return nothing(a.continueSession(ctx, actor.User.ID))
 }
 
 func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]], error) {

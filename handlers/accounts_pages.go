@@ -20,6 +20,7 @@ func (a *App) accountsRoutes(p *echo.Group) {
 	p.POST("/tokens/:id/delete", a.submit(nil, a.deleteTokenPage))
 	p.GET("/account", a.page(a.accountPage))
 	p.POST("/account/password", a.submit(a.accountPage, a.changePasswordPage))
+	a.secondFactorRoutes(p)
 }
 
 // tokensWith is the page of the actor's tokens, with one that was just created.
@@ -92,8 +93,13 @@ func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
+	state, err := a.Accounts.SecondFactor(ctx, actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
 	choice, err := a.notificationChoice(ctx)
-	return web.AccountPage(web.AccountView{Form: submittedOr(c, formOf(0)), Identities: list, Notifications: choice}), err
+	return web.AccountPage(web.AccountView{Form: submittedOr(c, formOf(0)), Identities: list, SecondFactor: secondFactorView(state),
+		Notifications: choice}), err
 }
 
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
@@ -104,7 +110,7 @@ func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (
 		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
 	}
 	if err == nil {
-		err = a.passwordChanged(ctx, actor.User.ID)
+		err = a.continueSession(ctx, actor.User.ID)
 	}
 	return redirect{"/account", models.Say("Password changed. Your other sessions and all your tokens were revoked.")}, err
 }

@@ -150,9 +150,9 @@ const (
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/api/v1/runs/:id/log": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
-	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/model": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
-	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
+	"/api/v1/access": true, "/api/v1/runs/:id/log": true, "/api/v1/runs/:id/graph": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
+	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/model": true, filesRoute + "/graph": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
+	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/graph": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 
@@ -195,6 +195,6 @@ var variants = map[string][]string{
 	"/workspaces":      {"?state=ended", "?state=all", "?owner=all", "?owner=all&q=citizen99&idle_hours=1"},
 	"/api/v1/requests": {"?filter=pending", "?filter=decided"},
 	"/workspaces/stop": {"?id=1"}, "/api/v1/workspaces": {"?q=citizen99", "?idle_hours=1"},
-	filesPages + "": {"?path=/notebook/1/project_model", "?path=/notebook/1/project_model&q=x"}, filesPages + "/entry": {"?path=/notebook/1/project_model"}, filesPages + "/access": {"?path=/notebook/1/project_model"}, filesPages + "/move": {"?item=/notebook/1/project_model/x"},
-	filesRoute + "": {"?path=/notebook/1/project_model"}, filesRoute + "/archive": {"?path=/notebook/1/project_model"}, filesRoute + "/checksum": {"?path=/notebook/1/project_model"}, filesRoute + "/search": {"?path=/notebook/1/project_model"}, filesRoute + "/stat": {"?path=/notebook/1/project_model"}, filesRoute + "/versions": {"?path=/notebook/1/project_model"},
+	filesPages + "": {"?path=/notebook/1/project_model", "?path=/notebook/1/project_model&q=x"}, filesPages + "/entry": {"?path=/notebook/1/project_model"}, filesPages + "/graph": {"?path=/notebook/1/project_model/x.onnx"}, filesPages + "/access": {"?path=/notebook/1/project_model"}, filesPages + "/move": {"?item=/notebook/1/project_model/x"},
+	filesRoute + "": {"?path=/notebook/1/project_model"}, filesRoute + "/graph": {"?path=/notebook/1/project_model/x.onnx&cpus=8"}, filesRoute + "/archive": {"?path=/notebook/1/project_model"}, filesRoute + "/checksum": {"?path=/notebook/1/project_model"}, filesRoute + "/search": {"?path=/notebook/1/project_model"}, filesRoute + "/stat": {"?path=/notebook/1/project_model"}, filesRoute + "/versions": {"?path=/notebook/1/project_model"},
 }

@@ -11,6 +11,8 @@ import (
 func (a rest) deploymentsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/files/model", 200, "get-model",
 		models.Say("Describe the model in a directory, and plan it on devices")}, a.getModel, http.StatusConflict)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/graph", 200, "plan-model-graph",
+		models.Say("Plan a model in ONNX format on shares of CPUs")}, a.planModelGraph, http.StatusConflict)
 }
 
 // ModelQuery names a model and what it is planned for.

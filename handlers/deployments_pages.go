@@ -10,6 +10,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/storage/files"
 	"weir/web"
 	"weir/workspaces/deployments"
 	"weir/workspaces/shard"
@@ -32,14 +33,10 @@ func (a *App) modelPage(c echo.Context) error {
 		return err
 	}
 	v := web.ModelFactsView{Form: f.asSubmitted(), ServiceTypes: serviceTypeOptions(a.localized(c), a.Deployments.ServiceTypes())}
-	if v.FilesView, err = a.filesView(ctx, id); err != nil {
+	var e files.Entry
+	if v.FilesView, e, err = a.locatedView(ctx, c); err != nil {
 		return err
 	}
-	e, err := a.Files.Stat(ctx, actorOf(ctx), id, pathOf(c))
-	if err != nil {
-		return err
-	}
-	a.locate(&v.FilesView, e)
 	in := f.modelInput()
 	if err = f.err(); err == nil {
 		v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)

@@ -21,6 +21,7 @@ func (a *App) filesRoutes(p *echo.Group) {
 	p.GET(at, a.page(a.filesPage))
 	p.GET(at+"/entry", a.page(a.filePage))
 	p.GET(at+"/model", a.modelPage)
+	p.GET(at+"/graph", a.modelGraphPage)
 	p.GET(at+"/preview", a.previewFile)
 	p.POST(at+"/directories", a.submit(a.filesPage, a.createDirectoryPage))
 	p.POST(at+"/upload", a.uploadFilesPage)
@@ -164,6 +165,20 @@ func (a *App) locate(v *web.FilesView, e files.Entry) {
 	}
 }
 
+// locatedView is what all pages about one file or directory have in common: the one that
+// the request names.
+func (a *App) locatedView(ctx context.Context, c echo.Context) (v web.FilesView, e files.Entry, err error) {
+	id := number(c, "id")
+	if v, err = a.filesView(ctx, id); err != nil {
+		return v, e, err
+	}
+	if e, err = a.Files.Stat(ctx, actorOf(ctx), id, pathOf(c)); err != nil {
+		return v, e, err
+	}
+	a.locate(&v, e)
+	return v, e, nil
+}
+
 // crumbsOf are links to the directories above a path.
 func crumbsOf(project int64, name string, path models.FilePath) []web.Link {
 	list := []web.Link{{Label: name, Href: filesPath(project, "")}}
@@ -211,16 +226,11 @@ func ownedName(name, owner string, path models.FilePath) string {
 // filePage is a file or directory with its preview and versions.
 func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor, id := actorOf(ctx), number(c, "id")
-	common, err := a.filesView(ctx, id)
+	located, e, err := a.locatedView(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.Files.Stat(ctx, actor, id, pathOf(c))
-	if err != nil {
-		return nil, err
-	}
-	a.locate(&common, e)
-	v := web.FileView{FilesView: common, VersionAge: a.Files.VersionAge}
+	v := web.FileView{FilesView: located, VersionAge: a.Files.VersionAge}
 	v.Preview, v.NoPreview = filePreviewOf(e)
 	_, name := rules.Split(string(e.Path))
 	v.Rename = web.Form{Values: map[string]string{"file_name": name}}

@@ -39,7 +39,7 @@ func (f *form) err() error { return f.problems.Err() }
 func (f *form) asSubmitted() web.Form {
 	w := web.Form{Values: map[string]string{}, Version: f.version()}
 	for name, v := range f.values {
-		if len(v) > 0 && !strings.Contains(name, "password") {
+		if len(v) > 0 && !strings.Contains(name, "password") && name != "code" {
 			w.Values[name] = v[0]
 		}
 		if strings.HasSuffix(name, "permissions") { // a box each

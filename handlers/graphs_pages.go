@@ -7,6 +7,8 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/models"
+	"weir/storage/files"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -25,15 +27,50 @@ func (a *App) graphsPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.GraphsPage(v))
 }
 
+// graphMachine reads the machine that a graph is planned for.
+func (f *form) graphMachine() models.GraphMachine {
+	return models.GraphMachine{CPUs: int(f.number("cpus")), Utilization: int(f.number("utilization")),
+		SecondThreshold: int(f.number("second_threshold")), FirstThreshold: int(f.number("first_threshold")),
+		ReducedCPUs: int(f.number("reduced_cpus")), SerialCPUs: int(f.number("serial_cpus"))}
+}
+
+// modelGraphPage is the task graph of a model in ONNX format, with its plan.
+func (a *App) modelGraphPage(c echo.Context) error {
+	ctx, id := c.Request().Context(), number(c, "id")
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if !f.values.Has("cpus") {
+		for name, value := range web.GraphDefaults() {
+			f.values.Set(name, value)
+		}
+	}
+	v := web.ModelGraphView{Form: f.asSubmitted()}
+	var e files.Entry
+	if v.FilesView, e, err = a.locatedView(ctx, c); err != nil {
+		return err
+	}
+	machine := f.graphMachine()
+	if err = f.err(); err == nil {
+		v.Graph, err = a.Deployments.PlanGraph(ctx, actorOf(ctx), id, e.Path, machine)
+	}
+	if v.Done = err == nil; v.Done {
+		return a.render(c, http.StatusOK, web.ModelGraphPage(v))
+	}
+	return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
+		v.Form = v.Form.Refuse(err)
+		return web.ModelGraphPage(v), nil
+	})
+}
+
 // planGraphPage shows the plan.
 func (a *App) planGraphPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := workspaces.GraphInput{CPUs: int(f.number("cpus")), Utilization: int(f.number("utilization")),
-		SecondThreshold: int(f.number("second_threshold")), FirstThreshold: int(f.number("first_threshold")),
-		ReducedCPUs: int(f.number("reduced_cpus")), SerialCPUs: int(f.number("serial_cpus"))}
+	in := workspaces.GraphInput{GraphMachine: f.graphMachine()}
 	v := web.GraphsView{Done: true}
 	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {
 		err = f.err()

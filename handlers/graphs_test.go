@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/models"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -27,7 +28,7 @@ func TestGraphs(t *testing.T) {
 	bob.shows(bob.page(422, "POST", "/graphs", "graph", web.GraphsExample, "cpus", "8", "reduced_cpus", "8"), `id="f-reduced_cpus-error"`)
 	bob.shows(bob.upload(422, "/graphs", strings.Repeat("\n", workspaces.MaxGraphBytes+1), fields...), `id="f-graph-error"`, "must be at most 256 KiB")
 
-	body, err := json.Marshal(workspaces.GraphInput{Graph: web.GraphsExample, CPUs: 8, Utilization: 20})
+	body, err := json.Marshal(workspaces.GraphInput{Graph: web.GraphsExample, GraphMachine: models.GraphMachine{CPUs: 8, Utilization: 20}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,13 +64,14 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	default:
 		return a.showInvitation(c, kind.Status(), f.asSubmitted().Refuse(err))
 	}
+	to := "/"
 	if !actorOf(ctx).SignedIn() {
-		if err := a.beginSession(ctx, u); err != nil {
+		if to, err = a.afterPassword(ctx, u, to); err != nil {
 			return err
 		}
 		a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	}
-	return a.redirectWithFlash(c, "/", models.Say("You have accepted the invitation."))
+	return a.redirectWithFlash(c, to, models.Say("You have accepted the invitation."))
 }
 
 func (a *App) passwordPage(c echo.Context) error {
@@ -86,7 +87,7 @@ func (a *App) showPassword(c echo.Context, status int, f web.Form) error {
 	return a.render(c, status, web.PasswordPage(web.PasswordView{Form: f, Token: token, Email: u.Email}))
 }
 
-// setPasswordPage sets a password by a link, and signs in.
+// setPasswordPage sets a password by a link, and signs in; a second factor is still needed.
 func (a *App) setPasswordPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
@@ -105,10 +106,11 @@ func (a *App) setPasswordPage(c echo.Context) error {
 	if err != nil {
 		return a.invalidLink(c, err)
 	}
-	if err := a.beginSession(ctx, u); err != nil {
+	to, err := a.afterPassword(ctx, u, "/")
+	if err != nil {
 		return err
 	}
-	return a.redirectWithFlash(c, "/", models.Say("Password changed. All sessions and tokens of this account were revoked."))
+	return a.redirectWithFlash(c, to, models.Say("Password changed. All sessions and tokens of this account were revoked."))
 }
 
 func (a *App) forgotPasswordPage(c echo.Context) error {

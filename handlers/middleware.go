@@ -33,6 +33,8 @@ func hasSecrets(route string) bool {
 	case "/projects/start", "/api/v1/projects/start", "/projects/:id/members/:member/tokens", "/api/v1/projects/:id/members/:member/tokens",
 		"/invitations", "/projects/:id/invitations", "/people/:id/password-link",
 		"/api/v1/invitations", "/api/v1/projects/:id/invitations", "/api/v1/users/:id/password-link",
+		"/account/second-factor/confirm", "/account/second-factor/recovery-codes", "/signin/second-factor/confirm",
+		"/api/v1/me/second-factor", "/api/v1/me/second-factor/confirm", "/api/v1/me/second-factor/recovery-codes",
 		"/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
 		"/webhooks", "/webhooks/:id/rotate", "/api/v1/webhooks", "/api/v1/webhooks/:id/rotate":
 		return true

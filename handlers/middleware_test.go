@@ -1,14 +1,17 @@
 package handlers
 
 import (
+	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // visit is a request of a browser; headers come in pairs.
@@ -195,6 +198,30 @@ func TestPortalHeaders(t *testing.T) {
 			if got := rec.Header().Get("Cache-Control"); rec.Code != status || got != caching {
 				t.Errorf("GET %s: %d, Cache-Control %q, want %d, %q", path, rec.Code, got, status, caching)
 			}
+		}
+	}
+}
+
+// A request with a Content-Length beside chunks ends its connection: what follows could have
+// been a part of it for a proxy in front. So does one at a workspace's host.
+func TestNothingFollowsChunks(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.app)
+	defer server.Close()
+	for _, host := range []string{"localhost", "ws-1.localhost:8080"} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		const hidden = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+		fmt.Fprintf(conn, "POST /signin HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n%s", host, 5+len(hidden), hidden)
+		answers, err := io.ReadAll(conn)
+		if n := strings.Count(string(answers), "HTTP/1.1 "); err != nil || n != 1 || !strings.Contains(string(answers), "Connection: close\r\n") {
+			t.Errorf("%s: %d answers, %v:\n%s", host, n, err, answers)
 		}
 	}
 }

@@ -117,7 +117,7 @@ func apiConfig() huma.Config {
 
 // apiTags are the chapters of the document.
 var apiTags = []struct{ name, description models.Text }{
-	{models.Say("Account"), models.Say("The authenticated user and their access tokens")},
+	{models.Say("Account"), models.Say("The authenticated user, their second factor and access tokens")},
 	{models.Say("Users"), models.Say("User accounts and departments; requires platform administrator")},
 	{models.Say("Projects"), models.Say("Projects, roles, members and usage")},
 	{models.Say("Files"), models.Say("Shared directories of projects, and the rules about them")},
@@ -147,8 +147,8 @@ func (a rest) operations(api huma.API) {
 		tag        string
 		operations []func(section)
 	}{
-		{"Account", []func(section){a.accountsOperations}},
-		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.departmentsOperations}},
+		{"Account", []func(section){a.accountsOperations, a.secondFactorOperations}},
+		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.signInPolicyOperations, a.departmentsOperations}},
 		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations,
 			a.usageOperations, a.accountingOperations, a.availableOperations}},
 		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},

@@ -74,13 +74,13 @@ func TestAPIDocumentHasNoSecrets(t *testing.T) {
 	if err := json.Unmarshal(must(OpenAPI())(t), &doc); err != nil {
 		t.Fatal(err)
 	}
-	inputs := []string{"NewUser", "PasswordChange", "PasswordInput", "LinkedPassword", "Acceptance"}
+	inputs := []string{"NewUser", "PasswordChange", "PasswordInput", "LinkedPassword", "Acceptance", "Proof"}
 	for name, schema := range doc.Components.Schemas {
 		for field := range schema.Properties {
 			secret := slices.ContainsFunc([]string{"password", "secret", "hash", "runtime", "endpoint", "epoch", "session"}, func(s string) bool {
 				return strings.Contains(strings.ToLower(field), s)
 			})
-			if secret && !slices.Contains(inputs, name) && (name != "NewToken" && name != "NewWebhook" || field != "secret") {
+			if secret && !slices.Contains(inputs, name) && (!slices.Contains([]string{"NewToken", "NewWebhook", "NewSecondFactor"}, name) || field != "secret") {
 				t.Errorf("%s.%s", name, field)
 			}
 			if strings.ToLower(field) != field {
@@ -211,12 +211,26 @@ var twins = map[string]string{
 	"GET /people/:id/identities/:identity/delete":  "GET /users/{id}",
 	"POST /people/:id/identities/:identity/delete": "DELETE /users/{id}/identities/{identity}",
 
-	"GET /tokens":                    "GET /tokens",
-	"POST /tokens":                   "POST /tokens",
-	"GET /tokens/:id/delete":         "GET /tokens",
-	"POST /tokens/:id/delete":        "DELETE /tokens/{id}",
-	"GET /account":                   "GET /me",
-	"POST /account/password":         "PUT /me/password",
+	"GET /tokens":             "GET /tokens",
+	"POST /tokens":            "POST /tokens",
+	"GET /tokens/:id/delete":  "GET /tokens",
+	"POST /tokens/:id/delete": "DELETE /tokens/{id}",
+	"GET /account":            "GET /me",
+	"POST /account/password":  "PUT /me/password",
+
+	"GET /account/second-factor/setup":           "GET /me/second-factor",
+	"POST /account/second-factor/setup":          "POST /me/second-factor",
+	"GET /account/second-factor/confirm":         "POST /me/second-factor",
+	"POST /account/second-factor/confirm":        "POST /me/second-factor/confirm",
+	"GET /account/second-factor/recovery-codes":  "GET /me/second-factor",
+	"POST /account/second-factor/recovery-codes": "POST /me/second-factor/recovery-codes",
+	"GET /account/second-factor/disable":         "GET /me/second-factor",
+	"POST /account/second-factor/disable":        "POST /me/second-factor/disable",
+	"GET /sign-in-policy":                        "GET /sign-in-policy",
+	"POST /sign-in-policy":                       "PUT /sign-in-policy",
+	"GET /people/:id/second-factor/reset":        "GET /users/{id}",
+	"POST /people/:id/second-factor/reset":       "DELETE /users/{id}/second-factor",
+
 	"GET /audit":                     "GET /audit",
 	"GET /notifications":             "GET /notifications",
 	"GET /notifications/bell":        "GET /notifications/unread",
@@ -286,6 +300,7 @@ var twins = map[string]string{
 	"GET /projects/:id/files":                            "GET /projects/{id}/files",
 	"GET /projects/:id/files/entry":                      "GET /projects/{id}/files/stat",
 	"GET /projects/:id/files/model":                      "GET /projects/{id}/files/model",
+	"GET /projects/:id/files/graph":                      "GET /projects/{id}/files/graph",
 	"GET /projects/:id/files/preview":                    "GET /projects/{id}/files/content",
 	"POST /projects/:id/files/upload":                    "PUT /projects/{id}/files/content",
 	"POST /projects/:id/files/directories":               "POST /projects/{id}/files/directories",
@@ -304,10 +319,18 @@ var twins = map[string]string{
 	"GET /projects/:id/files/rules":                      "GET /projects/{id}/files/rules",
 	"POST /projects/:id/files/rules/:rule/delete":        "DELETE /projects/{id}/files/rules/{rule}",
 
-	"GET /setup":     "", // the first administrator is made by a person with the link, or by the command line
-	"POST /setup":    "",
-	"GET /signin":    "", // programs have tokens
-	"POST /signin":   "",
+	"GET /setup":   "", // the first administrator is made by a person with the link, or by the command line
+	"POST /setup":  "",
+	"GET /signin":  "", // programs have tokens
+	"POST /signin": "",
+
+	"GET /signin/second-factor":          "",
+	"POST /signin/second-factor":         "",
+	"GET /signin/second-factor/setup":    "",
+	"POST /signin/second-factor/setup":   "",
+	"GET /signin/second-factor/confirm":  "",
+	"POST /signin/second-factor/confirm": "",
+
 	"POST /signout":  "",
 	"POST /language": "", // of a browser
 	"GET /events":    "", // a stream beside the API

@@ -17,7 +17,8 @@ import (
 var troubles = regexp.MustCompile(`<[^>]*(?:class="(?:error|flash bad)"|role="alert"|aria-invalid="true")[^>]*>[^<]*`)
 
 // redirecting are routes that lead elsewhere.
-var redirecting = []string{"/favicon.ico", "/signin", "/notifications/:id", "/workspaces/:id/open"}
+var redirecting = []string{"/favicon.ico", "/signin", "/signin/second-factor", "/signin/second-factor/setup", "/signin/second-factor/confirm",
+	"/account/second-factor/confirm", "/notifications/:id", "/workspaces/:id/open"}
 
 // opens checks that a page opens without errors, or is refused as the access table says.
 func opens(t *testing.T, app *App, route string, r *http.Request, persona string, refusals ...string) {

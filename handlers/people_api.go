@@ -38,12 +38,14 @@ type User struct {
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
 
+	SecondFactor bool   `json:"second_factor" doc:"a second factor is enabled"`
 	DepartmentID *int64 `json:"department_id,omitempty"`
 	Department   string `json:"department,omitempty"`
 }
 
 func userOf(u models.User) User {
-	return User{u.ID, u.Email, kindOf(u.Email), !u.EmailUnconfirmed, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
+	return User{u.ID, u.Email, kindOf(u.Email), !u.EmailUnconfirmed, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(),
+		u.SecondFactorAt != nil, u.DepartmentID, ""}
 }
 
 // Person is an account with its places in projects.

@@ -126,6 +126,29 @@ type ReservationDecision struct {
 	Score        float64            `json:"score" doc:"score of the request, from 0 to 1; 0 for a change of a reservation"`
 	ScoreParts   []models.ScorePart `json:"score_parts" doc:"parts of the score; none for a change of a reservation"`
 	Moves        int                `json:"moves" doc:"number of reservations with lower scores that would be changed"`
+	Changes      []ReservationMove  `json:"changes" doc:"those of them that you may see"`
+}
+
+// ReservationMove is what a request would change of a reservation with a lower score.
+type ReservationMove struct {
+	ID        int64           `json:"id"`
+	ProjectID int64           `json:"project_id"`
+	Project   string          `json:"project" doc:"name of the project"`
+	Before    ReservationSpan `json:"before"`
+	After     ReservationSpan `json:"after"`
+}
+
+// ReservationSpan is what a reservation has, and when.
+type ReservationSpan struct {
+	StartsAt time.Time `json:"starts_at" doc:"start"`
+	EndsAt   time.Time `json:"ends_at"`
+	Cores    int64     `json:"cores" doc:"GPU cores per GPU"`
+}
+
+func reservationMove(m broker.Move) ReservationMove {
+	r, first := m.Before, m.Grants[0]
+	return ReservationMove{r.ID, r.ProjectID, m.Project, ReservationSpan{r.StartsAt.UTC(), r.EndsAt.UTC(), r.Cores},
+		ReservationSpan{first.StartsAt.UTC(), first.EndsAt.UTC(), first.Cores}}
 }
 
 // scoreParts are the parts of a score, as a list even if there are none.
@@ -136,7 +159,7 @@ func scoreParts(p models.ScoreParts) []models.ScorePart {
 func reservationDecisionOf(d broker.Decision) ReservationDecision {
 	score, parts := d.Score()
 	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest), utc(d.Latest),
-		score, scoreParts(parts), len(d.Moves)}
+		score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {

@@ -187,13 +187,18 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 	}
 	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
 	v.Moves = len(d.Moves)
+	for _, m := range d.Shown {
+		r, first := m.Before, m.Grants[0]
+		v.Changes = append(v.Changes, web.ReservationMove{ID: r.ID, Project: m.Project, From: r.StartsAt, Until: r.EndsAt, Cores: r.Cores,
+			NewFrom: first.StartsAt, NewUntil: first.EndsAt, NewCores: first.Cores})
+	}
 	v.Score, v.Parts = d.Score()
 	var e *models.Error
 	if err != nil && (!errors.As(err, &e) || e.Kind == models.KindInternal) {
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Earliest, v.Latest, v.Parts, v.Moves = nil, nil, nil, nil, 0
+		v.Grants, v.Earliest, v.Latest, v.Parts, v.Moves, v.Changes = nil, nil, nil, nil, 0, nil
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

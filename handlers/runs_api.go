@@ -24,6 +24,8 @@ func (a rest) runsOperations(s section) {
 		a.getRun)
 	register(a, s, route{http.MethodGet, "/runs/{id}/log", 200, "read-run-log",
 		models.Say("Read the output of your run, from a byte offset on")}, a.readRunLog)
+	register(a, s, route{http.MethodGet, "/runs/{id}/graph", 200, "get-run-graph",
+		models.Say("Get the progress of the task graph that your run executes")}, a.getRunGraph)
 	register(a, s, route{http.MethodPost, "/runs/{id}/signal", 204, "signal-run", models.Say("Send a signal to the program of a run")},
 		a.signalRun)
 	register(a, s, route{http.MethodPost, "/runs/{id}/renew", 200, "renew-run", models.Say("Renew the lease of a run")}, a.renewRun)
@@ -37,7 +39,7 @@ func (a rest) runsOperations(s section) {
 // Run is a command that holds a GPU share while it lasts.
 type Run struct {
 	ID               int64            `json:"id"`
-	Name             string           `json:"name" doc:"program"`
+	Name             string           `json:"name" doc:"name that it was given; otherwise its program"`
 	Command          []string         `json:"command" doc:"program and its arguments; the program alone if the run is another user's"`
 	ProjectID        int64            `json:"project_id"`
 	Project          string           `json:"project"`

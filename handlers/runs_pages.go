@@ -65,6 +65,11 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 		if err != nil {
 			return nil, err
 		}
+		graph, err := a.Workspaces.RunGraph(ctx, actor, r.ID)
+		if err != nil && models.KindOf(err) != models.KindNotFound {
+			return nil, err
+		}
+		v.Graph = graph
 		v.Output, v.Cut = strings.ToValidUTF8(string(l.Data), "\uFFFD"), l.Offset > 0
 	}
 	return web.RunPage(v), nil

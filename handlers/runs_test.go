@@ -126,20 +126,16 @@ func TestRunForm(t *testing.T) {
 	w.want(422, w.manager, "POST", "/runs/preview", `{"workspace_id":`+id(ws)+`,"command":["true"]}`)
 }
 
-// Who waits for the output of a run does not get it after the right to read it has ended.
-func TestOutputAfterARevocation(t *testing.T) {
-	w := newWorld(t)
-	var once sync.Once
-	reading := make(chan struct{})
-	runs := w.withRuns(func() { once.Do(func() { close(reading) }) })
-	gate := t.TempDir()
-	run := w.addRun(w.project, "ann@example.org", models.RunRunning)
+// startRun starts a run of a shell script that sees a directory as /gate.
+func (w *world) startRun(runs runtime.Runs, gate, script string) (run int64, state runtime.State) {
+	w.Helper()
+	run = w.addRun(w.project, "ann@example.org", models.RunRunning)
 	spec := runtime.Spec{Workspace: run, Generation: 1, Command: []string{"/bin/sh"}, Mounts: []models.Mount{{Source: gate, Target: "/gate"}}}
-	state, err := runs.Start(t.Context(), run, spec, []string{"/bin/sh", "-c", "until [ -e /gate/go ]; do sleep 0.1; done; echo secret"})
+	state, err := runs.Start(w.Context(), run, spec, []string{"/bin/sh", "-c", script})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	storetest.InTx(t, w.store, func(q *store.Queries) error {
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		r, err := q.LockRun(run)
 		if err != nil {
 			return err
@@ -147,6 +143,17 @@ func TestOutputAfterARevocation(t *testing.T) {
 		r.RuntimeState = state
 		return q.TransitionRun(&r, models.RunRunning, models.Text{})
 	})
+	return run, state
+}
+
+// Who waits for the output of a run does not get it after the right to read it has ended.
+func TestOutputAfterARevocation(t *testing.T) {
+	w := newWorld(t)
+	var once sync.Once
+	reading := make(chan struct{})
+	runs := w.withRuns(func() { once.Do(func() { close(reading) }) })
+	gate := t.TempDir()
+	run, _ := w.startRun(runs, gate, "until [ -e /gate/go ]; do sleep 0.1; done; echo secret")
 	answered := make(chan answer)
 	go func() { answered <- w.send(w.member, "GET", "/runs/"+id(run)+"/log?wait_seconds=25", "") }()
 	<-reading

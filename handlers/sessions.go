@@ -21,6 +21,9 @@ const (
 	sessionUser       = "user"
 	sessionGeneration = "epoch" // stored in sessions under the former name
 	sessionFlash      = "flash"
+	sessionProvider   = "provider" // it began with an identity provider
+	sessionPending    = "pending"  // a sign-in before its next step
+	sessionNext       = "next"     // the page after it
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -73,17 +76,20 @@ func (s sessionStore) Commit(token string, data []byte, expires time.Time) error
 func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
 // beginSession signs a user in to a session with a new token.
-func (a *App) beginSession(ctx context.Context, u models.User) error {
+func (a *App) beginSession(ctx context.Context, u models.User, byProvider bool) error {
 	if err := a.sessions.RenewToken(ctx); err != nil {
 		return err
 	}
+	a.sessions.Remove(ctx, sessionPending)
+	a.sessions.Remove(ctx, sessionNext)
 	a.sessions.Put(ctx, sessionUser, u.ID)
 	a.sessions.Put(ctx, sessionGeneration, u.SessionGeneration)
+	a.sessions.Put(ctx, sessionProvider, byProvider)
 	return nil
 }
 
-// bySession is the actor of the session; the zero Actor if it has ended or its generation
-// is outdated.
+// bySession is the actor of the session; the zero Actor if it has ended, its generation
+// is outdated, or its account lacks a second factor that is required.
 func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	id := a.sessions.GetInt64(ctx, sessionUser)
 	if id == 0 {
@@ -100,6 +106,9 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 		return policies.Actor{}, nil
 	}
 	actor.Session, actor.Via = policies.HashSecret(a.sessions.Token(ctx)), policies.ViaSession
+	if actor.ByProvider = a.sessions.GetBool(ctx, sessionProvider); actor.MustEnroll() {
+		return policies.Actor{}, nil
+	}
 	return actor, nil
 }
 
@@ -157,9 +166,9 @@ func withActor(ctx context.Context, actor policies.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// passwordChanged lets the browser that changed the password go on in a
-// session of the new generation.
-func (a *App) passwordChanged(ctx context.Context, user int64) error {
+// continueSession lets the browser that ended the sessions of its own account go on in a
+// session of the new generation, which ends when the former would have.
+func (a *App) continueSession(ctx context.Context, user int64) error {
 	if a.sessions.GetInt64(ctx, sessionUser) != user {
 		return nil
 	}
@@ -167,7 +176,12 @@ func (a *App) passwordChanged(ctx context.Context, user int64) error {
 	if err != nil {
 		return err
 	}
-	return a.beginSession(ctx, actor.User)
+	until := a.sessions.Deadline(ctx)
+	if err := a.beginSession(ctx, actor.User, a.sessions.GetBool(ctx, sessionProvider)); err != nil {
+		return err
+	}
+	a.sessions.SetDeadline(ctx, until)
+	return nil
 }
 
 type cursorKey struct{}

@@ -104,7 +104,7 @@ func (a *App) completeSignIn(c echo.Context, as policies.Assertion, next string)
 	if err != nil {
 		return err
 	}
-	if err := a.beginSession(ctx, in.User); err != nil {
+	if err := a.beginSession(ctx, in.User, true); err != nil {
 		return err
 	}
 	a.sessions.SetDeadline(ctx, a.Store.Now().Add(min(a.SessionLifetime, a.OIDC.SessionMax)))

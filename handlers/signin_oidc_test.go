@@ -53,6 +53,23 @@ func TestProviderSessionIsCapped(t *testing.T) {
 	}
 }
 
+// A session that goes on after a change of the password is not longer for it.
+func TestContinuedProviderSessionIsCapped(t *testing.T) {
+	c := newCampus(t, func(o *OIDC) { o.Rules.Link = true })
+	c.create(c.admin, "/users", `{"name":"Kim","email":"kim@example.org","password":"correct horse"}`)
+	c.provider.AddPerson(kim())
+	v := c.guest()
+	v.enter("kim")
+	changed := v.post(v.origin+"/account/password", url.Values{"current": {"correct horse"}, "password": {"another horse"}, "password_again": {"another horse"}})
+	if changed.status != http.StatusSeeOther || v.me() == "" {
+		t.Fatalf("%+v", changed)
+	}
+	c.pass(10*time.Minute + time.Second)
+	if v.me() != "" {
+		t.Error("the session outlives oidc-session-max")
+	}
+}
+
 func TestProviderCookieAndAddress(t *testing.T) {
 	c := newCampus(t, asIs)
 	v := c.guest()

@@ -19,6 +19,7 @@ func (a *App) signInRoutes(g *echo.Group) {
 	g.POST("/setup", a.submitSetupPage)
 	g.GET("/signin", a.signInPage)
 	g.POST("/signin", a.submitSignInPage)
+	a.signInStepsRoutes(g)
 	g.POST("/language", a.setLanguagePage)
 }
 
@@ -59,7 +60,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 			return web.SetupPage(web.SetupView{Token: token, Form: f.asSubmitted().Refuse(err)}), nil
 		})
 	}
-	if err := a.beginSession(c.Request().Context(), u); err != nil {
+	if err := a.beginSession(c.Request().Context(), u, false); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/projects/start")
@@ -91,11 +92,12 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.beginSession(c.Request().Context(), u); err != nil {
+	to, err := a.afterPassword(c.Request().Context(), u, next)
+	if err != nil {
 		return err
 	}
 	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
-	return c.Redirect(http.StatusSeeOther, next)
+	return c.Redirect(http.StatusSeeOther, to)
 }
 
 // logSignInRefused writes a line for a refused sign-in, with at most 500 bytes of what

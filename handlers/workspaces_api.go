@@ -254,14 +254,24 @@ type WorkspacesStop struct {
 	Reason string  `json:"reason,omitempty" doc:"told to their owners; at most 500 characters"`
 }
 
-// WorkspacesStopped are the workspaces that a call has stopped.
+// WorkspacesStopped are the workspaces that a call has stopped, and those that it could not.
 type WorkspacesStopped struct {
-	Stopped []int64 `json:"stopped" doc:"those that this call stops; the others had ended or were stopping"`
+	Stopped []int64       `json:"stopped" doc:"those that this call stops; what is in neither list had ended or was stopping"`
+	Failed  []StopFailure `json:"failed" doc:"those that could not be stopped"`
 }
+
+// StopFailure is a workspace that could not be stopped.
+type StopFailure struct {
+	ID     int64  `json:"id"`
+	Reason string `json:"reason"`
+}
+
+func stopFailure(f workspaces.StopFailure) StopFailure { return StopFailure{f.ID, f.Reason.String()} }
 
 func (a rest) stopWorkspaces(ctx context.Context, in *Create[WorkspacesStop]) (*Response[WorkspacesStopped], error) {
 	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: in.Body.IDs, Reason: in.Body.Reason})
-	return &Response[WorkspacesStopped]{WorkspacesStopped{convert(stopped, func(w models.Workspace) int64 { return w.ID })}}, err
+	ids := convert(stopped.Workspaces, func(w models.Workspace) int64 { return w.ID })
+	return &Response[WorkspacesStopped]{WorkspacesStopped{ids, convert(stopped.Failed, stopFailure)}}, err
 }
 
 func (a rest) keepWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {

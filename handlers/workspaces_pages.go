@@ -162,15 +162,32 @@ func (a *App) stopWorkspaces(ctx context.Context, c echo.Context, f *form) (redi
 		return redirect{}, err
 	}
 	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: ids, Reason: f.text("reason")})
-	if len(ids) == 1 && len(stopped) == 1 {
-		return redirect{path("workspaces", ids[0]), models.Say("Workspace %s is stopping.", stopped[0].Name)}, err
+	if len(ids) == 1 && len(stopped.Workspaces) == 1 {
+		return redirect{path("workspaces", ids[0]), stoppedMessage(stopped.Workspaces[0])}, err
 	}
-	return redirect{"/workspaces?owner=all", models.Say("%d workspaces are stopping.", len(stopped))}, err
+	return redirect{"/workspaces?owner=all", stoppedAllMessage(stopped)}, err
+}
+
+// stoppedMessage is what a workspace does once it is to stop: one that waits is gone at once.
+func stoppedMessage(w models.Workspace) models.Text {
+	if w.State.Ended() {
+		return models.Say("Workspace %s has left the queue.", w.Name)
+	}
+	return models.Say("Workspace %s is stopping.", w.Name)
+}
+
+// stoppedAllMessage counts what stops, and names what could not be stopped.
+func stoppedAllMessage(stopped workspaces.Stopped) models.Text {
+	message := models.Say("%d workspaces are stopping.", len(stopped.Workspaces))
+	for _, f := range stopped.Failed {
+		message = models.Say("%s %s", message, models.Say("Workspace %d was not stopped: %s", f.ID, f.Reason))
+	}
+	return message
 }
 
 func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	w, err := a.Workspaces.Stop(ctx, actorOf(ctx), number(c, "id"))
-	return redirect{path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name)}, err
+	return redirect{path("workspaces", w.ID), stoppedMessage(w)}, err
 }
 
 func (a *App) keepWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
+	"weir/workspaces"
 )
 
 // A manager finds everybody's workspaces, stops several of them with a reason, and their
-// owner is told; who may not stop one of them stops none.
+// owner is told.
 func TestStopWorkspaces(t *testing.T) {
 	w := newWorld(t)
 	launch := func(name string) int64 {
@@ -43,7 +45,7 @@ func TestStopWorkspaces(t *testing.T) {
 			t.Errorf("%.40s: %s is not named: %v", body, field, fields)
 		}
 	}
-	w.problem(w.want(404, w.manager, "POST", "/workspaces/stop", `{"ids":[`+id(first)+`,4711]}`))
+	w.problem(w.want(404, w.manager, "POST", "/workspaces/stop", `{"ids":[4711,4712]}`))
 	if list := w.get(w.manager, "/workspaces"); len(list.body["items"].([]any)) != 2 {
 		t.Errorf("after the refusals: %s", list.raw)
 	}
@@ -59,5 +61,25 @@ func TestStopWorkspaces(t *testing.T) {
 	}
 	if told := w.get(w.manager, "/notifications"); strings.Contains(told.raw, "maintenance") {
 		t.Errorf("the manager is told %s", told.raw)
+	}
+}
+
+// What can be stopped is stopped, and the rest is named.
+func TestStopWorkspacesInPart(t *testing.T) {
+	w := newWorld(t)
+	first := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+	w.running(first)
+	answer := w.want(202, w.manager, "POST", "/workspaces/stop", `{"ids":[4711,`+id(first)+`]}`)
+	failed := answer.body["failed"].([]any)
+	if got := answer.body["stopped"].([]any); len(got) != 1 || len(failed) != 1 {
+		t.Fatalf("stopped: %s", answer.raw)
+	}
+	if f := failed[0].(map[string]any); f["id"] != 4711.0 || f["reason"] != "The workspace was not found." {
+		t.Errorf("failed: %s", answer.raw)
+	}
+	message := stoppedAllMessage(workspaces.Stopped{Workspaces: make([]models.Workspace, 1),
+		Failed: []workspaces.StopFailure{{ID: 4711, Reason: models.NotFound("workspace").Message}}}).String()
+	if message != "1 workspace is stopping. Workspace 4711 was not stopped: The workspace was not found." {
+		t.Errorf("the page tells %q", message)
 	}
 }

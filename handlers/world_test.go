@@ -110,6 +110,7 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
 	t.Cleanup(door.Close)
 	accounts := policies.NewAccounts(store, access)
+	accounts.Key = must(policies.NewKey([]byte("shared"), policies.SecondFactorKey))(t)
 	fileService := files.New(files.Config{Store: store, Accounts: accounts, Verdicts: verdicts, Root: must(dirs.OpenRoot())(t), Logger: logger,
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
 	launches := workspaces.NewService(store, access, devices)

@@ -16,10 +16,12 @@ import (
 const day = "'2030-01-02 00:00:00+00:00'"
 
 // rows has one row for every table, parents first, in SQL for both databases.
-// pool_lock, audit_head, overcommit and installation have their own.
+// pool_lock, audit_head, overcommit, installation and sign_in_policy have their own.
 var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
 	"users (id, email, name, password_hash, created_at) VALUES (2, 'b@example.org', 'B', '', " + day + ")",
+	"second_factors (user_id, secret, step) VALUES (1, 's', 1)",
+	"recovery_codes (user_id, hash) VALUES (1, 'h')",
 	"sessions (token, data, expires_at) VALUES ('s', 'x', " + day + ")",
 	"access_tokens (user_id, name, hash, expires_at, created_at) VALUES (1, 't', 'h', " + day + ", " + day + ")",
 	`projects (id, name, quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib, starts_at, created_at)

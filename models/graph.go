@@ -9,6 +9,17 @@ const (
 	GraphSerial   GraphMode = "serial"   // one branch after another
 )
 
+// GraphMachine is the machine that a graph is planned for. Percentages are of its CPUs; where
+// one of the last four is 0, its default applies.
+type GraphMachine struct {
+	CPUs            int `json:"cpus" query:"cpus" required:"true" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
+	Utilization     int `json:"utilization,omitempty" query:"utilization" minimum:"0" maximum:"100" doc:"percent, by others; absent: 0"`
+	SecondThreshold int `json:"second_threshold,omitempty" query:"second_threshold" minimum:"0" maximum:"100" doc:"percent; default 50"`
+	FirstThreshold  int `json:"first_threshold,omitempty" query:"first_threshold" minimum:"0" maximum:"100" doc:"percent; default 70"`
+	ReducedCPUs     int `json:"reduced_cpus,omitempty" query:"reduced_cpus" minimum:"0" maximum:"1024" doc:"default: three quarters"`
+	SerialCPUs      int `json:"serial_cpus,omitempty" query:"serial_cpus" minimum:"0" maximum:"1024" doc:"default: half of the CPUs"`
+}
+
 // GraphPlan is which CPUs the branches of a graph run on, and when. Times are in seconds
 // after the start of the graph.
 type GraphPlan struct {
@@ -49,4 +60,31 @@ type GraphShare struct {
 	Exact     float64  `json:"exact_share" doc:"share in proportion to time, before it is made whole"`
 	CPUs      []int    `json:"cpus" doc:"numbers of its CPUs"`
 	Until     float64  `json:"until_seconds" doc:"planned end"`
+}
+
+// ModelGraph is the operators of a model in ONNX format as a task graph, with its plan.
+type ModelGraph struct {
+	Path      FilePath       `json:"path" doc:"percent-encoded path of the file"`
+	Name      string         `json:"name" doc:"name of the graph in the model; empty if it has none"`
+	Operators int            `json:"operators" doc:"number of operators, without constants"`
+	FLOPs     float64        `json:"flops" doc:"floating-point operations of all operators of which they are known"`
+	Kinds     []OperatorKind `json:"kinds" doc:"operators by kind, those with the most floating-point operations first"`
+	Unknown   []string       `json:"unknown" doc:"kinds whose operations are not all known; the mean of the others is assumed"`
+	Branches  []ModelBranch  `json:"branches" doc:"branches of the graph, in the order of the model"`
+	Plan      GraphPlan      `json:"plan" doc:"which CPUs the branches run on"`
+}
+
+// ModelBranch is a branch of a model's graph.
+type ModelBranch struct {
+	Branch    string         `json:"branch" doc:"name of the branch, which is that of its first operator"`
+	Operators int            `json:"operators" doc:"number of its operators"`
+	FLOPs     float64        `json:"flops" doc:"floating-point operations of those of which they are known"`
+	Kinds     []OperatorKind `json:"kinds" doc:"its operators by kind"`
+}
+
+// OperatorKind is the operators of a kind.
+type OperatorKind struct {
+	Kind      string  `json:"kind" doc:"such as Conv"`
+	Operators int     `json:"operators" doc:"number of operators"`
+	FLOPs     float64 `json:"flops" doc:"floating-point operations of those of which they are known"`
 }

@@ -27,6 +27,7 @@ const (
 	NotificationReservationExpired = "reservation.expired"
 	NotificationReservationMoved   = "reservation.moved"
 	NotificationStorageExceeded    = "storage.exceeded"
+	NotificationSecondFactor       = "account.second-factor"
 
 	// About sending itself; no webhook can subscribe to them.
 	NotificationTest    = "test"
@@ -46,6 +47,7 @@ var NotificationKinds = []string{
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
 	NotificationReservationActive, NotificationReservationExpired, NotificationReservationMoved, NotificationStorageExceeded,
+	NotificationSecondFactor,
 }
 
 // Warnings are the kinds that tell of what comes. No change that is audited and no event

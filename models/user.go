@@ -18,7 +18,8 @@ type User struct {
 	Disabled          bool
 	EmailUnconfirmed  bool // no one has shown that the person has the address
 	DepartmentID      *int64
-	SessionGeneration int64 // sessions of an earlier generation are no longer valid
+	SecondFactorAt    *time.Time // when it was enabled; nil: the account has none
+	SessionGeneration int64      // sessions of an earlier generation are no longer valid
 	Version           int64
 	CreatedAt         time.Time
 }

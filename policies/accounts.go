@@ -19,18 +19,22 @@ type Accounts struct {
 	failures    failures // to sign in
 	resets      failures // requests for a link to set a password
 	dailyResets failures
+	codes       failures // of second factors
+	dailyCodes  failures
 
 	// Provider are the rules of sign-in with an identity provider; nil without one. Set
-	// it and the lifetime before use.
+	// it, the lifetime and the key before use.
 	Provider             *ProviderRules
 	PasswordLinkLifetime time.Duration // 0: DefaultPasswordLinkLifetime
+	Key                  Key           // of the secrets of second factors
 	hashing              hashing
 }
 
 // NewAccounts returns the accounts in store.
 func NewAccounts(store *store.Store, access *Access) *Accounts {
 	return &Accounts{store: store, access: access, authentication: newAuthentication(store),
-		resets: failures{full: true}, dailyResets: failures{window: 24 * time.Hour, full: true}}
+		resets: failures{full: true}, dailyResets: failures{window: 24 * time.Hour, full: true},
+		dailyCodes: failures{window: 24 * time.Hour}}
 }
 
 // NewUser is the input for creating an account.

@@ -22,6 +22,9 @@ type Actor struct {
 	Via     string              // how the actor was authenticated, for the audit: ViaSession, "token NAME"; empty: as in Origin
 	Inside  Inside              // the workspace from inside which it acts; the zero value: from elsewhere
 	At      time.Time           // when the grants were read
+
+	SecondFactorDue bool // the sign-in policy requires a second factor, and the account has none
+	ByProvider      bool // the session began with an identity provider, which is not affected
 }
 
 // Grant is an actor's role in a project with its permissions.
@@ -80,7 +83,7 @@ func (a Actor) CheckScope(right Right) error {
 // authenticatedAs is an actor whose rights were read again, with the credential of
 // another one.
 func (a Actor) authenticatedAs(b Actor) Actor {
-	a.Session, a.Scopes, a.Expires, a.Via = b.Session, b.Scopes, b.Expires, b.Via
+	a.Session, a.Scopes, a.Expires, a.Via, a.ByProvider = b.Session, b.Scopes, b.Expires, b.Via, b.ByProvider
 	return a.limited(b.Inside)
 }
 
@@ -99,6 +102,10 @@ func System(name string) Actor { return Actor{System: name} }
 
 // SignedIn reports whether the actor is authenticated.
 func (a Actor) SignedIn() bool { return a.User.ID != 0 || a.System != "" }
+
+// MustEnroll reports whether the actor's session permits nothing, because the account
+// lacks the second factor that the sign-in policy requires.
+func (a Actor) MustEnroll() bool { return a.SecondFactorDue && a.Via == ViaSession && !a.ByProvider }
 
 // CheckUser returns an unauthenticated error unless the actor is a user.
 func (a Actor) CheckUser() error {

@@ -34,8 +34,13 @@ func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 		if err != nil || u.Disabled {
 			return actor, v, unauthenticated(err)
 		}
-		actor, err = actorOf(q, u)
-		return actor, actor.Validity(), err
+		if actor, err = actorOf(q, u); err != nil {
+			return actor, v, err
+		}
+		actor.SecondFactorDue, err = secondFactorDue(q, u)
+		v = actor.Validity()
+		v.Keys = append(v.Keys, store.SignInPolicyKey)
+		return actor, v, err
 	})
 	actor.At = a.store.Now()
 	return actor, err
@@ -96,10 +101,11 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 		return Actor{}, unauthenticated(err)
 	}
 	now, err := a.Load(ctx, actor.User.ID)
-	if err == nil && now.User.SessionGeneration != actor.User.SessionGeneration {
+	now = now.authenticatedAs(actor)
+	if err == nil && (now.User.SessionGeneration != actor.User.SessionGeneration || now.MustEnroll()) {
 		return Actor{}, unauthenticated(nil)
 	}
-	return now.authenticatedAs(actor), err
+	return now, err
 }
 
 // ownerOf finds the owner of what a topic is about: "workspace:ID", "reservation:ID",

@@ -111,6 +111,13 @@ func (a *Accounts) updateUser(q *store.Queries, actor Actor, u models.User, in U
 			return u, err
 		}
 	}
+	if due, err := secondFactorDue(q, u); err != nil {
+		return u, err
+	} else if due && u.Admin != before.Admin { // signed out until it is set up
+		if err := q.EndVisits([]int64{u.ID}); err != nil {
+			return u, err
+		}
+	}
 	return u, actor.Audit(q, Change{Action: "update", Object: "account", ID: u.ID, Before: auditUser(before), After: auditUser(u)})
 }
 
@@ -171,24 +178,32 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
 		return err
 	}
-	now := a.store.Now()
-	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
-		return tooManyAttempts(wait)
-	}
-	ok, err := a.verify(ctx, clientOf(ctx), current, actor.User.PasswordHash)
-	if err != nil {
-		a.failures.undo(actor.User.Email, "")
+	if err := a.checkOwnPassword(ctx, actor, "current", current); err != nil {
 		return err
 	}
-	if !ok {
-		return models.Invalid("current", "is not your current password")
-	}
-	a.failures.clear(actor.User.Email, "")
 	hash, err := a.newHash(ctx, password)
 	if err != nil {
 		return err
 	}
 	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
+}
+
+// checkOwnPassword refuses a field of the input that is not the actor's own password.
+func (a *Accounts) checkOwnPassword(ctx context.Context, actor Actor, field, password string) error {
+	email := actor.User.Email
+	if wait := a.failures.try(email, "", a.store.Now()); wait > 0 {
+		return tooManyAttempts(wait)
+	}
+	ok, err := a.verify(ctx, clientOf(ctx), password, actor.User.PasswordHash)
+	if err != nil {
+		a.failures.undo(email, "")
+		return err
+	}
+	if !ok {
+		return models.Invalid(field, "is not your current password")
+	}
+	a.failures.clear(email, "")
+	return nil
 }
 
 // newHash checks and hashes a new password. It takes too long for a transaction.

@@ -148,6 +148,48 @@ func TestDisablingEndsEverything(t *testing.T) {
 	})
 }
 
+// Of many tokens, each is listed and can be revoked, and the number is bounded. Those that
+// have expired do not count.
+func TestTokensAreBounded(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		ada := d.load(t, storetest.User(t, d.store, "ada@example.org", false))
+		create := func(i int, lifetime time.Duration) error {
+			_, _, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: fmt.Sprint("ci ", i), Lifetime: lifetime})
+			return err
+		}
+		for i := range policies.MaxTokens {
+			if err := create(i, time.Duration(1+i%2)*time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := create(policies.MaxTokens, time.Hour)
+		want(t, err, models.KindConflict)
+		if !strings.Contains(err.Error(), "100 access tokens, of at most 100") {
+			t.Errorf("the refusal says %v", err)
+		}
+		d.clock.Advance(time.Hour)
+		if err := create(policies.MaxTokens, time.Hour); err != nil {
+			t.Errorf("after half of them have expired: %v", err)
+		}
+		storetest.InTx(t, d.store, func(q *store.Queries) error { // of an earlier version
+			for i := range 300 {
+				old := models.AccessToken{UserID: ada.User.ID, Name: fmt.Sprint("old ", i), Hash: fmt.Sprint("hash ", i), Scopes: []models.TokenScope{}, ExpiresAt: d.clock.Now().Add(time.Hour)}
+				if err := q.CreateAccessToken(&old); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		all, err := d.Tokens(d.ctx, ada)
+		if err != nil || len(all) != 300+policies.MaxTokens/2+1 {
+			t.Fatalf("%d tokens are listed: %v", len(all), err)
+		}
+		if err := d.DeleteToken(d.ctx, ada, all[len(all)-1].ID); err != nil {
+			t.Errorf("the oldest is not revoked: %v", err)
+		}
+	})
+}
+
 func TestTokens(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		ada, bob := d.load(t, storetest.User(t, d.store, "ada@example.org", false)), d.load(t, storetest.User(t, d.store, "bob@example.org", false))

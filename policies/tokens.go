@@ -15,6 +15,10 @@ const (
 	MaxTokenLifetime     = 366 * 24 * time.Hour
 )
 
+// MaxTokens is how many tokens an account can have. What is created at the same moment may
+// exceed it; each is listed.
+const MaxTokens = 100
+
 // NewToken is the input for creating a personal access token.
 type NewToken struct {
 	Name     string              `json:"name" maxLength:"100" doc:"token name"`
@@ -90,6 +94,13 @@ func newToken(q *store.Queries, actor Actor, userID, project int64, in NewToken)
 		}
 	}
 	now := q.Now()
+	switch n, err := q.CountAccessTokens(userID, now); {
+	case err != nil:
+		return t, "", err
+	case n >= MaxTokens:
+		return t, "", models.Conflict("The account has %d access tokens, of at most %d. Revoke one that is not used any more first.",
+			n, int64(MaxTokens))
+	}
 	until := now.Add(in.Lifetime)
 	if !actor.Expires.IsZero() && until.After(actor.Expires) {
 		until = actor.Expires // a leaked token must not give itself a longer life

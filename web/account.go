@@ -6,6 +6,7 @@ import "weir/models"
 type AccountView struct {
 	Form          Form // current, password, password_again
 	Identities    []models.Identity
+	SecondFactor  SecondFactor
 	Notifications NotificationChoice
 }
 

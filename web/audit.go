@@ -30,31 +30,32 @@ var auditFields = map[string]field{
 }
 
 var objectWords = map[string]models.Text{
-	"account":       models.Say("account"),
-	"agent":         models.Say("agent"),
-	"authorization": models.Say("authorization"),
-	"department":    models.Say("department"),
-	"device":        models.Say("device"),
-	"environment":   models.Say("environment"),
-	"file":          models.Say("file"),
-	"file rule":     models.Say("rule about files"),
-	"identity":      models.Say("identity"),
-	"installation":  models.Say("installation"),
-	"invitation":    models.Say("invitation"),
-	"member":        models.Say("member"),
-	"gpu_price":     models.Say("GPU price"),
-	"overcommit":    models.Say("overcommit"),
-	"project":       models.Say("project"),
-	"provider":      models.Say("provider"),
-	"request":       models.Say("request"),
-	"reservation":   models.Say("reservation"),
-	"run":           models.Say("run"),
-	"deployment":    models.Say("deployment"),
-	"role":          models.Say("role"),
-	"token":         models.Say("token"),
-	"webhook":       models.Say("webhook"),
-	"curator":       models.Say("curator"),
-	"workspace":     models.Say("workspace"),
+	"account":        models.Say("account"),
+	"agent":          models.Say("agent"),
+	"authorization":  models.Say("authorization"),
+	"department":     models.Say("department"),
+	"device":         models.Say("device"),
+	"environment":    models.Say("environment"),
+	"file":           models.Say("file"),
+	"file rule":      models.Say("rule about files"),
+	"identity":       models.Say("identity"),
+	"installation":   models.Say("installation"),
+	"invitation":     models.Say("invitation"),
+	"member":         models.Say("member"),
+	"gpu_price":      models.Say("GPU price"),
+	"overcommit":     models.Say("overcommit"),
+	"project":        models.Say("project"),
+	"provider":       models.Say("provider"),
+	"request":        models.Say("request"),
+	"reservation":    models.Say("reservation"),
+	"run":            models.Say("run"),
+	"sign-in-policy": models.Say("sign-in policy"),
+	"deployment":     models.Say("deployment"),
+	"role":           models.Say("role"),
+	"token":          models.Say("token"),
+	"webhook":        models.Say("webhook"),
+	"curator":        models.Say("curator"),
+	"workspace":      models.Say("workspace"),
 }
 
 var actionWords = map[string]models.Text{
@@ -79,6 +80,12 @@ var actionWords = map[string]models.Text{
 	"refuse":         models.Say("refuse"),
 	"renew":          models.Say("renew"),
 	"reset-password": models.Say("reset password"),
+
+	"enable-second-factor":  models.Say("enable second factor"),
+	"disable-second-factor": models.Say("disable second factor"),
+	"reset-second-factor":   models.Say("reset second factor"),
+	"create-recovery-codes": models.Say("create recovery codes"),
+	"use-recovery-code":     models.Say("use recovery code"),
 
 	"create-password-link": models.Say("create password link"),
 	"resume":               models.Say("resume"),
@@ -130,6 +137,8 @@ func authenticatedBy(ctx context.Context, via string) string {
 		return T(ctx, "command line")
 	case "invitation":
 		return T(ctx, "invitation")
+	case "password":
+		return T(ctx, "password")
 	case "password link":
 		return T(ctx, "password link")
 	}
@@ -164,6 +173,8 @@ func objectPath(e models.AuditEntry) string {
 		return "/environments/" + number(e.ObjectID) + "/edit"
 	case "account":
 		return personPath(e.ObjectID)
+	case "sign-in-policy":
+		return "/sign-in-policy"
 	case "webhook":
 		return webhookPath(e.ObjectID)
 	}

@@ -164,6 +164,8 @@ func (c change) value(ctx context.Context, value string) string {
 		return translateWord(ctx, subjectWords, value)
 	case name == "sharing" || name == "applied":
 		return sharing(ctx, value)
+	case name == "second_factor":
+		return TT(ctx, models.Audience(value).Words())
 	case name == "days":
 		return weekday(ctx, value)
 	case strings.HasPrefix(c.Name, "ratio."):

@@ -48,7 +48,7 @@ func (v CalendarView) title() string {
 	case "day":
 		return first
 	case "week":
-		return first + " – " + v.end().AddDate(0, 0, -1).Format(time.DateOnly)
+		return first + " – " + v.end().Add(-1).Format(time.DateOnly)
 	default:
 		return v.Slots[0].Format("2006-01")
 	}
@@ -83,6 +83,9 @@ func (v CalendarView) next() string {
 	}
 	return v.path(v.View, v.Slots[0], v.After)
 }
+
+// earlier is the part of the calendar before this one.
+func (v CalendarView) earlier() string { return v.path(v.View, v.Slots[0].Add(-1), 0) }
 
 func (v CalendarView) form() Form {
 	return Form{Values: map[string]string{"project_id": number(v.ProjectID), "gpu_model": v.GPUModel}}

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"path"
 	"slices"
 	"time"
 
@@ -50,6 +51,9 @@ type FileRow struct {
 
 // IsDirectory reports whether the row is a directory.
 func (r FileRow) IsDirectory() bool { return r.Kind == "directory" }
+
+// isONNX reports whether the row is a model in ONNX format by its name.
+func (r FileRow) isONNX() bool { return r.Kind == "file" && path.Ext(string(r.Path)) == ".onnx" }
 
 // Selectable reports whether the row can be moved, copied or deleted.
 func (r FileRow) Selectable() bool { return r.Changeable || r.Download && r.Kind != "other" }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"weir/models"
 )
@@ -54,7 +53,31 @@ var graphModes = map[models.GraphMode]models.Text{
 const (
 	timelineLeft, timelineWidth, timelineRow = 64, 640, 24
 	timelineMost                             = 64
+	timelineBars                             = 4000 // at most
 )
+
+// graphRowsMost is the most branches that a page lists.
+const graphRowsMost = 500
+
+// planRow is a branch of a plan.
+type planRow struct {
+	models.GraphShare
+	Stage int
+	From  float64
+}
+
+// graphRows are the first branches of a plan, and how many there are.
+func graphRows(p models.GraphPlan) (rows []planRow, all int) {
+	for i, s := range p.Stages {
+		for _, share := range s.Shares {
+			if len(rows) < graphRowsMost {
+				rows = append(rows, planRow{share, i + 1, s.From})
+			}
+		}
+		all += len(s.Shares)
+	}
+	return rows, all
+}
 
 // timelineBar is a branch on a CPU.
 type timelineBar struct {
@@ -67,9 +90,10 @@ type timelineBar struct {
 // timelineOf are the CPUs that a plan uses, in order, and its bars; none if there are more
 // than are drawn.
 func timelineOf(ctx context.Context, p models.GraphPlan) (cpus []int, bars []timelineBar) {
-	used := map[int]bool{}
+	used, named := map[int]bool{}, 0
 	for _, s := range p.Stages {
 		for _, share := range s.Shares {
+			named += len(share.CPUs)
 			for _, id := range share.CPUs {
 				if !used[id] {
 					used[id], cpus = true, append(cpus, id)
@@ -77,7 +101,7 @@ func timelineOf(ctx context.Context, p models.GraphPlan) (cpus []int, bars []tim
 			}
 		}
 	}
-	if len(cpus) > timelineMost || p.Makespan <= 0 {
+	if len(cpus) > timelineMost || named > timelineBars || p.Makespan <= 0 {
 		return nil, nil
 	}
 	slices.Sort(cpus)
@@ -116,7 +140,7 @@ func graphSpan(ctx context.Context, p models.GraphPlan, from, until float64) str
 // graphNotes are what there is to say about a share.
 func graphNotes(ctx context.Context, share models.GraphShare) (notes []string) {
 	if len(share.After) > 0 {
-		notes = append(notes, T(ctx, "After %s.", strings.Join(share.After, ", ")))
+		notes = append(notes, T(ctx, "After %s.", firstNames(ctx, share.After)))
 	}
 	if share.Assumed {
 		notes = append(notes, T(ctx, "The time of an operator is not known; the mean of the others is assumed."))

@@ -54,6 +54,17 @@ type ReservationDecision struct {
 	Score    float64
 	Parts    models.ScoreParts // of the score; none: it has no score
 	Moves    int               // reservations with lower scores that would be changed
+	Changes  []ReservationMove // those of them that the viewer may see
+}
+
+// ReservationMove is what a request would change of a reservation.
+type ReservationMove struct {
+	ID                int64
+	Project           string
+	From, Until       time.Time
+	Cores             int64 // per GPU
+	NewFrom, NewUntil time.Time
+	NewCores          int64
 }
 
 // reservationLabels are the inputs that are called otherwise elsewhere.

@@ -65,6 +65,8 @@ func (v RunForm) headline(ctx context.Context) string {
 var runLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib", "command": "run_command", "cpu_milli": "launch.cpu_milli",
 	"memory_mib": "launch.memory_mib", "time_limit_seconds": "time_limit_minutes"}
 
+var runName = field{Label: models.Say("Name"), Hint: models.Say("Default: as the program.")}
+
 // address is that of the list in a state.
 func (v RunsView) address(state string) string {
 	if v.Project == 0 {
@@ -81,7 +83,8 @@ type RunDetail struct {
 	Simulated bool
 	Starts    models.Text // when it can probably start, of a queued run
 	Output    string
-	Cut       bool // there is earlier output
+	Cut       bool                 // there is earlier output
+	Graph     models.GraphProgress // that the run executes; without branches: none
 }
 
 // topics are the run and, until it has ended, its output.

@@ -40,8 +40,37 @@ func linkSamples() []sample {
 		{"forgot", "/password/forgot", nil, ForgotPasswordPage(ForgotView{ByMail: true})},
 		{"forgot-sent", "/password/forgot", nil, ForgotPasswordPage(ForgotView{ByMail: true, Sent: true})},
 		{"forgot-without-mail", "/password/forgot", nil, ForgotPasswordPage(ForgotView{})},
+		{"account-second-factor", "/account", &li, AccountPage(AccountView{SecondFactor: SecondFactor{Available: true}})},
+		{"account-second-factor-enabled", "/account", &li, AccountPage(AccountView{SecondFactor: SecondFactor{EnabledAt: &later, RecoveryCodes: 9, Available: true}})},
+		{"account-second-factor-required", "/account", &li, AccountPage(AccountView{SecondFactor: SecondFactor{EnabledAt: &later, Required: true, Available: true}})},
+		{"second-factor-setup", "/account/second-factor/setup", &li, SetupSecondFactorPage(ProofView{})},
+		{"second-factor-disable", "/account/second-factor/disable", &li, DisableSecondFactorPage(ProofView{SecondFactor: SecondFactor{EnabledAt: &later},
+			Form: Form{}.Refuse(models.Invalid("code", "is not valid now; each code works once and for about a minute"))})},
+		{"second-factor-codes", "/account/second-factor/recovery-codes", &li, NewRecoveryCodesPage(ProofView{SecondFactor: SecondFactor{EnabledAt: &later}})},
+		{"second-factor-app", "/account/second-factor/confirm", &li, EnrollmentPage(sampleEnrollment())},
+		{"recovery-codes", "/account/second-factor/confirm", &li, RecoveryCodesPage(RecoveryCodesView{Codes: []string{"abcd-efgh-ijkl-mnop", "qrst-uvwx-yz23-4567"}, Next: "/account"})},
+		{"signin-code", "/signin/second-factor", nil, CodeStepPage(CodeStepView{})},
+		{"signin-recovery-code", "/signin/second-factor?with=recovery-code", nil, CodeStepPage(CodeStepView{Recovery: true,
+			Form: Form{}.Refuse(models.Invalid("code", "is not valid now; each code works once and for about a minute"))})},
+		{"signin-setup", "/signin/second-factor/setup", nil, SetupStepPage()},
+		{"sign-in-policy", "/sign-in-policy", &root, SignInPolicyPage(SignInPolicyView{Form: Form{Version: 1, Values: map[string]string{"second_factor": "administrators"}}})},
+		{"second-factor-reset", "/people/2/second-factor/reset", &root, ConfirmPage(ConfirmResetSecondFactor(li))},
+		{"person-second-factor", "/people/2", &root, PersonPage(PersonView{Person: withSecondFactor(li)})},
 		{"person-link", "/people/2/password-link", &root, PersonPage(PersonView{Person: li, PasswordLink: InvitationLink{URL: "https://weir.example.org/password?token=abc", ExpiresAt: later}})},
 	}
+}
+
+func sampleEnrollment() EnrollmentView {
+	code, err := QRCode("otpauth://totp/Weir:li@example.org?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Weir")
+	if err != nil {
+		panic(err)
+	}
+	return EnrollmentView{QR: code, Secret: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", ExpiresAt: later, Action: "/account/second-factor/confirm", Back: "/account"}
+}
+
+func withSecondFactor(u models.User) models.User {
+	u.SecondFactorAt = &later
+	return u
 }
 
 func sampleAccessCheck() AccessCheckView {

@@ -79,7 +79,8 @@ func reservationSamples() []sample {
 	list = append(list, sample{"calendar-none", "/reservations/calendar", &li, CalendarPage(CalendarView{})},
 		sample{"calendar-no-gpus", "/reservations/calendar", &root, CalendarPage(CalendarView{ProjectID: 1, View: "month", Slots: sampleCalendar("month", nil).Slots})})
 	for name, d := range map[string]*ReservationDecision{
-		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants, Score: 0.31, Parts: sampleScore, Moves: 2}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
+		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants, Score: 0.31, Parts: sampleScore, Moves: 4,
+			Changes: []ReservationMove{{ID: 7, Project: "vision", From: now, Until: later, Cores: 100, NewFrom: later, NewUntil: later.Add(time.Hour), NewCores: 50}}}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
 		"delayed": decided("delayed", ReservationDecision{Grants: rows[0].Grants}), "later": decided("refused", ReservationDecision{Earliest: &later}),
 		"never": decided("refused", ReservationDecision{}), "forbidden": decided("", ReservationDecision{Reasons: []models.Text{models.Say("You are not a member of this project and have no resources in it.")}}),
 	} {

@@ -19,7 +19,7 @@ func sampleRun(state models.RunState) RunDetail {
 	r.StartedAt = ptr(ago(20 * time.Minute))
 	r.Events = []models.RunEvent{{At: ago(20 * time.Minute), State: models.RunRunning, Message: models.Say("The command was started.")}}
 	if state != models.RunEnded {
-		r.Devices, r.Simulated, r.Output = []Device{myDevice()}, true, "epoch 1 of 10\n"
+		r.Devices, r.Simulated, r.Output, r.Graph = []Device{myDevice()}, true, "epoch 1 of 10\n", sampleProgress()
 		return r
 	}
 	r.EndedAt, r.ExitCode, r.Output, r.Cut, r.Reason = ptr(ago(5*time.Minute)), ptr(int64(143)), "epoch 9 of 10\n", true, models.Say("The time limit of %s was reached.", "30m0s")
@@ -43,4 +43,17 @@ func runSamples() []sample {
 		sample{"run-none", "/runs/new", &li, RunFormPage(RunForm{})})
 	return append(list, sample{"run-foreign", "/runs/4", &li, RunPage(foreign)},
 		sample{"runs", "/runs", &li, RunsPage(RunsView{Rows: rows, State: "all", Project: 1, Next: "/runs?cursor=2"})})
+}
+
+// sampleProgress is a graph with a branch in each state.
+func sampleProgress() models.GraphProgress {
+	at, ok, bad := func(seconds int) *time.Time { return ptr(ago(20*time.Minute - time.Duration(seconds)*time.Second)) }, 0, 7
+	ended := models.OperatorProgress{Operator: "read", Attempts: 1, CPUs: []int{1}, StartedAt: at(0), EndedAt: at(52), Code: &ok, Seconds: 51.5}
+	failed := models.OperatorProgress{Operator: "decode", Attempts: 2, CPUs: []int{4}, StartedAt: at(2), EndedAt: at(40), Code: &bad, Seconds: 38}
+	return models.GraphProgress{Name: "training", StartedAt: *at(0), EndedAt: at(70), Code: &bad, Failed: "images/decode", Attempts: 2, Revisions: 1, PlannedAt: *at(0), Mode: models.GraphReduced,
+		Utilization: 60, SecondThreshold: 50, FirstThreshold: 70, Branches: []models.BranchProgress{
+			{Branch: "text", Stage: 1, CPUs: []int{1}, PlannedUntil: 50, Planned: 50, StartedAt: at(0), EndedAt: at(52), Operators: []models.OperatorProgress{ended}},
+			{Branch: "images", Stage: 1, CPUs: []int{4}, PlannedUntil: 60, Planned: 60, StartedAt: at(2), EndedAt: at(40), Failed: true, Operators: []models.OperatorProgress{failed}},
+			{Branch: "labels", Stage: 1, CPUs: []int{2}, PlannedUntil: 60, Planned: 60, StartedAt: at(3), Operators: []models.OperatorProgress{{Operator: "clean", Attempts: 1, StartedAt: at(3)}}},
+			{Branch: "train", Stage: 2, CPUs: []int{1, 4}, PlannedFrom: 60, PlannedUntil: 90, Planned: 30, Operators: []models.OperatorProgress{{Operator: "fit"}}}}}
 }

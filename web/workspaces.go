@@ -94,9 +94,17 @@ func (v StopWorkspacesView) title() models.Text {
 	case 0:
 		return models.Say("Stop workspaces")
 	case 1:
+		if v.waiting() {
+			return models.Say("Remove %s from the queue?", v.Rows[0].Name)
+		}
 		return models.Say("Stop %s?", v.Rows[0].Name)
 	}
 	return models.Say("Stop %d workspaces?", len(v.Rows))
+}
+
+// waiting reports whether all of them are in the queue.
+func (v StopWorkspacesView) waiting() bool {
+	return !slices.ContainsFunc(v.Rows, func(w WorkspaceRow) bool { return w.State != models.StateQueued && w.State != models.StateRequested })
 }
 
 // ofOthers reports whether somebody else owns one of them.
@@ -106,7 +114,10 @@ func (v StopWorkspacesView) ofOthers(ctx context.Context) bool {
 
 // button is what the confirmation does.
 func (v StopWorkspacesView) button(ctx context.Context) string {
-	if len(v.Rows) == 1 {
+	switch {
+	case v.waiting():
+		return T(ctx, "Leave queue")
+	case len(v.Rows) == 1:
 		return T(ctx, "Stop workspace")
 	}
 	return T(ctx, "Stop workspaces")

@@ -108,6 +108,8 @@ func (p *testParts) Log(runtime.State, int64, int) ([]byte, int64, error) {
 	return nil, 0, fs.ErrNotExist
 }
 
+func (p *testParts) File(runtime.State, string, int64) ([]byte, error) { return nil, fs.ErrNotExist }
+
 func (p *testParts) Refresh(context.Context, runtime.State, []models.Mount) error { return nil }
 
 func (p *testParts) Dial(_ context.Context, state runtime.State, _ string) (net.Conn, error) {

@@ -22,13 +22,8 @@ const (
 
 // GraphInput is a graph to be planned, and the machine that it is planned for.
 type GraphInput struct {
-	Graph           string `json:"graph" doc:"graph in YAML; at most 256 KiB"`
-	CPUs            int    `json:"cpus" minimum:"1" maximum:"1024" doc:"number of CPUs of the machine"`
-	Utilization     int    `json:"utilization,omitempty" minimum:"0" maximum:"100"`
-	SecondThreshold int    `json:"second_threshold,omitempty" minimum:"0" maximum:"100"`
-	FirstThreshold  int    `json:"first_threshold,omitempty" minimum:"0" maximum:"100"`
-	ReducedCPUs     int    `json:"reduced_cpus,omitempty" minimum:"0" maximum:"1024"`
-	SerialCPUs      int    `json:"serial_cpus,omitempty" minimum:"0" maximum:"1024"`
+	Graph string `json:"graph" doc:"graph in YAML; at most 256 KiB"`
+	models.GraphMachine
 }
 
 // PlanGraph plans a graph. Whoever is signed in can do that: it reads nothing and stores
@@ -37,17 +32,15 @@ func (s *Service) PlanGraph(actor policies.Actor, in GraphInput) (models.GraphPl
 	if !actor.SignedIn() {
 		return models.GraphPlan{}, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
-	if in.CPUs < 1 || in.CPUs > graph.MaxCPUs {
-		return models.GraphPlan{}, models.Invalid("cpus", "must be from %d to %d", 1, graph.MaxCPUs)
-	}
 	g, err := ParseGraph([]byte(in.Graph))
 	if err != nil {
 		return models.GraphPlan{}, err
 	}
-	return graph.Plan(g, graph.Machine(in.CPUs), graph.Settings{Utilization: float64(in.Utilization) / 100,
-		SecondThreshold: float64(in.SecondThreshold) / 100, FirstThreshold: float64(in.FirstThreshold) / 100,
-		ReducedCPUs: in.ReducedCPUs, SerialCPUs: in.SerialCPUs})
+	return graph.PlanOn(g, in.GraphMachine)
 }
+
+// maxGraphBranches is the most branches of a graph in YAML. Each can wait for all others.
+const maxGraphBranches = 256
 
 // graphFile is a graph as YAML has it.
 type graphFile struct {
@@ -112,8 +105,8 @@ func ParseGraph(content []byte) (graph.Graph, error) {
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return graph.Graph{}, models.Invalid("graph", "must be one YAML document")
 	}
-	if n := countBranches(file.Branches); n > graph.MaxBranches {
-		return graph.Graph{}, models.Invalid("graph", "must have from %d to %d branches; has %d", 1, graph.MaxBranches, n)
+	if n := countBranches(file.Branches); n < 1 || n > maxGraphBranches {
+		return graph.Graph{}, models.Invalid("graph", "must have from %d to %d branches; has %d", 1, maxGraphBranches, n)
 	}
 	forks := map[string][]string{}
 	collectForks(file.Branches, forks)

@@ -9,8 +9,6 @@ import (
 
 	"weir/models"
 	"weir/models/store"
-	"weir/policies"
-
 	"weir/workspaces/runtime"
 )
 
@@ -33,6 +31,7 @@ func (r *Reconciler) watchRuns(ctx context.Context) {
 	steps := runSteps{stepping: map[int64]bool{}, free: make(chan struct{}, runWorkers)}
 	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
+		orphans := r.endOrphans(ctx)
 		live, err := r.liveRuns(ctx)
 		for _, run := range live {
 			steps.begin(ctx, run.ID, func() {
@@ -41,7 +40,7 @@ func (r *Reconciler) watchRuns(ctx context.Context) {
 				}
 			})
 		}
-		r.logError(ctx, errors.Join(err, r.sweepRuns(ctx), r.refreshRuns(ctx)))
+		r.logError(ctx, errors.Join(orphans, err, r.sweepRuns(ctx), r.refreshRuns(ctx)))
 		select {
 		case <-ctx.Done():
 		case <-r.runSteps:
@@ -116,6 +115,9 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	if limit := time.Duration(run.TimeLimitSeconds) * time.Second; limit > 0 && status.Ran >= limit {
 		return r.stopRun(ctx, *run, models.Say("The time limit of %s was reached.", limit.String()))
 	}
+	if known, err := r.observeRun(ctx, run, status); err != nil || !known {
+		return err
+	}
 	return r.watchRunIdleness(ctx, *run)
 }
 
@@ -130,6 +132,7 @@ func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
 	}
 	if status.Ended {
 		r.printed.Delete(run)
+		r.runWork.Delete(run)
 	}
 }
 
@@ -370,8 +373,5 @@ func (r *Reconciler) endIfWithdrawn(ctx context.Context, run models.Run, holder 
 	if err != nil || path == "" {
 		return err
 	}
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		now := run
-		return stopRun(q, policies.System("reconciler"), &now, models.Say("Stopped: rules now give less access to %s.", path))
-	})
+	return r.stopRun(ctx, run, models.Say("Stopped: rules now give less access to %s.", path))
 }

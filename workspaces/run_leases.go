@@ -10,6 +10,7 @@ import (
 	"weir/models/store"
 	"weir/policies"
 	"weir/workspaces/idleness"
+	"weir/workspaces/runtime"
 )
 
 // Bounds of the lease of a run, in seconds.
@@ -81,9 +82,14 @@ func idleEnd(r models.Run, now time.Time) *time.Time {
 // endUnrenewed stops a run whose lease nobody renews. A server that was away gives everybody
 // the time to renew.
 func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bool, err error) {
-	if run.LeaseSeconds == 0 || run.State == models.RunStopping {
+	if run.LeaseSeconds == 0 || run.State == models.RunStopping || !r.unrenewed(run) {
 		return false, nil
 	}
+	return true, r.stopRun(ctx, run, models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds), r.unrenewed)
+}
+
+// unrenewed reports whether the lease of a run is over.
+func (r *Reconciler) unrenewed(run models.Run) bool {
 	renewed := run.RequestedAt
 	if run.RenewedAt != nil {
 		renewed = *run.RenewedAt
@@ -91,17 +97,72 @@ func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bo
 	if r.runsSince.After(renewed) {
 		renewed = r.runsSince
 	}
-	if r.config.Store.Now().Sub(renewed) <= time.Duration(run.LeaseSeconds)*time.Second {
-		return false, nil
-	}
-	return true, r.stopRun(ctx, run, models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds))
+	return r.config.Store.Now().Sub(renewed) > time.Duration(run.LeaseSeconds)*time.Second
 }
 
-// stopRun stops a run for a reason.
-func (r *Reconciler) stopRun(ctx context.Context, run models.Run, why models.Text) error {
+// endOrphans stops the runs with a lease whose workspace stops, without waiting until nobody
+// has renewed them.
+func (r *Reconciler) endOrphans(ctx context.Context) error {
+	list, err := r.config.Store.Read(ctx).OrphanedRuns()
+	if err != nil {
+		return err
+	}
+	return forEach(list, func(run models.Run) error {
+		return r.stopRun(ctx, run, models.Say("Its workspace was stopped."))
+	})
+}
+
+// stopRun stops a run for a reason, if that still holds: a renewal, which changes no version,
+// may have been written since the run was read.
+func (r *Reconciler) stopRun(ctx context.Context, run models.Run, why models.Text, still ...func(models.Run) bool) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		now := run
-		return stopRun(q, policies.System("reconciler"), &now, why)
+		latest, err := q.LockRun(run.ID)
+		if err != nil || latest.Version != run.Version {
+			return models.IgnoreNotFound(err)
+		}
+		for _, holds := range still {
+			if !holds(latest) {
+				return nil
+			}
+		}
+		return stopRun(q, policies.System("reconciler"), &latest, why)
+	})
+}
+
+// observeRun records that a run with a lease works although nobody says so: its processes
+// compute, as threads that a cell has left behind do, or its GPU does. It reports whether
+// that is known: it takes two looks, of which a server that was away has none.
+func (r *Reconciler) observeRun(ctx context.Context, run *models.Run, status runtime.RunStatus) (known bool, err error) {
+	if RunIdleLimit(*run) <= 0 {
+		return true, nil
+	}
+	now := idleness.Observation{At: r.config.Store.Now(), CPU: status.CPU}
+	var before *idleness.Observation
+	if last, looked := r.runWork.Load(run.ID); looked {
+		before = last.(*idleness.Observation)
+		if now.At.Sub(before.At).Abs() < observePeriod {
+			return false, nil
+		}
+	}
+	gpu, err := r.config.Store.Read(ctx).GPUUtilisationOf(run.HolderID, now.At.Add(-freshGPU))
+	if err != nil {
+		return false, err
+	}
+	now.GPU = gpu
+	r.runWork.Store(run.ID, &now)
+	at, _ := idleness.Work(before, now)
+	if !at.After(runIdleState(*run).WorkedAt) {
+		return before != nil, nil
+	}
+	return true, r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		latest, err := q.LockRun(run.ID)
+		if err != nil || latest.State != models.RunRunning {
+			return models.IgnoreNotFound(err)
+		}
+		told := latest.RemindedAt != nil
+		latest.WorkedAt, latest.RemindedAt = &at, nil
+		*run = latest
+		return q.SaveLease(latest, told)
 	})
 }
 
@@ -109,15 +170,16 @@ func (r *Reconciler) stopRun(ctx context.Context, run models.Run, why models.Tex
 func (r *Reconciler) watchRunIdleness(ctx context.Context, run models.Run) error {
 	now, limit := r.config.Store.Now(), RunIdleLimit(run)
 	action, end := limit.Next(runIdleState(run), now)
+	idle := func(latest models.Run) bool { return runIdleState(latest).WorkedAt.Equal(runIdleState(run).WorkedAt) }
 	switch action {
 	case idleness.Stop:
-		return r.stopRun(ctx, run, models.Say("Idle for %d minutes. Its GPU was released.", int64(time.Duration(limit)/time.Minute)))
+		return r.stopRun(ctx, run, models.Say("Idle for %d minutes. Its GPU was released.", int64(time.Duration(limit)/time.Minute)), idle)
 	case idleness.Nothing:
 		return nil
 	}
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		latest, err := q.LockRun(run.ID)
-		if err != nil || latest.State != models.RunRunning || !runIdleState(latest).WorkedAt.Equal(runIdleState(run).WorkedAt) {
+		if err != nil || latest.State != models.RunRunning || !idle(latest) {
 			return models.IgnoreNotFound(err)
 		}
 		latest.RemindedAt = nil

@@ -18,6 +18,7 @@ type RunInput struct {
 	WorkspaceID      int64                   `json:"workspace_id,omitempty" minimum:"0" doc:"your workspace whose environment the run has"`
 	EnvironmentID    int64                   `json:"environment_id,omitempty" minimum:"0" doc:"default: of the workspace, or the best match"`
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
+	Name             string                  `json:"name,omitempty" maxLength:"100" doc:"what it is called in lists; absent: as the program"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
 	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"lease in seconds; 0: none"`
@@ -27,6 +28,7 @@ type RunInput struct {
 const (
 	maxTimeLimit    = 30 * 24 * 3600 // seconds
 	maxCommandBytes = 100_000
+	maxRunName      = 100 // characters
 	maxRuns         = 100 // of a member in a project that have not ended
 	keptRuns        = 200 // of a member in a project that have ended; older ones are deleted
 )
@@ -46,6 +48,10 @@ func (in *RunInput) check() error {
 		p.Add("command", "must name a program")
 	case size > maxCommandBytes:
 		p.Add("command", "must be at most %d characters", maxCommandBytes)
+	}
+	in.Name = models.CheckText("name", in.Name, maxRunName, &p)
+	if strings.Contains(in.Name, "\n") {
+		p.Add("name", "must be a single line")
 	}
 	if in.TimeLimitSeconds < 0 || in.TimeLimitSeconds > maxTimeLimit {
 		p.Add("time_limit_seconds", "must be from 0 to %d", maxTimeLimit)
@@ -83,6 +89,9 @@ func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
 	}
 	if in.ProjectID != 0 && in.ProjectID != w.ProjectID {
 		return models.Invalid("workspace_id", "is in another project")
+	}
+	if in.LeaseSeconds != 0 && (w.State.Ended() || w.State == models.StateStopping) {
+		return models.Invalid("workspace_id", "is %s; a run with a lease ends with its workspace", w.State.Words())
 	}
 	in.ProjectID, in.EnvironmentID = w.ProjectID, cmp.Or(in.EnvironmentID, w.EnvironmentID)
 	env := map[string]string{}
@@ -142,8 +151,8 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			WorkspaceID: optionalID(in.WorkspaceID),
-			Name:        programName(in.Command), State: models.RunQueued, Demand: p.Target.Demand, Target: p.Target.Parameters,
+			WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)), State: models.RunQueued,
+			Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
 			Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)

@@ -69,9 +69,7 @@ func newRunsWorld(t *testing.T, b *world) *runsWorld {
 	}
 	w.runs = &hookedRuns{Runs: real, states: map[int64]runtime.State{}}
 	b.Service.Runs = w.runs
-	b.restartWith(func(c *workspaces.ReconcilerConfig) {
-		c.Runs, c.RunEnv = w.runs, func(models.Run) map[string]string { return map[string]string{} }
-	})
+	w.restartWithRuns()
 	t.Cleanup(func() {
 		for _, state := range w.runs.states {
 			b.poll(t, "the run is gone", func() bool {
@@ -83,6 +81,13 @@ func newRunsWorld(t *testing.T, b *world) *runsWorld {
 		real.Close()
 	})
 	return w
+}
+
+// restartWithRuns replaces the reconciler as a new process would.
+func (w *runsWorld) restartWithRuns() {
+	w.restartWith(func(c *workspaces.ReconcilerConfig) {
+		c.Runs, c.RunEnv = w.runs, func(models.Run) map[string]string { return map[string]string{} }
+	})
 }
 
 // start starts a run of a script.

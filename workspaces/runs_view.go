@@ -138,15 +138,21 @@ func (s *Service) RunOutputEnd(ctx context.Context, actor policies.Actor, id, li
 	return s.readRunLog(ctx, actor, id, max(end.Offset-limit, 0))
 }
 
-func (s *Service) readRunLog(ctx context.Context, actor policies.Actor, id, offset int64) (l RunLog, err error) {
+// readableRun is a run whose output the actor may read.
+func (s *Service) readableRun(ctx context.Context, actor policies.Actor, id int64) (models.RunView, error) {
 	r, err := s.authorizeRun(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
-		return l, err
+		return r, err
 	}
 	if r.UserID != actor.User.ID {
-		return l, models.Forbidden("Only the user who started a run can read its output.")
+		return r, models.Forbidden("Only the user who started a run can read its output.")
 	}
-	if err := s.access.CheckOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen); err != nil {
+	return r, s.access.CheckOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)
+}
+
+func (s *Service) readRunLog(ctx context.Context, actor policies.Actor, id, offset int64) (l RunLog, err error) {
+	r, err := s.readableRun(ctx, actor, id)
+	if err != nil {
 		return l, err
 	}
 	l = RunLog{Offset: offset, Ended: r.State == models.RunEnded}

@@ -3,6 +3,7 @@ package workspaces
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"weir/models"
 	"weir/models/store"
@@ -37,36 +38,54 @@ func (in *StopInput) check() error {
 // Stop stops a workspace. A queued one ends at once; a running one is stopped by
 // the reconciler, and its shares are released when it is gone.
 func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (models.Workspace, error) {
+	return s.stopOne(ctx, actor, id, "")
+}
+
+// Stopped is what a call has stopped, and what it could not stop.
+type Stopped struct {
+	Workspaces []models.Workspace
+	Failed     []StopFailure
+}
+
+// StopFailure is a workspace that could not be stopped.
+type StopFailure struct {
+	ID     int64
+	Reason models.Text
+}
+
+// StopAll stops those workspaces that it can. What has ended or stops already stays as it
+// is. If it can stop none of them, the error is why it cannot stop the first.
+func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInput) (result Stopped, err error) {
+	if err := in.check(); err != nil {
+		return result, err
+	}
+	var first error
+	for _, id := range in.IDs {
+		w, err := s.stopOne(ctx, actor, id, in.Reason)
+		var e *models.Error
+		switch {
+		case err == nil:
+			result.Workspaces = append(result.Workspaces, w)
+		case models.KindOf(err) == models.KindConflict: // it ends
+		case !errors.As(err, &e) || e.Kind == models.KindInternal:
+			return result, err
+		default:
+			first = cmp.Or(first, err)
+			result.Failed = append(result.Failed, StopFailure{id, e.Message})
+		}
+	}
+	if len(result.Failed) == len(in.IDs) {
+		return Stopped{}, first
+	}
+	return result, nil
+}
+
+func (s *Service) stopOne(ctx context.Context, actor policies.Actor, id int64, reason string) (models.Workspace, error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceStop)
 	if err != nil {
 		return w, err
 	}
-	return s.stop(ctx, actor, w, "")
-}
-
-// StopAll stops workspaces, all of which the actor may stop; otherwise it stops none. What
-// has ended or stops already stays as it is. The result has those that this call stops.
-func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInput) (stopped []models.Workspace, err error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
-	list := make([]models.Workspace, len(in.IDs))
-	for i, id := range in.IDs {
-		if list[i], err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
-			return nil, err
-		}
-	}
-	for _, w := range list {
-		w, err := s.stop(ctx, actor, w, in.Reason)
-		switch {
-		case models.KindOf(err) == models.KindConflict:
-		case err != nil:
-			return stopped, err
-		default:
-			stopped = append(stopped, w)
-		}
-	}
-	return stopped, nil
+	return s.stop(ctx, actor, w, reason)
 }
 
 // stop stops a workspace, and tells its owner if that is somebody else.

@@ -19,7 +19,7 @@ import (
 
 func newAdminCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents, backups and the audit log directly in the database"}
-	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(),
+	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newResetSecondFactorCommand(),
 		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand(), newBackupCommand(), newRestoreCommand(), newGenerationCommand())
 	return cmd
 }
@@ -124,6 +124,26 @@ func newResetPasswordCommand() *cobra.Command {
 				return err
 			}
 			return a.ResetPassword(ctx, policies.System("admin"), u.ID, password)
+		})
+	}
+	return cmd
+}
+
+func newResetSecondFactorCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "reset-second-factor EMAIL",
+		Short: "Remove the second factor of an account; ends its sessions", Args: cobra.ExactArgs(1)}
+	config.AddFlags(cmd, config.ForStore...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return withAccounts(cmd, func(ctx context.Context, store *store.Store, a *policies.Accounts) error {
+			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(args[0])))
+			if err != nil {
+				return err
+			}
+			if err := a.ResetSecondFactor(ctx, policies.System("admin"), u.ID); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "Removed the second factor of %s\n", u.Email)
+			return nil
 		})
 	}
 	return cmd

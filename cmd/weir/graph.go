@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
+	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/workspaces"
@@ -27,7 +28,7 @@ const sampleTime = 500 * time.Millisecond
 
 func newGraphCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "graph", Short: "Plan and run task graphs on shares of CPUs"}
-	cmd.AddCommand(newGraphPlanCommand(), newGraphRunCommand())
+	cmd.AddCommand(newGraphPlanCommand(), newGraphRunCommand(), cli.NewGraphModelCommand())
 	return cmd
 }
 

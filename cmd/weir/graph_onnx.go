@@ -37,7 +37,10 @@ func readONNX(name string, told io.Writer) (g graph.Graph, err error) {
 	if !why.Empty() {
 		return g, models.Invalid("graph", "%s", why)
 	}
-	g, unknown := m.Graph()
+	g, unknown, why := m.Graph()
+	if !why.Empty() {
+		return g, models.Invalid("graph", "%s", why)
+	}
 	if len(unknown) > 0 {
 		fmt.Fprintf(told, "weir: not all operations are known of %s; those count as the mean of the others\n", strings.Join(unknown, ", "))
 	}

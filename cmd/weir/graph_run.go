@@ -2,22 +2,31 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
+	"weir/workspaces/graph"
+	"weir/workspaces/graph/journal"
 	"weir/workspaces/graph/runner"
+	"weir/workspaces/runtime"
 )
 
 func newGraphRunCommand() *cobra.Command {
 	var g graphCommand
-	var interval time.Duration
+	var r graphRun
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a task graph on this machine",
@@ -27,6 +36,10 @@ crosses a threshold, the next operators take the shares of a new plan. Each line
 begins with the name of its branch. What is measured is written to the file of --times, for
 the next plan.
 
+What has ended is kept in the file of --journal as it happens. If this command is killed, with
+--resume it goes on: operators that have succeeded do not run again, and what others have left
+running is killed first.
+
 Signals are forwarded to the operators. If an operator fails, the branches that wait for its
 branch do not start, and the others go on.
 
@@ -35,50 +48,123 @@ the number of the signal that ended it, or 127 if it could not start. 1 and 2 al
 the graph or the command line is wrong; then nothing has run.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if interval < 100*time.Millisecond || interval > time.Hour {
-				return config.Usagef("--interval: %s must be from 100ms to 1h", interval)
+			if r.interval < 100*time.Millisecond || r.interval > time.Hour {
+				return config.Usagef("--interval: %s must be from 100ms to 1h", r.interval)
 			}
-			return g.run(cmd, args[0], interval)
+			r.cmd, r.graphCommand, r.name = cmd, &g, args[0]
+			return r.run()
 		},
 	}
 	g.bind(cmd, "`CPUS` to use, the least loaded ones (default: all that this process may use)")
-	cmd.Flags().DurationVar(&interval, "interval", 2*time.Second, "`DURATION` between measurements of the utilization, from 100ms")
+	f := cmd.Flags()
+	f.DurationVar(&r.interval, "interval", 2*time.Second, "`DURATION` between measurements of the utilization, from 100ms")
+	f.StringVar(&r.path, "journal", "", "`FILE` that keeps what has ended (default: that of the graph, with .journal)")
+	f.BoolVar(&r.resume, "resume", false, "go on where the journal ends")
 	return cmd
 }
 
-func (g *graphCommand) run(cmd *cobra.Command, name string, interval time.Duration) error {
-	if isONNX(name) {
-		return config.Usagef("%s: a model in ONNX format can be planned only", name)
+// graphRun is an attempt to run a graph.
+type graphRun struct {
+	*graphCommand
+	cmd      *cobra.Command
+	name     string // of the file
+	interval time.Duration
+	path     string // of the journal; empty: none
+	resume   bool
+	journal  *journal.File // nil: none
+	before   journal.State // what earlier attempts have done
+}
+
+func (r *graphRun) note(format string, args ...any) {
+	fmt.Fprintf(r.cmd.ErrOrStderr(), "weir: "+format+"\n", args...)
+}
+
+func (r *graphRun) run() error {
+	if isONNX(r.name) {
+		return config.Usagef("%s: a model in ONNX format can be planned only", r.name)
 	}
-	parsed, err := g.read(cmd, name)
+	parsed, err := r.read(r.cmd, r.name)
 	if err != nil {
 		return err
 	}
-	meter, err := measure()
-	if err != nil {
+	if err := r.open(parsed); err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("cpus") {
-		g.cpus = usable(meter.CPUs())
+	result, err := r.attempt(parsed.With(r.before.Times))
+	if r.journal != nil {
+		err = errors.Join(err, r.journal.Close())
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	errOut := cmd.ErrOrStderr()
-	// The context ends with a signal, which is the operators'.
-	result, err := runner.Run(context.WithoutCancel(cmd.Context()), runner.Config{Graph: parsed, CPUs: g.cpus, Settings: g.settings,
-		Fixed: !g.measured, Sample: meter.Sample, Ticks: ticker.C, Signals: signals, Out: cmd.OutOrStdout(), Errors: errOut,
-		Notes: func(text string) { fmt.Fprintln(errOut, "weir: "+text) }})
+	if err := r.writeTimes(r.before.Times.Merge(result.Times)); err != nil {
+		r.note("the measured times are not written: %v", err)
+	}
 	if err != nil {
-		return g.refusal(name, err)
-	}
-	if err := g.writeTimes(result.Times); err != nil {
-		fmt.Fprintf(errOut, "weir: the measured times are not written: %v\n", err)
+		return r.refusal(r.name, err)
 	}
 	if result.Code != 0 {
 		return cli.WithExitCode(fmt.Errorf("%s: exit code %d", result.Failed, result.Code), result.Code)
 	}
 	return nil
+}
+
+// open opens the journal. A directory in which none can be is no reason not to run, unless the
+// command line names the journal.
+func (r *graphRun) open(g graph.Graph) (err error) {
+	named := r.path != "" || r.resume
+	if r.path == "" && r.name != "-" {
+		r.path = strings.TrimSuffix(r.name, filepath.Ext(r.name)) + ".journal"
+	}
+	if r.path == "" {
+		if named {
+			return config.Usagef("--resume: a graph from standard input needs --journal")
+		}
+		return nil
+	}
+	if r.journal, r.before, err = journal.Open(r.path, r.resume); err != nil {
+		if !named && (errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)) {
+			r.note("this run cannot be resumed: %v", err)
+			return nil
+		}
+		return err
+	}
+	if r.before.Graph != "" && r.before.Graph != journal.Hash(g) {
+		_ = r.journal.Close() // it was not changed
+		return config.Usagef("--resume: the graph is another one than that of the journal; run it without --resume")
+	}
+	if n := runner.EndLeftovers(r.before.Attempts); n > 0 {
+		r.note("%d processes of earlier attempts were still running and are killed", n)
+	}
+	if shown := os.Getenv(runtime.GraphJournalVariable); shown != "" {
+		if err := r.journal.CopyTo(shown); err != nil {
+			r.note("the portal will not show the progress: %v", err)
+		}
+	}
+	return nil
+}
+
+// record keeps an event, if there is a journal.
+func (r *graphRun) record(e journal.Event) error {
+	if r.journal == nil {
+		return nil
+	}
+	return r.journal.Append(e)
+}
+
+// attempt runs what remains of the graph.
+func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
+	meter, err := measure()
+	if err != nil {
+		return result, err
+	}
+	if !r.cmd.Flags().Changed("cpus") {
+		r.cpus = usable(meter.CPUs())
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	ticker := time.NewTicker(r.interval)
+	defer ticker.Stop()
+	// The context ends with a signal, which is the operators'.
+	return runner.Run(context.WithoutCancel(r.cmd.Context()), runner.Config{Graph: g, CPUs: r.cpus, Settings: r.settings,
+		Fixed: !r.measured, Sample: meter.Sample, Ticks: ticker.C, Signals: signals, Out: r.cmd.OutOrStdout(), Errors: r.cmd.ErrOrStderr(),
+		Ended: r.before.Ended, Record: r.record, Attempt: rand.Text(), Now: time.Now, Notes: func(text string) { r.note("%s", text) }})
 }

@@ -93,14 +93,19 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		background.Go(func() { checkEnvironments(ctx, p.log, p.unchecked, p.registerEnvironments) })
 	}
 
+	files, err := descriptors()
+	if err != nil {
+		return err
+	}
+	counted := newConnections(files/portalConnections, p.cfg.TrustedProxies, p.log)
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+		ConnState: counted.changed, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.watchDatabaseLock(ctx, failed) })
-	background.Go(func() { p.serveAgents(ctx, failed) })
+	background.Go(func() { p.serveAgents(ctx, newConnections(files/agentConnections, nil, p.log), failed) })
 	defer server.Close() // connections that are open after the grace period
 	for _, l := range listeners {
-		background.Go(func() { failed <- server.Serve(l) })
+		background.Go(func() { failed <- server.Serve(counted.bound(l)) })
 	}
 	defer closeAll(listeners) // before waiting for background work
 	p.log.Info("serving", "address", p.origin)
@@ -122,13 +127,14 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 }
 
 // serveAgents serves the agents' API until ctx ends.
-func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
+func (p *portal) serveAgents(ctx context.Context, counted *connections, failed chan<- error) {
 	if p.agents.listener == nil {
 		return
 	}
 	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrollment, p.log),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ConnState: counted.changed,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	ended := make(chan struct{})
 	defer func() { <-ended }()
 	ctx, cancel := context.WithCancel(ctx)
@@ -141,7 +147,8 @@ func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 		_ = server.Close()
 	})
 	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
-	if err := server.Serve(tls.NewListener(p.agents.listener, p.agents.authority.ServerTLS())); !errors.Is(err, http.ErrServerClosed) {
+	secured := tls.NewListener(counted.bound(p.agents.listener), p.agents.authority.ServerTLS())
+	if err := server.Serve(secured); !errors.Is(err, http.ErrServerClosed) {
 		failed <- fmt.Errorf("agent listener: %w", err)
 	}
 }

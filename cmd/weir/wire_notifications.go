@@ -10,9 +10,9 @@ import (
 	"weir/policies/notifications"
 )
 
-// wireNotifications creates the services of notifications. The key that encrypts
-// the secrets of webhooks is derived from the authority's key, which all servers
-// of a portal have and the database does not contain.
+// wireNotifications creates the services of notifications. The keys that encrypt
+// the secrets of webhooks and of second factors are derived from the authority's key,
+// which all servers of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
 	authorityKey, err := privateKey(p.cfg.AuthorityFile)
 	if err != nil {
@@ -20,6 +20,9 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	}
 	key, err := notifications.NewKey(authorityKey)
 	if err != nil {
+		return err
+	}
+	if p.accounts.Key, err = policies.NewKey(authorityKey, policies.SecondFactorKey); err != nil {
 		return err
 	}
 	c := p.cfg.Notifications

@@ -15,7 +15,7 @@ import (
 )
 
 // singletons are the tables with one row, which a migration creates.
-var singletons = []string{"audit_head", "installation", "overcommit", "pool_lock"}
+var singletons = []string{"audit_head", "installation", "overcommit", "pool_lock", "sign_in_policy"}
 
 // copyBatch is the number of rows of one INSERT.
 const copyBatch = 200

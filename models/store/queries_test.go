@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -234,6 +236,22 @@ func TestSearchesAcceptAnyText(t *testing.T) {
 		for search, want := range map[string]int{"": 2, "ONE@": 1, "_": 1, "%": 1, "example": 2, `\`: 0} {
 			if users, err := q.Users(search, store.Page{}); err != nil || len(users) != want {
 				t.Errorf("search %q finds %d, %v; want %d", search, len(users), err, want)
+			}
+		}
+	})
+}
+
+// A search ignores the case of all letters, on both databases.
+func TestSearchIgnoresCase(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		for i, name := range []string{"Ödön ÁRPÁD", "Ирина Щербак", "李 Wei", "ΩMEGA"} {
+			u := models.User{Email: fmt.Sprintf("u%d@example.org", i), Name: name, SessionGeneration: 1, Version: 1, CreatedAt: s.Now()}
+			storetest.InTx(t, s, func(q *store.Queries) error { return q.CreateUser(&u) })
+			for _, search := range []string{name, strings.ToLower(name), strings.ToUpper(name)} {
+				users, err := s.Read(t.Context()).Users(search, store.Page{})
+				if err != nil || len(users) != 1 || users[0].ID != u.ID {
+					t.Errorf("%q finds %v, %v", search, users, err)
+				}
 			}
 		}
 	})

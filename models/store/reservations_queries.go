@@ -194,11 +194,48 @@ func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, er
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 
-// DueReservations lists the reservations that begin or end at a time, or expire because
-// they have not been used although they began before another.
+// unusedGrants are the grants g of reservations that have not ended, and that no share was in
+// although they began by a moment. Those of a reservation with the same start are used together.
+func (q *Queries) unusedGrants(beganBy time.Time) *gorm.DB {
+	return q.db.Table("reservation_grants AS g").Where("g.starts_at <= ? AND g.ends_at > ?", beganBy, q.Now()).
+		Where(`NOT EXISTS (SELECT 1 FROM reservation_grants o JOIN shares
+			ON shares.device_id = o.device_id AND shares.from_at >= o.starts_at AND shares.grant_id = o.id
+			WHERE o.reservation_id = g.reservation_id AND o.starts_at = g.starts_at)`)
+}
+
+// ReleaseUnusedGrants ends the grants of a reservation that began by a moment and were not
+// used, and with the last of its grants the reservation. It returns them as they were.
+func (q *Queries) ReleaseUnusedGrants(r *models.Reservation, beganBy time.Time) (unused []models.ReservationGrant, err error) {
+	err = q.unusedGrants(beganBy).Select("g.*").Where("g.reservation_id = ?", r.ID).Order("g.starts_at, g.id").Find(&unused).Error
+	if err != nil || len(unused) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(unused))
+	for i, g := range unused {
+		ids[i] = g.ID
+	}
+	var last []models.ReservationGrant
+	err = q.db.Where("reservation_id = ? AND id NOT IN ?", r.ID, ids).Order("ends_at DESC").Limit(1).Find(&last).Error
+	if err != nil {
+		return nil, err
+	}
+	now := q.Now()
+	if r.EndsAt = now; len(last) > 0 && last[0].EndsAt.After(now) {
+		r.EndsAt = last[0].EndsAt
+	}
+	if err := q.saveReservation(r, r.State); err != nil {
+		return nil, err
+	}
+	return unused, q.db.Model(&models.ReservationGrant{}).Where("id IN ?", ids).Update("ends_at", now).Error
+}
+
+// DueReservations lists the reservations that begin or end at a time, or expire, wholly or
+// a part of them, because they have not been used although they began before another.
 func (q *Queries) DueReservations(now, unusedSince time.Time) (list []models.Reservation, err error) {
+	parts := q.unusedGrants(unusedSince).Select("1").Where("g.reservation_id = reservations.id")
 	return list, q.db.Where("ended_at IS NULL").
-		Where("(state = ? AND starts_at <= ?) OR ends_at <= ? OR (used_at IS NULL AND starts_at <= ?)", models.ReservationGranted, now, now, unusedSince).
+		Where(`(state = ? AND starts_at <= ?) OR ends_at <= ? OR (used_at IS NULL AND starts_at <= ?)
+			OR (outcome = 'partial' AND EXISTS (?))`, models.ReservationGranted, now, now, unusedSince, parts).
 		Order("id").Limit(1000).Find(&list).Error
 }
 

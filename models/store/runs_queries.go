@@ -101,6 +101,16 @@ func (q *Queries) RunsIn(states ...models.RunState) (list []models.Run, err erro
 	return list, withClaims(q.db, "runs").Where("state IN ?", states).Order("id").Find(&list).Error
 }
 
+// OrphanedRuns lists the runs with a lease that go on although their workspace has stopped or
+// stops: what renews them runs in it.
+func (q *Queries) OrphanedRuns() (list []models.Run, err error) {
+	running := []models.RunState{models.RunQueued, models.RunStarting, models.RunRunning}
+	return list, withClaims(q.db, "runs").Where("state IN ? AND lease_seconds > 0 AND workspace_id IS NOT NULL", running).
+		Where("NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.id = runs.workspace_id AND w.state IN ?)",
+			[]models.WorkspaceState{models.StateRequested, models.StateQueued, models.StateStarting, models.StateRunning}).
+		Order("id").Find(&list).Error
+}
+
 // RunStates lists the ids, members and states of all runs.
 func (q *Queries) RunStates() (list []models.Run, err error) {
 	return list, q.db.Table("runs").Select("id, member_id, state").Find(&list).Error

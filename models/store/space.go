@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,13 +42,22 @@ type space struct {
 }
 
 // sqliteDriver keeps the log when the last connection closes, so that a start needs no
-// space for it.
+// space for it. Its lower knows all letters, as that of PostgreSQL does, so that a search
+// finds the same on both; that of SQLite knows those of ASCII only.
 const sqliteDriver = "sqlite3_weir"
 
 func init() {
 	sql.Register(sqliteDriver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
-		return c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1)
+		return errors.Join(c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1), c.RegisterFunc("lower", lower, true))
 	}})
+}
+
+// lower is the function of SQL: of what is no text, such as NULL, it is that itself.
+func lower(v any) any {
+	if text, ok := v.(string); ok {
+		return strings.ToLower(text)
+	}
+	return v
 }
 
 // CheckSpace returns an error if the disk of the database has no space for new work.

@@ -136,9 +136,18 @@ func (q *Queries) CreateAccessToken(t *models.AccessToken) error {
 	return taken(q.db.Create(t).Error, "name", models.Say("You already have a token named %s.", t.Name))
 }
 
-// AccessTokens lists a user's tokens, newest first.
+// AccessTokens lists all of a user's tokens, newest first. Their number is bounded where they
+// are created.
 func (q *Queries) AccessTokens(userID int64) (tokens []models.AccessToken, err error) {
-	return tokens, q.db.Where("user_id = ?", userID).Order("id DESC").Limit(200).Find(&tokens).Error
+	return tokens, q.db.Where("user_id = ?", userID).Order("id DESC").Find(&tokens).Error
+}
+
+// CountAccessTokens removes a user's tokens that have expired, and counts the others.
+func (q *Queries) CountAccessTokens(userID int64, now time.Time) (n int64, err error) {
+	if err := q.db.Where("user_id = ? AND expires_at <= ?", userID, now).Delete(&models.AccessToken{}).Error; err != nil {
+		return 0, err
+	}
+	return n, q.db.Model(&models.AccessToken{}).Where("user_id = ?", userID).Count(&n).Error
 }
 
 // AccessTokenByHash finds an unexpired token.

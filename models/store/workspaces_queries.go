@@ -171,18 +171,31 @@ func (q *Queries) SaveIdleness(w models.Workspace, reminder bool) error {
 // Workspaces without such a device are absent.
 func (q *Queries) GPUUtilisation(after time.Time) (map[int64]int64, error) {
 	var rows []struct{ WorkspaceID, Utilisation int64 }
-	err := q.db.Table("shares").Select("workspaces.id AS workspace_id, MAX(device_states.utilisation) AS utilisation").
+	err := q.measuredShares(after).Select("workspaces.id AS workspace_id, MAX(device_states.utilisation) AS utilisation").
 		Joins("JOIN workspaces ON workspaces.holder_id = shares.holder_id").
-		Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated = ?", false).
-		Joins("JOIN device_states ON device_states.device_id = shares.device_id AND device_states.at > ?", after).
-		Where("shares.until_at IS NULL").
-		Where("NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id AND others.until_at IS NULL AND others.holder_id <> shares.holder_id)").
 		Group("workspaces.id").Scan(&rows).Error
 	used := make(map[int64]int64, len(rows))
 	for _, r := range rows {
 		used[r.WorkspaceID] = r.Utilisation
 	}
 	return used, err
+}
+
+// GPUUtilisationOf is that of one holder; 0 also if it is not known.
+func (q *Queries) GPUUtilisationOf(holder int64, after time.Time) (percent int64, err error) {
+	return percent, q.measuredShares(after).Select("COALESCE(MAX(device_states.utilisation), 0)").
+		Where("shares.holder_id = ?", holder).Scan(&percent).Error
+}
+
+// measuredShares are the shares of real devices that nothing else shares, with a measurement
+// after a time.
+func (q *Queries) measuredShares(after time.Time) *gorm.DB {
+	return q.db.Table("shares").
+		Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated = ?", false).
+		Joins("JOIN device_states ON device_states.device_id = shares.device_id AND device_states.at > ?", after).
+		Where("shares.until_at IS NULL").
+		Where(`NOT EXISTS (SELECT 1 FROM shares AS others WHERE others.device_id = shares.device_id
+			AND others.until_at IS NULL AND others.holder_id <> shares.holder_id)`)
 }
 
 // CountActiveWorkspaces counts a user's active workspaces.

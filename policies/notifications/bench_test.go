@@ -23,7 +23,7 @@ func BenchmarkSend(b *testing.B) {
 			}
 			r := newReceiver(b)
 			r.answer = func(http.ResponseWriter, *http.Request) {}
-			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.encrypt(newSecret()), Version: 1, CreatedAt: db.Now()}
+			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.Encrypt(newSecret()), Version: 1, CreatedAt: db.Now()}
 			storetest.InTx(b, db, func(q *store.Queries) error { return q.CreateWebhook(&hook) })
 			storetest.InTx(b, db, func(q *store.Queries) error {
 				for range b.N {

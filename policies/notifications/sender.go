@@ -37,7 +37,7 @@ const (
 // SenderConfig configures a Sender.
 type SenderConfig struct {
 	Store        *store.Store
-	Key          Key
+	Key          policies.Key
 	Origin       string // of the portal, for links
 	Version      string // of the program
 	AllowPrivate bool   // webhooks may go to private addresses

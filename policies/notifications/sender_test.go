@@ -455,7 +455,7 @@ func TestRotation(t *testing.T) {
 			w.Errorf("the audit: %s, %v", raw, err)
 		}
 		other, _ := NewKey([]byte("another"))
-		if _, err := other.secretsOf(all[0], w.store.Now()); err == nil {
+		if _, err := secretsOf(other, all[0], w.store.Now()); err == nil {
 			w.Error("another key opens the secret")
 		}
 	})

@@ -12,7 +12,7 @@ import (
 type Service struct {
 	Store        *store.Store
 	Access       *policies.Access
-	Key          Key
+	Key          policies.Key
 	AllowPrivate bool // webhooks may go to private addresses
 }
 

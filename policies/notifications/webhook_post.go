@@ -50,7 +50,7 @@ func newClient(allowPrivate bool) *http.Client {
 // post sends a delivery to its webhook.
 func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) outcome {
 	now := s.Store.Now()
-	secrets, err := s.Key.secretsOf(w, now)
+	secrets, err := secretsOf(s.Key, w, now)
 	if err != nil {
 		return failed(models.Say("The secret of this webhook cannot be read because the authority file has changed. Rotate the secret."))
 	}

@@ -120,7 +120,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in We
 			return models.NoCapacity("", "The maximum of %d webhooks has been reached. Delete one first.", len(all))
 		}
 		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled,
-			Secret: s.Key.encrypt(secret), Version: 1, CreatedAt: q.Now()}
+			Secret: s.Key.Encrypt(secret), Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateWebhook(&w); err != nil {
 			return err
 		}
@@ -149,10 +149,10 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 	w, err = s.change(ctx, actor, id, version, "rotate", func(w *models.Webhook, now time.Time) {
 		until := now.Add(Overlap)
 		w.OldSecret, w.OldUntil = w.Secret, &until
-		if _, err := s.Key.decrypt(w.OldSecret); err != nil { // encrypted with another key
+		if _, err := s.Key.Decrypt(w.OldSecret); err != nil { // encrypted with another key
 			w.OldSecret, w.OldUntil = "", nil
 		}
-		w.Secret = s.Key.encrypt(secret)
+		w.Secret = s.Key.Encrypt(secret)
 	})
 	return w, secret, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"weir/models"
@@ -56,9 +57,11 @@ func (in CalendarInput) when(now time.Time) (at time.Time, err error) {
 	}
 	at = now.In(zone)
 	if in.Date != "" {
-		if at, err = time.ParseInLocation(time.DateOnly, in.Date, zone); err != nil || at.Year() < 2000 || at.Year() > 9000 {
+		day, err := time.Parse(time.DateOnly, in.Date)
+		if err != nil || day.Year() < 2000 || day.Year() > 9000 {
 			p.Add("date", "must be a date such as 2027-01-31")
 		}
+		at = firstInstant(day, zone)
 	}
 	if in.View != ViewDay && in.View != ViewWeek && in.View != ViewMonth {
 		p.Add("view", "must be day, week or month")
@@ -66,31 +69,55 @@ func (in CalendarInput) when(now time.Time) (at time.Time, err error) {
 	return at, p.Err()
 }
 
+// firstInstant is when a day, given in UTC, begins in a time zone: not always at midnight,
+// because clocks may change then. For a day that the zone has left out, it is when the next begins.
+func firstInstant(day time.Time, zone *time.Location) time.Time {
+	const farthest = 26 * time.Hour // from UTC
+	earliest := day.Add(-farthest)
+	n := sort.Search(int(2*farthest/time.Second), func(n int) bool {
+		year, month, d := earliest.Add(time.Duration(n) * time.Second).In(zone).Date()
+		return !time.Date(year, month, d, 0, 0, 0, 0, time.UTC).Before(day)
+	})
+	return earliest.Add(time.Duration(n) * time.Second).In(zone)
+}
+
 // slots are the boundaries of the parts of the day, week or month around a moment, in its
 // time zone: hours, quarters of days, or days.
 func slots(view string, at time.Time) (list []time.Time) {
-	day := func(n int) time.Time { return time.Date(at.Year(), at.Month(), at.Day()+n, 0, 0, 0, 0, at.Location()) }
+	today, zone := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC), at.Location()
+	first, last := today, today.AddDate(0, 0, 1)
 	switch view {
-	case ViewDay: // which has 23 or 25 hours when the clocks change
-		for t := day(0); t.Before(day(1)); t = t.Add(time.Hour) {
-			list = append(list, t)
-		}
-		return append(list, day(1))
 	case ViewWeek:
-		monday := -(int(at.Weekday()) + 6) % 7
-		for n := range 7 {
-			for hour := 0; hour < 24; hour += 6 {
-				list = append(list, time.Date(at.Year(), at.Month(), at.Day()+monday+n, hour, 0, 0, 0, at.Location()))
-			}
+		first = today.AddDate(0, 0, -(int(today.Weekday())+6)%7)
+		last = first.AddDate(0, 0, 7)
+	case ViewMonth:
+		first = today.AddDate(0, 0, 1-today.Day())
+		last = first.AddDate(0, 1, 0)
+	}
+	for day := first; day.Before(last); day = day.AddDate(0, 0, 1) {
+		from, until := firstInstant(day, zone), firstInstant(day.AddDate(0, 0, 1), zone)
+		if from.Before(until) { // the zone has this day
+			list = append(list, slotsOfDay(view, day, from, until)...)
 		}
-		return append(list, day(monday+7))
-	default:
-		first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, at.Location())
-		for t := first; t.Month() == first.Month(); t = t.AddDate(0, 0, 1) {
+	}
+	return append(list, firstInstant(last, zone))
+}
+
+// slotsOfDay are the starts of the slots of a day, which has 23 or 25 hours when the clocks
+// change.
+func slotsOfDay(view string, day, from, until time.Time) []time.Time {
+	list := []time.Time{from}
+	switch view {
+	case ViewDay:
+		for t := from.Add(time.Hour); t.Before(until); t = t.Add(time.Hour) {
 			list = append(list, t)
 		}
-		return append(list, first.AddDate(0, 1, 0))
+	case ViewWeek:
+		for hour := 6; hour < 24; hour += 6 {
+			list = append(list, time.Date(day.Year(), day.Month(), day.Day(), hour, 0, 0, 0, from.Location()))
+		}
 	}
+	return list
 }
 
 // Calendar shows what a project can reserve over a day, week or month.

@@ -66,18 +66,21 @@ func (s *Service) Change(ctx context.Context, actor policies.Actor, id int64, in
 		if d.Outcome == timeline.Refused {
 			return d.refusal()
 		}
-		return change(q, actor, r, d)
+		return s.change(q, actor, r, d)
 	})
 }
 
 // change writes a change that was granted.
-func change(q *store.Queries, actor policies.Actor, r models.Reservation, d Decision) error {
+func (s *Service) change(q *store.Queries, actor policies.Actor, r models.Reservation, d Decision) error {
 	span := func(r models.Reservation) map[string]any {
 		return map[string]any{"from": r.StartsAt, "until": r.EndsAt}
 	}
-	from, before := r.State, span(r)
+	from, before, blameless := r.State, span(r), s.cutShort(r)
 	r.StartsAt, r.EndsAt = d.Span()
 	r.DurationMinutes, r.WindowFrom, r.WindowUntil = int64((d.duration+time.Minute-1)/time.Minute), d.from, d.until
+	if !blameless && s.cutShort(r) { // by its owner, who is to blame
+		r.MovedAt = nil
+	}
 	if !q.Now().Before(r.StartsAt) {
 		r.State = models.ReservationActive
 	}
@@ -89,7 +92,7 @@ func change(q *store.Queries, actor policies.Actor, r models.Reservation, d Deci
 
 // decideChange decides on a change of a reservation.
 func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.Project, r models.Reservation, in ReservationChange) (d Decision, err error) {
-	switch {
+	switch r.State = s.stateAt(r, q.Now()); {
 	case r.State.Ended():
 		return d, models.Conflict("This reservation is already %s.", r.State.Words())
 	case r.UserID != actor.User.ID:

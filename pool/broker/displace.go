@@ -12,8 +12,9 @@ import (
 
 // Move is a change of a reservation for a request with a higher score.
 type Move struct {
-	Before models.Reservation
-	Grants []models.ReservationGrant
+	Before  models.Reservation
+	Project string // its name
+	Grants  []models.ReservationGrant
 }
 
 // displacement is a search for reservations that a request may change. The pool is locked
@@ -58,9 +59,19 @@ func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMem
 		return nil, nil, false, d.failure
 	}
 	for _, r := range moved {
-		moves = append(moves, Move{d.asks[r.ID].reservation, recorded(r.Grants)})
+		moves = append(moves, Move{d.asks[r.ID].reservation, d.asks[r.ID].project.Name, recorded(r.Grants)})
 	}
 	return grants, moves, true, nil
+}
+
+// shown are the moves of reservations that the actor may see.
+func (s *Service) shown(actor policies.Actor, moves []Move) (list []Move) {
+	for _, m := range moves {
+		if s.access.MayOwned(actor, m.Before.UserID, m.Before.ProjectID, policies.WorkspaceRead) {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // assumed are the reservations as they will be after moves.
@@ -91,8 +102,12 @@ func recorded(grants []timeline.Grant) (list []models.ReservationGrant) {
 func (d *displacement) movable(from, until time.Time) (list []timeline.Reservation, err error) {
 	now := d.q.Now()
 	all, err := d.q.MovableReservations(from, until)
+	for i := range all {
+		all[i].State = d.stateAt(all[i], now)
+	}
 	all = slices.DeleteFunc(all, func(r models.Reservation) bool {
-		return r.State == models.ReservationActive && from.Before(now.Add(endNotice))
+		started := r.State == models.ReservationActive
+		return r.State.Ended() || started && (r.QoS != models.QoSPreemptible || from.Before(now.Add(endNotice)))
 	})
 	if err != nil || len(all) == 0 {
 		return nil, err
@@ -236,7 +251,7 @@ func move(q *store.Queries, m Move) error {
 	}
 	before := map[string]any{"from": r.StartsAt, "until": r.EndsAt, "cores": r.Cores}
 	grants := slices.Clone(m.Grants)
-	if r.State == models.ReservationActive { // it keeps its shares, until an earlier end
+	if !q.Now().Before(r.StartsAt) { // it keeps its shares, until an earlier end
 		views, err := q.GrantsOf(r.ID)
 		if err != nil {
 			return err

@@ -91,18 +91,20 @@ func (s *Service) advanceDue(ctx context.Context) error {
 
 // advance moves a reservation to the state that its times and its use give it now.
 func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
-	now, system := q.Now(), policies.System("broker")
-	switch {
-	case r.UsedAt == nil && !now.Before(s.expiry(*r)):
+	system := policies.System("broker")
+	switch state := s.stateAt(*r, q.Now()); {
+	case state == models.ReservationExpired:
 		reason := models.Say("Expired: not used within %d minutes.", int64(s.rules.UseWithin/time.Minute))
-		if err := end(q, system, r, models.ReservationExpired, reason); err != nil {
+		if err := end(q, system, r, state, reason); err != nil {
 			return err
 		}
 		return notify(q, *r, models.NotificationReservationExpired, models.Say("Your reservation of %s has expired, because it was not used.", describe(*r)))
-	case !now.Before(r.EndsAt):
-		return end(q, system, r, models.ReservationDone, models.Say("Its time is over."))
-	case r.State == models.ReservationGranted && !now.Before(r.StartsAt):
-		r.State = models.ReservationActive
+	case state == models.ReservationDone:
+		return end(q, system, r, state, models.Say("Its time is over."))
+	case r.State == models.ReservationActive && r.UsedAt != nil:
+		return s.releaseUnused(q, *r)
+	case state == models.ReservationActive && r.State == models.ReservationGranted:
+		r.State = state
 		if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
 			return err
 		}
@@ -110,6 +112,29 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 			describe(*r), int64(s.rules.UseWithin/time.Minute), models.Moment(r.EndsAt)))
 	}
 	return nil
+}
+
+// cutShort reports whether a request with a higher score has ended a reservation that had
+// begun before it had to be used: then its member is not to blame.
+func (s *Service) cutShort(r models.Reservation) bool {
+	return r.MovedAt != nil && !r.MovedAt.Before(r.StartsAt) && r.EndsAt.Before(r.StartsAt.Add(s.rules.UseWithin))
+}
+
+// releaseUnused releases the parts of a reservation in use, each with a start of its own,
+// that have begun and were not used in time.
+func (s *Service) releaseUnused(q *store.Queries, r models.Reservation) error {
+	unused, err := q.ReleaseUnusedGrants(&r, q.Now().Add(-s.rules.UseWithin))
+	if err != nil || len(unused) == 0 {
+		return err
+	}
+	before := map[string]any{"gpus": len(unused), "cores": unused[0].Cores, "from": unused[0].StartsAt, "until": unused[0].EndsAt}
+	change := policies.Change{Action: "update", Object: "reservation", ID: r.ID, Project: r.ProjectID, Before: before}
+	if err := policies.System("broker").Audit(q, change); err != nil {
+		return err
+	}
+	return notify(q, r, models.NotificationReservationExpired, models.Say(
+		"A part of your reservation, %s, was released, because it was not used.",
+		models.Say("%d × %d GPU cores", len(unused), unused[0].Cores)))
 }
 
 func earlier(a, b time.Time) time.Time {

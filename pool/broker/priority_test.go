@@ -116,6 +116,25 @@ func TestManyMovableReservations(t *testing.T) {
 	})
 }
 
+// A preview names what would be changed, as far as its reader may see it.
+func TestPreviewNamesMoves(t *testing.T) {
+	each(t, 2, func(t *testing.T, o *world) {
+		own := o.reserve(t, o.low(models.QoSStandard, true))
+		m, other := o.team(t, "speech")
+		in := o.low(models.QoSStandard, true)
+		in.ProjectID = m.ProjectID
+		if _, err := o.Reserve(o.Ctx, o.actorAt(other), in); err != nil {
+			t.Fatal(err)
+		}
+		high := o.ask(100)
+		high.GPUs, high.From = 2, in.From
+		d, err := o.Preview(o.Ctx, o.actorAt(o.actor), high)
+		if err != nil || len(d.Moves) != 2 || len(d.Shown) != 1 || d.Shown[0].Before.ID != own.ID || d.Shown[0].Project != "vision" {
+			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
 // Only who decides requests in a project asks for more than others get; what is guaranteed
 // is never changed, and of what has started only what is preemptible ends early.
 func TestPromises(t *testing.T) {

@@ -102,6 +102,7 @@ type Decision struct {
 	// Latest is until when a reservation could be extended, if an extension is refused.
 	Latest *time.Time
 	Moves  []Move // what would be changed of reservations with lower scores
+	Shown  []Move // those of them that the actor may see
 	wish          // that was decided on
 }
 
@@ -241,6 +242,7 @@ func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models
 	}
 	w.score, w.parts = timeline.DefaultWeights.Score(st), partsOf(st)
 	d, err = s.decide(q, p, m, w, 0)
+	d.Shown = s.shown(actor, d.Moves)
 	return d, m, err
 }
 

@@ -131,11 +131,37 @@ func (s *Service) Cancel(ctx context.Context, actor policies.Actor, id int64) er
 		if err != nil {
 			return err
 		}
-		if r.State.Ended() {
-			return models.Conflict("This reservation is already %s.", r.State.Words())
+		switch state := s.stateAt(r, q.Now()); {
+		case state.Ended():
+			return models.Conflict("This reservation is already %s.", state.Words())
+		case r.UserID == actor.User.ID && s.late(r, q.Now()):
+			return end(q, actor, &r, models.ReservationExpired, models.Say("Canceled by %s after its start, without being used.", actor.Label()))
+		default:
+			return end(q, actor, &r, models.ReservationCanceled, models.Say("Canceled by %s.", actor.Label()))
 		}
-		return end(q, actor, &r, models.ReservationCanceled, models.Say("Canceled by %s.", actor.Label()))
 	})
+}
+
+// late reports whether a reservation that its owner cancels now counts as not used: half of
+// the time in which it has to be used is over. Otherwise whoever cancels it just in time
+// would block its GPUs for nothing.
+func (s *Service) late(r models.Reservation, now time.Time) bool {
+	half := s.expiry(r).Sub(r.StartsAt) / 2
+	return r.UsedAt == nil && !s.cutShort(r) && !now.Before(r.StartsAt.Add(half))
+}
+
+// stateAt is the state of a reservation at a moment, also if it has not been written yet.
+func (s *Service) stateAt(r models.Reservation, now time.Time) models.ReservationState {
+	switch {
+	case r.State.Ended() || now.Before(r.StartsAt):
+		return r.State
+	case r.UsedAt == nil && !now.Before(s.expiry(r)) && !s.cutShort(r):
+		return models.ReservationExpired
+	case !now.Before(r.EndsAt):
+		return models.ReservationDone
+	default:
+		return models.ReservationActive
+	}
 }
 
 // end ends a reservation now, with an entry in the audit log.

@@ -40,6 +40,43 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// A day begins with its first instant where the clocks change at midnight, and a day that a
+// zone has left out has no slots.
+func TestDaysWithoutMidnight(t *testing.T) {
+	for _, c := range []struct {
+		zone, view, date, from, until string
+		n                             int
+	}{
+		{"America/Sao_Paulo", ViewDay, "2018-11-03", "2018-11-03T00:00:00-03:00", "2018-11-04T01:00:00-02:00", 24},
+		{"America/Sao_Paulo", ViewDay, "2018-11-04", "2018-11-04T01:00:00-02:00", "2018-11-05T00:00:00-02:00", 23},
+		{"America/Sao_Paulo", ViewDay, "2018-02-17", "2018-02-17T00:00:00-02:00", "2018-02-18T00:00:00-03:00", 25},
+		{"America/Sao_Paulo", ViewWeek, "2018-11-04", "2018-10-29T00:00:00-03:00", "2018-11-05T00:00:00-02:00", 28},
+		{"America/Sao_Paulo", ViewMonth, "2018-11-04", "2018-11-01T00:00:00-03:00", "2018-12-01T00:00:00-02:00", 30},
+		{"Africa/Cairo", ViewDay, "2023-04-28", "2023-04-28T01:00:00+03:00", "2023-04-29T00:00:00+03:00", 23},
+		{"Africa/Cairo", ViewWeek, "2023-04-28", "2023-04-24T00:00:00+02:00", "2023-05-01T00:00:00+03:00", 28},
+		{"Africa/Cairo", ViewMonth, "2023-04-28", "2023-04-01T00:00:00+02:00", "2023-05-01T00:00:00+03:00", 30},
+		{"America/Asuncion", ViewMonth, "2017-09-05", "2017-09-01T00:00:00-04:00", "2017-10-01T01:00:00-03:00", 30},
+		{"America/Asuncion", ViewMonth, "2017-10-05", "2017-10-01T01:00:00-03:00", "2017-11-01T00:00:00-03:00", 31},
+		{"America/Havana", ViewDay, "2026-11-01", "2026-11-01T00:00:00-04:00", "2026-11-02T00:00:00-05:00", 25},
+		{"Pacific/Apia", ViewDay, "2011-12-30", "2011-12-31T00:00:00+14:00", "2012-01-01T00:00:00+14:00", 24},
+		{"Pacific/Apia", ViewWeek, "2011-12-29", "2011-12-26T00:00:00-10:00", "2012-01-02T00:00:00+14:00", 24},
+	} {
+		at, err := CalendarInput{View: c.view, Date: c.date, TimeZone: c.zone}.when(time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := slots(c.view, at)
+		if n := len(got) - 1; n != c.n || got[0].Format(time.RFC3339) != c.from || got[n].Format(time.RFC3339) != c.until {
+			t.Errorf("%s of %s in %s: %d slots from %s until %s", c.view, c.date, c.zone, n, got[0], got[n])
+		}
+		for i := range len(got) - 1 {
+			if !got[i].Before(got[i+1]) {
+				t.Errorf("%s of %s in %s: %s is before %s", c.view, c.date, c.zone, got[i+1], got[i])
+			}
+		}
+	}
+}
+
 // What is available in a slot is available at every moment of it that is known.
 func TestAvailable(t *testing.T) {
 	start := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)

@@ -136,8 +136,13 @@ func (e Editor) checkInvited(emails []string, refuse func(models.User) (models.T
 
 func (e Editor) refuseInvited(email string, refuse func(models.User) (models.Text, error)) (models.Text, error) {
 	byInviter, all, err := e.q.CountInvitationsOf(email, e.actor.User.ID, e.q.Now().Add(-24*time.Hour))
-	if err != nil || byInviter >= maxInvitationsOf || all >= maxInvitationsOfAll {
-		return models.Say("was invited too often today; try again tomorrow"), err
+	switch {
+	case err != nil:
+		return models.Text{}, err
+	case byInviter >= maxInvitationsOf:
+		return models.Say("was invited by you %d times in a day, of at most %d; try again tomorrow", byInviter, int64(maxInvitationsOf)), nil
+	case all >= maxInvitationsOfAll:
+		return models.Say("was invited %d times in a day, of at most %d; try again tomorrow", all, int64(maxInvitationsOfAll)), nil
 	}
 	u, err := e.q.UserByEmail(email)
 	switch {

@@ -378,7 +378,7 @@ func TestInvitationsAreBounded(t *testing.T) {
 		for range 8 {
 			pooltest.NoError(t, invite("b", 1))
 		}
-		pooltest.WantError(t, invite("b", 1), models.KindInvalid, "too often today")
+		pooltest.WantError(t, invite("b", 1), models.KindInvalid, "was invited by you 10 times in a day")
 		v.Clock.Advance(projects.DefaultInvitationLifetime)
 		pooltest.NoError(t, invite("c", 100))
 		for range 4 {
@@ -407,7 +407,11 @@ func TestInvitationsOfAnAddressAreCountedByInviter(t *testing.T) {
 					pooltest.NoError(t, invite())
 				}
 			}
-			pooltest.WantError(t, invite(), models.KindInvalid, "too often today")
+			want := "was invited by you 10 times in a day, of at most 10"
+			if i == 5 {
+				want = "was invited 50 times in a day, of at most 50"
+			}
+			pooltest.WantError(t, invite(), models.KindInvalid, want)
 		}
 	})
 }

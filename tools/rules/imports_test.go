@@ -53,17 +53,18 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":              {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/idleness", "workspaces/runtime"},
-	"workspaces/barrier":      {"models"}, // for texts and the types of the report: it is pure all the same
-	"workspaces/graph":        {"models"}, // the same
-	"workspaces/graph/runner": {"models", "workspaces/graph"},
-	"workspaces/idleness":     {},
-	"workspaces/runtime":      {"models", "workspaces/idleness"},
-	"workspaces/onnx":         {"models", "workspaces/graph"},
-	"workspaces/shard":        {"models", "workspaces/onnx"}, // without the database
+	"workspaces":               {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/graph/journal", "workspaces/idleness", "workspaces/runtime"},
+	"workspaces/barrier":       {"models"}, // for texts and the types of the report: it is pure all the same
+	"workspaces/graph":         {"models"}, // the same
+	"workspaces/graph/journal": {"models", "workspaces/graph"},
+	"workspaces/graph/runner":  {"models", "workspaces/graph", "workspaces/graph/journal"},
+	"workspaces/idleness":      {},
+	"workspaces/runtime":       {"models", "workspaces/idleness"},
+	"workspaces/onnx":          {"models", "workspaces/graph"},
+	"workspaces/shard":         {"models", "workspaces/onnx"}, // without the database
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
-	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/shard"},
+	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/graph", "workspaces/onnx", "workspaces/shard"},
 	// What a part is, and what reads and writes it.
 	"workspaces/deployments/serving":   {"models", "workspaces/deployments/tokenizer", "workspaces/shard", "workspaces/shard/split"},
 	"workspaces/deployments/tokenizer": {},
@@ -116,7 +117,7 @@ var pure = []string{"models", "pool/authority", "pool/placement", "pool/placemen
 	"pool/queue", "pool/quota", "pool/estimates", "pool/timeline", "pool/notebooks", "storage/rules", "workspaces/barrier", "workspaces/deployments/tokenizer", "workspaces/graph", "workspaces/idleness", "workspaces/shard"}
 
 // withoutDatabase must not link the database, not even through others.
-var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/runner", "workspaces/onnx", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
+var withoutDatabase = []string{"models", "web", "pool/quota", "storage/rules", "workspaces/barrier", "workspaces/graph", "workspaces/graph/journal", "workspaces/graph/runner", "workspaces/onnx", "workspaces/shard", "workspaces/shard/split", "workspaces/kube", "workspaces/local", "workspaces/proxy"}
 
 // importer is a package with its imports outside tests.
 type importer struct {

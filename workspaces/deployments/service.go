@@ -102,17 +102,29 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	}
 	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets,
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
+	if !model.Note.Empty() {
+		v.Plan.Say(model.Note)
+	}
 	return v, err
 }
 
 // read reads a model when few others are read.
-func (s *Service) read(ctx context.Context, folder fs.FS) (shard.Model, error) {
+func (s *Service) read(ctx context.Context, folder fs.FS) (m shard.Model, err error) {
+	err = s.inTurn(ctx, func() (err error) {
+		m, err = shard.Read(folder)
+		return err
+	})
+	return m, err
+}
+
+// inTurn does something with a model when few others are read.
+func (s *Service) inTurn(ctx context.Context, do func() error) error {
 	select {
 	case s.reading <- struct{}{}:
 		defer func() { <-s.reading }()
-		return shard.Read(folder)
+		return do()
 	case <-ctx.Done():
-		return shard.Model{}, ctx.Err()
+		return ctx.Err()
 	}
 }
 

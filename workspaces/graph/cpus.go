@@ -35,6 +35,9 @@ func byLoad(m []CPU) []CPU {
 // least loaded have the least load together, or if no node has as many, the least loaded of
 // all. It returns their numbers in order, and the others.
 func take(free []CPU, n int) (ids []int, rest []CPU) {
+	if n == len(free) || !slices.ContainsFunc(free, func(c CPU) bool { return c.Node != free[0].Node }) {
+		return idsOf(free[:n]), free[n:]
+	}
 	byNode := map[int][]CPU{}
 	for _, c := range free {
 		byNode[c.Node] = append(byNode[c.Node], c)
@@ -54,14 +57,21 @@ func take(free []CPU, n int) (ids []int, rest []CPU) {
 		}
 		byNode[c.Node] = nil
 	}
-	for _, c := range chosen {
-		ids = append(ids, c.ID)
-	}
-	slices.Sort(ids)
+	ids = idsOf(chosen)
 	for _, c := range free {
 		if _, taken := slices.BinarySearch(ids, c.ID); !taken {
 			rest = append(rest, c)
 		}
 	}
 	return ids, rest
+}
+
+// idsOf are the numbers of CPUs, in order.
+func idsOf(cpus []CPU) []int {
+	ids := make([]int, len(cpus))
+	for i, c := range cpus {
+		ids[i] = c.ID
+	}
+	slices.Sort(ids)
+	return ids
 }

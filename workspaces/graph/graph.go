@@ -8,8 +8,9 @@ import (
 
 // Bounds of a graph.
 const (
-	MaxBranches  = 256
-	MaxOperators = 1024 // of all branches
+	MaxBranches  = 50_000
+	MaxOperators = 50_000  // of all branches
+	MaxAfter     = 200_000 // names of branches that branches wait for
 	MaxRetries   = 100
 	maxAmount    = 1e24 // of seconds, operations and operations per second
 )
@@ -31,6 +32,7 @@ type Branch struct {
 // Operator is one command of a branch.
 type Operator struct {
 	Name    string
+	Kind    string   // in a model, such as Conv; empty otherwise
 	Command []string // program and arguments; a plan needs none
 	Seconds float64  // on one CPU; 0: not known
 	FLOPs   float64  // floating-point operations; 0: not known
@@ -53,14 +55,20 @@ func (g *Graph) Check() error {
 	if !amount(g.FLOPS) {
 		return refuse(models.Say("%s must be from 0 to %g", "flops_per_second", maxAmount))
 	}
-	operators, names := 0, map[string]bool{}
+	operators, after, names := 0, 0, map[string]bool{}
+	for _, b := range g.Branches {
+		operators += len(b.Operators)
+	}
+	if operators > MaxOperators {
+		return refuse(models.Say("must have at most %d operators; has %d", MaxOperators, operators))
+	}
 	for i := range g.Branches {
 		b := &g.Branches[i]
 		if reason := checkName(b.Name, names); !reason.Empty() {
 			return refuse(models.Say("branch %s: %s", models.VisibleName(b.Name), reason))
 		}
-		if operators += len(b.Operators); operators > MaxOperators {
-			return refuse(models.Say("must have at most %d operators", MaxOperators))
+		if after += len(b.After); after > MaxAfter {
+			return refuse(models.Say("its branches must wait for others at most %d times in all", MaxAfter))
 		}
 		if err := b.check(); err != nil {
 			return err
@@ -162,8 +170,9 @@ func (g *Graph) levels() ([][]int, error) {
 	return levels, nil
 }
 
-// remaining is the graph without the operators that have ended.
-func (g Graph) remaining(ended map[string]int) Graph {
+// Remaining is the graph without the operators that have ended: so many of each branch, from its
+// first on.
+func (g Graph) Remaining(ended map[string]int) Graph {
 	rest := Graph{Name: g.Name, FLOPS: g.FLOPS}
 	over := map[string]bool{}
 	for _, b := range g.Branches {

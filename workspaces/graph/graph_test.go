@@ -163,10 +163,10 @@ func TestRefusals(t *testing.T) {
 		settings    Settings
 		field, says string
 	}{
-		{Graph{}, 8, Settings{}, "graph", "must have from 1 to 256 branches; has 0"},
-		{fork(make([]float64, 257)...), 8, Settings{}, "graph", "has 257"},
+		{Graph{}, 8, Settings{}, "graph", "must have from 1 to 50000 branches; has 0"},
+		{Graph{Branches: make([]Branch, 50_001)}, 8, Settings{}, "graph", "has 50001"},
 		{Graph{Branches: []Branch{{Name: "a"}}}, 8, Settings{}, "graph", "branch a has no operators"},
-		{Graph{Branches: []Branch{{Name: "a", Operators: make([]Operator, 1025)}}}, 8, Settings{}, "graph", "at most 1024 operators"},
+		{Graph{Branches: []Branch{{Name: "a", Operators: make([]Operator, 50_001)}}}, 8, Settings{}, "graph", "at most 50000 operators; has 50001"},
 		{Graph{Branches: []Branch{{Name: " a", Operators: make([]Operator, 1)}}}, 8, Settings{}, "graph", "space"},
 		{Graph{Branches: append(fork(1).Branches, fork(1).Branches...)}, 8, Settings{}, "graph", "branch a: another one has this name"},
 		{one(Operator{Seconds: -1}), 8, Settings{}, "graph", "branch a, operator 1: seconds must be from 0 to 1e+24"},
@@ -177,6 +177,7 @@ func TestRefusals(t *testing.T) {
 		{after(after(fork(1, 2), 0, "b"), 1, "a"), 8, Settings{}, "graph", "branch b waits for a, which waits for it"},
 		{after(fork(1), 0, "a"), 8, Settings{}, "graph", "waits for a"},
 		{Graph{Branches: []Branch{{Name: "a", Operators: []Operator{{Seconds: 1}, {FLOPs: 1}}}}}, 8, Settings{}, "graph", "flops_per_second is required"},
+		{after(fork(1, 2), 1, slices.Repeat([]string{"a"}, 200_001)...), 8, Settings{}, "graph", "must wait for others at most 200000 times"},
 		{fork(1), 0, Settings{}, "cpus", "from 1 to 1024"},
 		{fork(1), 1025, Settings{}, "cpus", "from 1 to 1024"},
 		{fork(1), 8, Settings{Utilization: 1.1}, "utilization", "from 0% to 100%"},

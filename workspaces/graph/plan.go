@@ -32,18 +32,35 @@ func Plan(g Graph, machine []CPU, s Settings) (models.GraphPlan, error) {
 		ReducedCPUs: s.ReducedCPUs, SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason,
 		Relative: relative}}
 	for n, level := range levels {
-		p.level(n+1, level)
+		if p.level(n+1, level); p.listed > maxListed {
+			return models.GraphPlan{}, models.Invalid("cpus", "the plan of %d branches would name CPUs more than %d times; state fewer CPUs",
+				len(g.Branches), maxListed)
+		}
 	}
 	return p.GraphPlan, nil
 }
 
+// PlanOn plans for a machine of which the CPUs are equal. Errors are about the field graph, or
+// that of the machine.
+func PlanOn(g Graph, m models.GraphMachine) (models.GraphPlan, error) {
+	if m.CPUs < 1 || m.CPUs > MaxCPUs {
+		return models.GraphPlan{}, models.Invalid("cpus", "must be from %d to %d", 1, MaxCPUs)
+	}
+	return Plan(g, Machine(m.CPUs), Settings{Utilization: float64(m.Utilization) / 100, SecondThreshold: float64(m.SecondThreshold) / 100,
+		FirstThreshold: float64(m.FirstThreshold) / 100, ReducedCPUs: m.ReducedCPUs, SerialCPUs: m.SerialCPUs})
+}
+
+// maxListed is how often a plan names CPUs at most, which bounds its size.
+const maxListed = 1_000_000
+
 // planner is a plan in the making.
 type planner struct {
 	models.GraphPlan
-	g     Graph
-	loads []load
-	cpus  []CPU   // the least loaded first
-	exact float64 // the budget before it was made whole
+	g      Graph
+	loads  []load
+	cpus   []CPU   // the least loaded first
+	exact  float64 // the budget before it was made whole
+	listed int     // how often CPUs are named so far
 }
 
 // level plans the branches of a level.
@@ -53,6 +70,9 @@ func (p *planner) level(number int, branches []int) {
 		size = 1
 	}
 	for wave, group := range waves(branches, p.loads, size) {
+		if p.listed > maxListed {
+			return
+		}
 		p.Stages = append(p.Stages, p.stage(number, wave+1, group))
 		p.Makespan = p.Stages[len(p.Stages)-1].Until
 	}
@@ -97,6 +117,7 @@ func (p *planner) stage(level, wave int, group []int) models.GraphStage {
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b], shares[a]) })
 	for _, i := range order {
 		s.Shares[i].CPUs, free = take(free, shares[i])
+		p.listed += shares[i]
 	}
 	return s
 }
@@ -109,7 +130,7 @@ func Revise(p models.GraphPlan, g Graph, ended map[string]int, machine []CPU, s 
 	if err != nil || complete.mode() == p.Mode {
 		return p, false, err
 	}
-	rest := g.remaining(ended)
+	rest := g.Remaining(ended)
 	if len(rest.Branches) == 0 {
 		return p, false, nil
 	}

@@ -125,6 +125,9 @@ func (l logFiles) writeAt(b []byte, offset int64) error {
 	return nil
 }
 
+// File returns nothing: pods have no directory that the server sees.
+func (r *Runs) File(runtime.State, string, int64) ([]byte, error) { return nil, fs.ErrNotExist }
+
 // Log returns a part of what a run has printed; see [runtime.Runs].
 func (r *Runs) Log(state runtime.State, offset int64, limit int) ([]byte, int64, error) {
 	id, err := parseState(state)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+	"golang.org/x/sys/unix"
 
 	"weir/workspaces/runtime"
 )
@@ -25,8 +26,9 @@ const (
 	apiSocket    = "api.sock"
 )
 
-// maxAPIConnections is how many connections the programs of a workspace can have.
-const maxAPIConnections = 64
+// apiConnections is how many connections the programs of a workspace can have: few, where
+// this process can have few files open.
+func apiConnections(files uint64) int { return int(min(max(files/256, 4), 64)) }
 
 func (in *instance) apiDir() string     { return filepath.Join(in.dir, "api") }
 func (in *instance) kernelsDir() string { return filepath.Join(in.dir, "kernels") }
@@ -73,8 +75,13 @@ func (r *Runtime) openAPI(in *instance) error {
 	}
 	server := &http.Server{Handler: r.api(in.Workspace), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(r.config.Logger.Handler(), slog.LevelDebug)}
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	r.apis[in.key()] = server
-	r.wg.Go(func() { _ = server.Serve(netutil.LimitListener(listener, maxAPIConnections)) }) // until it is closed
+	bounded := netutil.LimitListener(listener, apiConnections(files.Cur))
+	r.wg.Go(func() { _ = server.Serve(bounded) }) // until it is closed
 	return nil
 }
 
@@ -99,16 +106,16 @@ func (r *Runtime) makeAPIDirs(in *instance, user identity) error {
 	return err
 }
 
-// bindAPI mounts what programs in a workspace need for runs, and in a run the sockets of its
-// workspace's kernels.
+// bindAPI mounts the program weir, what programs in a workspace need for runs, and in a run the
+// sockets of its workspace's kernels.
 func (r *Runtime) bindAPI(s *sandbox, in *instance, spec runtime.Spec) {
+	if r.config.Program != "" {
+		s.bind(r.config.Program, innerBin+"/weir", true)
+	}
 	switch {
 	case !r.commands:
 		s.bind(in.apiDir(), innerAPI, true)
 		s.bind(in.kernelsDir(), innerKernels, false)
-		if r.config.Program != "" {
-			s.bind(r.config.Program, innerBin+"/weir", true)
-		}
 	case spec.Kernels != "":
 		s.bind(spec.Kernels, innerKernels, false)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -262,6 +263,24 @@ func (g cgroup) outOfMemory() int {
 			if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
 				n, _ := strconv.Atoi(strings.TrimSpace(count))
 				return n
+			}
+		}
+	}
+	return 0
+}
+
+// cpuTime is the CPU time that the processes of the group have used; 0 if it is not counted.
+func (g cgroup) cpuTime() time.Duration {
+	for _, dir := range g {
+		if b, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil { // of version 1, in nanoseconds
+			n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
+			return time.Duration(n)
+		}
+		b, _ := os.ReadFile(filepath.Join(dir, "cpu.stat"))
+		for line := range strings.Lines(string(b)) {
+			if used, ok := strings.CutPrefix(line, "usage_usec "); ok {
+				n, _ := strconv.ParseInt(strings.TrimSpace(used), 10, 64)
+				return time.Duration(n) * time.Microsecond
 			}
 		}
 	}

@@ -7,10 +7,10 @@
 // [Runs] runs commands in the same sandbox until they end, and keeps their exit
 // codes and logs.
 //
-// The network namespace is shared with the host, because notebooks install
-// packages. Jupyter itself listens on a Unix socket that only the host sees,
-// and its kernels speak over private sockets; a server that a user opens on a
-// loopback port can be reached by the other workspaces.
+// Each sandbox has a network namespace with a way to other machines by slirp4netns, where
+// that works on this machine; otherwise it shares the network of the machine. Jupyter itself
+// listens on a Unix socket that only the host sees, and its kernels speak over private
+// sockets.
 //
 // It must not know the database, who may start what, where a mount or a GPU
 // share came from, nor HTTP beyond asking Jupyter whether it is up.

@@ -65,8 +65,10 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		}
 	}
 	env := environment(program, spec)
-	if !r.commands {
-		env["PATH"] += ":" + innerBin
+	env["PATH"] += ":" + innerBin
+	if r.commands {
+		env[runtime.GraphJournalVariable] = innerRun + "/" + runtime.GraphJournal
+	} else {
 		env["WEIR_SOCKET"] = innerAPI + "/" + apiSocket
 		env["JUPYTER_PATH"] = strings.TrimPrefix(env["JUPYTER_PATH"]+":"+runtime.GPUKernelPath, ":")
 	}

@@ -31,7 +31,7 @@ type Config struct {
 	Logger     *slog.Logger     // slog.Default when nil
 	Clock      func() time.Time // time.Now when nil
 
-	// Program is the path of weir, for the terminals of workspaces; empty: they have none.
+	// Program is the path of weir, for the terminals of workspaces and for runs; empty: they have none.
 	Program string
 
 	// MPSDir contains a directory for each GPU with an MPS daemon, named by its

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"weir/models"
 	"weir/workspaces/runtime"
@@ -33,8 +38,8 @@ func (m mark) args() []string {
 // a sandbox; the zero mark of others. Processes deeper inside do not count, because their
 // command lines are the user's.
 func markOf(pid int) (m mark, err error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
+	b, err := readCommandLine(pid)
+	if err != nil || !bytes.Contains(b, []byte(markerName)) {
 		return m, err
 	}
 	args := strings.Split(string(b), "\x00")
@@ -51,6 +56,29 @@ func markOf(pid int) (m mark, err error) {
 		m.owner = rest[2]
 	}
 	return m, nil
+}
+
+// readCommandLine reads the arguments of a process, each with a zero byte behind it. It is
+// called for every process of the machine: [os.ReadFile] would take three times the system
+// calls.
+func readCommandLine(pid int) (b []byte, err error) {
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/cmdline", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	for b = make([]byte, 0, 512); ; b = slices.Grow(b, cap(b)) {
+		for len(b) < cap(b) {
+			n, err := unix.Read(fd, b[len(b):cap(b)])
+			switch {
+			case err == unix.EINTR:
+			case err != nil || n == 0:
+				return b, err
+			default:
+				b = b[:len(b)+n]
+			}
+		}
+	}
 }
 
 // inOwnNamespace reports whether a process is in the PID namespace of this process,
@@ -92,6 +120,41 @@ func allMarkedProcesses() (map[mark][]int, error) {
 		}
 	}
 	return found, unread
+}
+
+// searchPeriod is how long what a search found is used: workspaces, runs and deployments
+// each look for what is left of theirs, among all processes of the machine.
+const searchPeriod = 4 * time.Second
+
+// lastSearch is what the last search found.
+var lastSearch struct {
+	mu    sync.Mutex
+	at    time.Time // zero: a process was started since
+	found map[mark][]int
+}
+
+// recentlyMarkedProcesses are the processes of all instances that run, and others that have
+// ended in the last searchPeriod.
+func recentlyMarkedProcesses() (map[mark][]int, error) {
+	l := &lastSearch
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.at.IsZero() && time.Since(l.at) < searchPeriod {
+		return l.found, nil
+	}
+	found, err := allMarkedProcesses()
+	if err != nil {
+		return nil, err
+	}
+	l.at, l.found = time.Now(), found
+	return found, nil
+}
+
+// searchAgain must be called after a process was started.
+func searchAgain() {
+	lastSearch.mu.Lock()
+	defer lastSearch.mu.Unlock()
+	lastSearch.at = time.Time{}
 }
 
 // markedProcesses finds the processes of one instance.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,7 +148,7 @@ func (r *Runtime) list() (running, ended []runtime.Instance, err error) {
 		}
 		left[k] = in
 	}
-	marked, err := allMarkedProcesses()
+	marked, err := recentlyMarkedProcesses()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,7 +174,14 @@ func (r *Runtime) list() (running, ended []runtime.Instance, err error) {
 // orphan returns an instance for processes without a record, so that they can be
 // stopped.
 func (r *Runtime) orphan(m mark, k key, pids []int) (*instance, error) {
-	p, err := readProcess(slices.Min(pids))
+	pids = slices.DeleteFunc(slices.Sorted(slices.Values(pids)), func(pid int) bool {
+		now, err := markOf(pid)
+		return err != nil || now != m // it has ended since the search
+	})
+	if len(pids) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	p, err := readProcess(pids[0])
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -78,7 +79,7 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 		status.Printed = info.Size()
 	}
 	if !status.Ended {
-		status.Ran = in.age()
+		status.Ran, status.CPU = in.age(), in.Cgroup.cpuTime()
 		r.runtime.mu.Lock()
 		defer r.runtime.mu.Unlock()
 		r.runtime.watch(in, nil)
@@ -229,24 +230,52 @@ func (in *instance) boundLog() error {
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, free)
 }
 
-// Dial connects to a socket that a run has made in the shared directory of its sandbox. The
-// socket belongs to the run's user, whatever the sandbox has put there.
+// open opens what a run has made in the shared directory of its sandbox. It must be of a type
+// and belong to the run's user, whatever the sandbox has put there.
+func (r *Runs) open(in *instance, name string, flags int, kind uint32) (int, unix.Stat_t, error) {
+	var st unix.Stat_t
+	fd, err := unix.Open(filepath.Join(in.shared(), name), flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, st, err
+	}
+	err = unix.Fstat(fd, &st)
+	if err == nil && (st.Mode&unix.S_IFMT != kind || st.Uid != cmp.Or(in.UID, r.runtime.user.uid)) {
+		err = fmt.Errorf("%s of run %d is not what it made", name, in.Workspace)
+	}
+	if err != nil {
+		return -1, st, errors.Join(err, unix.Close(fd))
+	}
+	return fd, st, nil
+}
+
+// File returns a file in the shared directory of a run's sandbox; see [runtime.Runs].
+func (r *Runs) File(state runtime.State, name string, limit int64) ([]byte, error) {
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		return nil, err
+	}
+	fd, st, err := r.open(in, name, unix.O_RDONLY, unix.S_IFREG)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	if st.Size > limit || st.Nlink != 1 { // another name could be that of somebody else's file
+		return nil, fmt.Errorf("%s of run %d has %d bytes and %d names: %w", name, in.Workspace, st.Size, st.Nlink, fs.ErrNotExist)
+	}
+	return io.ReadAll(io.LimitReader(f, st.Size)) // what is appended meanwhile is for the next look
+}
+
+// Dial connects to a socket that a run has made in the shared directory of its sandbox.
 func (r *Runs) Dial(ctx context.Context, state runtime.State, name string) (net.Conn, error) {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Open(filepath.Join(in.shared(), name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, _, err := r.open(in, name, unix.O_PATH, unix.S_IFSOCK)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFSOCK || st.Uid != cmp.Or(in.UID, r.runtime.user.uid) {
-		return nil, fmt.Errorf("%s of run %d is not its socket", name, in.Workspace)
-	}
 	return new(net.Dialer).DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d", fd))
 }

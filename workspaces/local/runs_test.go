@@ -2,6 +2,8 @@ package local
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -181,5 +183,26 @@ func TestLogOfARun(t *testing.T) {
 	}
 	if b, from, err = r.Log(state, size+9, 100); err != nil || from != size || len(b) != 0 {
 		t.Errorf("behind its end: from %d: %q, %v", from, b, err)
+	}
+}
+
+// A run has the program weir, and what it writes to its own directory can be read: whatever it
+// puts there, only a file of its own is.
+func TestFileOfARun(t *testing.T) {
+	c := config(t.TempDir())
+	c.Program = "/usr/bin/env"
+	r := openRuns(t, c)
+	state := startRun(t, r, `cd /run/weir; echo one > file; ln -s file link; ln file twice; mkfifo fifo; mkdir directory; head -c 100 /dev/zero > large
+		cp file only; command -v weir; weir true && echo "to $WEIR_GRAPH_JOURNAL"`)
+	if code, out := endOf(t, r, state), logOf(t, r, state); code != 0 || out != "/etc/weir/bin/weir\nto /run/weir/graph.journal\n" {
+		t.Errorf("%d: %s", code, out)
+	}
+	if b, err := r.File(state, "only", 10); err != nil || string(b) != "one\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+	for _, name := range []string{"file", "link", "fifo", "directory", "large", "none"} {
+		if b, err := r.File(state, name, 10); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
 	}
 }

@@ -323,6 +323,7 @@ func (s *sandbox) command(m mark, gate, status *os.File, argv []string) (*exec.C
 // start starts the process with a session keyring of its own: it must not share that of
 // the portal with other workspaces.
 func (s *sandbox) start(cmd *exec.Cmd) error {
+	defer searchAgain()
 	return onSpareThread(func() error {
 		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("session keyring: %w", err)

@@ -14,21 +14,28 @@ import (
 const largest = 1e24
 
 // Graph is the task graph of a model; unknown are the kinds of operators whose operations are
-// not known. It can be out of the bounds of a graph: see [graph.Graph.Check].
-func (m *Model) Graph() (g graph.Graph, unknown []string) {
-	g.Name = shorten(m.Name)
+// not known. why says why there is none. The graph can be out of the bounds of one: see
+// [graph.Graph.Check].
+func (m *Model) Graph() (g graph.Graph, unknown []string, why models.Text) {
 	before, users := m.edges()
+	order, circle := sorted(before)
+	if circle >= 0 {
+		return g, nil, models.Say("operator %d, %s, uses its own result: the model has a circle", circle+1, shorten(m.nodes[circle].op))
+	}
+	g.Name = shorten(m.Name)
 	branches, kinds := make([]int, len(m.nodes)), map[string]bool{}
-	for i, n := range m.nodes {
-		if n.op == "Constant" {
+	for _, i := range order {
+		n := m.nodes[i]
+		if n.op == constant {
 			continue
 		}
 		flops, known := m.work(n)
+		kind := shorten(n.op)
 		if !known {
-			kinds[shorten(n.op)] = true
+			kinds[kind] = true
 		}
 		// What moves data has a single operation, because 0 is an unknown number.
-		o := graph.Operator{Name: fmt.Sprintf("%s %d", shorten(n.op), i+1)}
+		o := graph.Operator{Name: fmt.Sprintf("%s %d", kind, i+1), Kind: kind}
 		if known {
 			o.FLOPs = min(max(flops, 1), largest)
 		}
@@ -47,30 +54,78 @@ func (m *Model) Graph() (g graph.Graph, unknown []string) {
 		}
 		branches[i], g.Branches = len(g.Branches), append(g.Branches, b)
 	}
-	return g, slices.Sorted(maps.Keys(kinds))
+	return g, slices.Sorted(maps.Keys(kinds)), why
 }
 
-// edges are the operators whose results each one uses, and how many use its own. Operators are
-// in an order in which results are used after they are computed; others do not count.
+// constant are the operators that compute nothing and wait for nothing.
+const constant = "Constant"
+
+// edges are the operators whose results each one uses, and how many use its own. Of several
+// that make a result of the same name, the last one before counts, else the first one after.
 func (m *Model) edges() (before [][]int, users []int) {
 	before, users = make([][]int, len(m.nodes)), make([]int, len(m.nodes))
-	makers := map[string]int{}
+	makers, later := map[string]int{}, map[string][]int{}
 	for i, n := range m.nodes {
-		seen := map[int]bool{}
-		for _, name := range n.inputs {
-			if p, known := makers[name]; known && name != "" && !seen[p] {
-				seen[p], before[i] = true, append(before[i], p)
-				users[p]++
-			}
-		}
-		if n.op == "Constant" {
+		if n.op == constant {
 			continue
 		}
+		for _, name := range n.inputs {
+			if p, known := makers[name]; known {
+				before[i] = append(before[i], p)
+			} else if name != "" {
+				later[name] = append(later[name], i)
+			}
+		}
 		for _, name := range n.outputs {
+			if name == "" {
+				continue
+			}
 			makers[name] = i
+			for _, user := range later[name] {
+				before[user] = append(before[user], i)
+			}
+			delete(later, name)
+		}
+	}
+	for i := range before {
+		slices.Sort(before[i])
+		before[i] = slices.Compact(before[i])
+		for _, p := range before[i] {
+			users[p]++
 		}
 	}
 	return before, users
+}
+
+// sorted are operators in an order in which results are used after they are computed: that of
+// the file, unless one uses the result of a later one. circle is one that uses its own result,
+// also by way of others; -1 if there is none.
+func sorted(before [][]int) (order []int, circle int) {
+	const unseen, open, done = 0, 1, 2
+	state, order := make([]int, len(before)), make([]int, 0, len(before))
+	next := make([]int, len(before)) // of before, for those that are open
+	for i := range before {
+		for path := []int{i}; len(path) > 0; {
+			at := path[len(path)-1]
+			switch {
+			case state[at] == done:
+				path = path[:len(path)-1]
+			case next[at] == len(before[at]):
+				state[at], order, path = done, append(order, at), path[:len(path)-1]
+			default:
+				state[at] = open
+				p := before[at][next[at]]
+				next[at]++
+				if state[p] == open {
+					return nil, p
+				}
+				if state[p] == unseen {
+					path = append(path, p)
+				}
+			}
+		}
+	}
+	return order, -1
 }
 
 // shorten makes a name of somebody's file one that a graph can have.

@@ -103,10 +103,11 @@ func at(list []int64, i int, otherwise int64) int64 {
 
 func from(list []int64, i int) []int64 { return list[min(i, len(list)):] }
 
+// product never overflows, so that no number of operations is undefined.
 func product(shape []int64) float64 {
 	p := 1.0
 	for _, n := range shape {
-		p *= float64(max(n, 0))
+		p = min(p*float64(max(n, 0)), 1e100)
 	}
 	return p
 }

@@ -27,6 +27,7 @@ type Tensor struct {
 	Type        int64 // TensorProto.DataType
 	Shape       []int64
 	From, Until int64 // of its raw bytes in the file; both 0: they are stored otherwise
+	Texts       int64 // bytes of its texts
 }
 
 // node is an operator of the model.
@@ -130,6 +131,8 @@ func readTensor(s section) (t Tensor) {
 			t.Shape = f.numbers(t.Shape)
 		case f.number == 2:
 			t.Type = int64(f.value)
+		case f.number == 6:
+			t.Texts += f.body.until - f.body.at
 		case f.number == 8:
 			t.Name = f.text()
 		case f.number == 9:

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"weir/workspaces/graph"
 )
 
 // message is a message in the making.
@@ -96,8 +98,8 @@ func read(t testing.TB, content []byte) Model {
 // Branches are those between fork and join, and operations those of the documented formulas.
 func TestGraph(t *testing.T) {
 	m := read(t, vision())
-	g, unknown := m.Graph()
-	if err := g.Check(); err != nil || g.Name != "vision" || !slices.Equal(unknown, []string{"Strange"}) {
+	g, unknown, why := m.Graph()
+	if err := g.Check(); err != nil || !why.Empty() || g.Name != "vision" || !slices.Equal(unknown, []string{"Strange"}) {
 		t.Errorf("%+v, %v, %v", g, unknown, err)
 	}
 	var got []string
@@ -140,7 +142,7 @@ func TestShapes(t *testing.T) {
 		{operator("Softmax", "x -> y"), []int64{2, 5}, nil, 50},
 	} {
 		m := read(t, message{}.bytes(7, message{}.bytes(1, c.node).bytes(11, value("x", c.x...)).bytes(5, weights("w", c.w...))))
-		if g, unknown := m.Graph(); g.Branches[0].Operators[0].FLOPs != c.flops || (len(unknown) > 0) != (c.flops == 0) {
+		if g, unknown, _ := m.Graph(); g.Branches[0].Operators[0].FLOPs != c.flops || (len(unknown) > 0) != (c.flops == 0) {
 			t.Errorf("%s: %+v, %v, want %g", m.nodes[0].op, g, unknown, c.flops)
 		}
 	}
@@ -181,7 +183,10 @@ func FuzzRead(f *testing.F) {
 		if !why.Empty() {
 			return
 		}
-		g, _ := m.Graph()
+		g, _, why := m.Graph()
+		if !why.Empty() {
+			return
+		}
 		known := map[string]bool{}
 		for _, b := range g.Branches {
 			for _, name := range b.After {
@@ -191,7 +196,7 @@ func FuzzRead(f *testing.F) {
 			}
 			known[b.Name] = true
 		}
-		if err := g.Check(); err != nil && len(g.Branches) > 0 && len(g.Branches) <= 256 && !strings.Contains(err.Error(), "operators") {
+		if err := g.Check(); err != nil && len(g.Branches) > 0 && len(g.Branches) <= graph.MaxBranches && !strings.Contains(err.Error(), "operators") {
 			t.Errorf("%v: %+v", err, g)
 		}
 	})

@@ -26,12 +26,23 @@ type Runs interface {
 	// the first of them: a later one than asked for if what was there is no longer kept.
 	// It is fs.ErrNotExist when the run was removed.
 	Log(state State, offset int64, limit int) ([]byte, int64, error)
+	// File returns a file that a run has written to its own directory, such as
+	// [GraphJournal]. It is fs.ErrNotExist if there is none, if it has more than limit bytes,
+	// or where runs have no such directory.
+	File(state State, name string, limit int64) ([]byte, error)
 	// List returns what runs, and what runs that have ended have left; the Workspace of
 	// an instance is the run's id.
 	List(ctx context.Context) ([]Instance, error)
 	// Refresh makes the mounts of a run those of a start with mounts; see [Refresher].
 	Refresh(ctx context.Context, state State, mounts []models.Mount) error
 }
+
+// GraphJournal is the file in which a task graph that is a run keeps its progress, and
+// GraphJournalVariable names its path in the environment of the run.
+const (
+	GraphJournal         = "graph.journal"
+	GraphJournalVariable = "WEIR_GRAPH_JOURNAL"
+)
 
 // RunStatus is the status of a run. Until it has ended, ExitCode is -1. It remains -1 if
 // nobody could record it, as when the machine was restarted. As in shells, 128 + n means
@@ -41,6 +52,7 @@ type RunStatus struct {
 	ExitCode    int
 	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
 	Printed     int64         // bytes of output so far
+	CPU         time.Duration // used by its processes so far; 0 also if it is not known
 	OutOfMemory bool          // a process was killed by the memory limit
 	Limits      []models.Limit
 	Stage       Stage       // of a start that is not over; empty once the command runs

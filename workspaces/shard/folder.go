@@ -20,6 +20,7 @@ const (
 	extension  = ".safetensors"
 
 	onnxExtension = ".onnx"
+	onnxName      = "model.onnx"
 
 	maxConfig = 1 << 20 // bytes
 	maxFiles  = 10_000
@@ -31,6 +32,9 @@ type Model struct {
 	Files  []File // in the order of their names
 	Config Config
 	Facts  models.ModelFacts
+
+	// Note says that other models of the folder were not read; empty if there are none.
+	Note models.Text
 
 	layers map[place]int // numbers of the layers
 }
@@ -62,12 +66,12 @@ func Read(folder fs.FS) (Model, error) {
 		return Model{}, err
 	}
 	names := slices.Sorted(maps.Values(index))
+	m := Model{Config: config}
 	if index == nil {
-		if names, err = tensorFiles(folder); err != nil {
+		if names, m.Note, err = tensorFiles(folder); err != nil {
 			return Model{}, err
 		}
 	}
-	m := Model{Config: config}
 	if err := m.readFiles(folder, slices.Compact(names)); err != nil {
 		return Model{}, err
 	}
@@ -168,8 +172,9 @@ func readIndex(folder fs.FS) (map[string]string, error) {
 }
 
 // tensorFiles are the files with tensors of a folder without an index: those in ONNX format
-// only if there are no others.
-func tensorFiles(folder fs.FS) (names []string, err error) {
+// only if there are no others, and only model.onnx if it is there, because exporters put other
+// precisions of the same model beside it. note says which ones are not read.
+func tensorFiles(folder fs.FS) (names []string, note models.Text, err error) {
 	var other []string
 	list, err := fs.ReadDir(folder, ".")
 	for _, e := range list {
@@ -184,13 +189,21 @@ func tensorFiles(folder fs.FS) (names []string, err error) {
 	if len(names) == 0 {
 		names = other
 	}
-	return names, err
+	if len(names) > 1 && slices.Contains(names, onnxName) {
+		note = models.Say("The directory has %d models in ONNX format; only model.onnx is read.", len(names))
+		names = []string{onnxName}
+	}
+	return names, note, err
 }
 
-// Open opens a file of the model for reading at any place; close it.
+// IsONNX reports whether a file is a model in ONNX format by its name.
+func IsONNX(name string) bool { return path.Ext(name) == onnxExtension }
+
+// Open opens a regular file for reading at any place; close it. Size is in bytes.
 func Open(folder fs.FS, name string) (interface {
 	io.ReaderAt
 	io.Closer
+	Size() int64
 }, error) {
 	return openFile(folder, name)
 }
@@ -201,6 +214,8 @@ type openedFile struct {
 	io.ReaderAt
 	size int64
 }
+
+func (f openedFile) Size() int64 { return f.size }
 
 // openFile opens a regular file of the model, which can be read at any place.
 func openFile(folder fs.FS, name string) (f openedFile, err error) {

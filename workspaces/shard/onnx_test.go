@@ -48,7 +48,20 @@ func TestReadONNX(t *testing.T) {
 	if _, err := m.Cut(plan); models.KindOf(err) != models.KindConflict {
 		t.Errorf("its parts are cut: %v", err)
 	}
-	for reason, one := range map[string][]byte{"the type or the shape of x": initializer("x", 1, 5, 39), "shape of text": initializer("text", 8, 1, 0),
+	twice := fstest.MapFS{"model.onnx": folder["model.onnx"], "model_quantized.onnx": onnxModel(initializer("layers.0.w", 3, 50, 100))}
+	if m, err = Read(twice); err != nil || m.Facts.Files != 1 || m.Facts.Bytes != 400+240+80 || !strings.Contains(m.Note.String(), "has 2 models in ONNX format; only model.onnx is read") {
+		t.Errorf("of two models: %+v, %v", m.Facts, err)
+	}
+	delete(twice, "model.onnx")
+	twice["model_fp16.onnx"] = twice["model_quantized.onnx"]
+	if _, err = Read(twice); err == nil || !strings.Contains(err.Error(), "has a tensor layers.0.w, too") {
+		t.Errorf("of two precisions: %v", err)
+	}
+	packed, err := Read(fstest.MapFS{"m.onnx": onnxModel(initializer("w", 22, 3, 3), initializer("c", 15, 1, 32), initializer("s", 8, 2, 0))})
+	if f := packed.Facts; err != nil || f.Parameters != 6+2+4 || f.Bytes != 3+32 {
+		t.Errorf("packed values: %+v, %v", f, err)
+	}
+	for reason, one := range map[string][]byte{"the type or the shape of x": initializer("x", 1, 5, 39), "shape of text": initializer("text", 8, 1, 1),
 		"shape of huge": initializer("huge", 1, 1<<60, 0), "shape of sum": initializer("sum", 1, 1<<57, 0)} {
 		if _, err := Read(fstest.MapFS{"m.onnx": onnxModel(initializer("first", 1, 1<<57, 0), one)}); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("%s: %v", reason, err)

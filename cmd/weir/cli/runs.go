@@ -23,7 +23,7 @@ import (
 type runFlags struct {
 	workspace, project, environment     int64
 	gpus, cores, gpuMemory, cpu, memory int64
-	gpuModel, whenInsufficient          string
+	gpuModel, whenInsufficient, name    string
 	env                                 []string
 	limit                               time.Duration
 	detach                              bool
@@ -50,6 +50,7 @@ func newRunCommand() *cobra.Command {
 	flags.DurationVar(&f.limit, "time", 0, "`DURATION` after which the run is ended, such as 30m; default: no limit")
 	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait,
 		"`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
+	flags.StringVar(&f.name, "name", "", "what the run is called in lists; default: as the program")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
 	return cmd
 }
@@ -64,7 +65,7 @@ func withCommand(_ *cobra.Command, args []string) error {
 
 // input is the run that the flags describe.
 func (f *runFlags) input(flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
-	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command,
+	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command, Name: f.name,
 		TimeLimitSeconds: int64(f.limit / time.Second), WhenInsufficient: f.whenInsufficient}
 	if f.workspace == 0 && f.project == 0 {
 		in.WorkspaceID, _ = strconv.ParseInt(os.Getenv("WEIR_WORKSPACE"), 10, 64)

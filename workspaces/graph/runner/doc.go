@@ -7,6 +7,10 @@
 // shares (runner.go). It measures the time of every operator: the longer of its duration and
 // of the CPU time of its processes, which is what it takes on one CPU.
 //
+// Starts and ends are kept as they happen (package journal), so that an attempt that was killed
+// is resumed: what has succeeded does not run again, and what it has left running is ended first
+// (leftovers.go).
+//
 // What a graph is and how CPUs are shared it leaves to package graph. It must not know of
 // YAML, files, HTTP or the database.
 package runner

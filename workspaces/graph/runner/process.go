@@ -36,15 +36,15 @@ type result struct {
 	problem string        // why it could not start; empty otherwise
 }
 
-// launch starts a command on some CPUs, in a process group of its own, without input. It sets
+// launch starts a command of an attempt on some CPUs, in a process group of its own, without input. It sets
 // the affinity of the calling thread, which the new process inherits before its first
 // instruction; the thread must be locked.
-func launch(command []string, cpus []int, stdout, stderr *lines) (*process, error) {
+func launch(command []string, attempt string, cpus []int, stdout, stderr *lines) (*process, error) {
 	p := &process{cmd: exec.Command(command[0], command[1:]...), out: stdout, errs: stderr, cpus: cpus}
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	p.cmd.WaitDelay = outputPatience
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd.Env = os.Environ()
+	p.cmd.Env = append(os.Environ(), attemptVariable+"="+attempt)
 	for _, name := range threadVariables {
 		p.cmd.Env = append(p.cmd.Env, name+"="+strconv.Itoa(len(cpus)))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"weir/models"
 	"weir/workspaces/graph"
+	"weir/workspaces/graph/journal"
 )
 
 // Config is a graph and how it is run.
@@ -26,6 +27,13 @@ type Config struct {
 	Sample  func(own time.Duration) ([]graph.CPU, float64, error)
 	Ticks   <-chan time.Time // when to measure
 	Signals <-chan os.Signal // forwarded to the operators; no further ones start
+	// Ended is how many operators of each branch have succeeded in earlier attempts: they do not
+	// run again, and the plan is of the others.
+	Ended map[string]int
+	// Record keeps what happens before anything else does. The operators are stopped if it fails.
+	Record  func(journal.Event) error
+	Attempt string           // marks the processes of the operators; see [EndLeftovers]
+	Now     func() time.Time // the clock
 	Out     io.Writer        // output of the operators, with the name of the branch before each line
 	Errors  io.Writer        // the same for what they write to standard error
 	Notes   func(string)     // told of plans, starts and ends, in English
@@ -63,13 +71,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 				return r.result, models.Invalid("graph", "branch %s, operator %s: %s", b.Name, o.Name, models.Say("the command is required"))
 			}
 		}
-		r.branches[b.Name] = &branch{Branch: b}
+		r.branches[b.Name] = &branch{Branch: b, next: min(r.Ended[b.Name], len(b.Operators))}
 	}
 	machine, err := r.measure()
 	if err != nil {
 		return r.result, err
 	}
-	if r.plan, err = graph.Plan(r.Graph, machine, r.Settings); err != nil {
+	if err := r.begin(machine); err != nil {
 		return r.result, err
 	}
 	r.Notes(r.plan.Reason)
@@ -77,7 +85,36 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if r.interrupted != 0 && r.result.Code == 0 {
 		r.result.Code, r.result.Failed = 128+int(r.interrupted), r.interrupted.String()
 	}
-	return r.result, nil
+	r.record(journal.Event{Kind: journal.Over, Code: r.result.Code, Failed: r.result.Failed})
+	return r.result, r.unrecorded
+}
+
+// begin plans what earlier attempts have left, and records the attempt.
+func (r *runner) begin(machine []graph.CPU) (err error) {
+	rest := r.Graph.Remaining(r.Ended)
+	over := len(rest.Branches) == 0
+	if over {
+		rest = r.Graph
+	}
+	if r.plan, err = graph.Plan(rest, machine, r.Settings); err != nil {
+		return err
+	}
+	if over {
+		r.plan.Stages = nil
+	}
+	return r.Record(journal.Begin(r.Graph, r.Attempt, r.Now(), r.plan))
+}
+
+// record keeps an event. If it cannot, the operators are stopped: what is not kept would run
+// again.
+func (r *runner) record(e journal.Event) {
+	if e.At = r.Now(); r.unrecorded != nil {
+		return
+	}
+	if r.unrecorded = r.Record(e); r.unrecorded != nil {
+		r.Notes("the journal cannot be written: " + r.unrecorded.Error())
+		r.forward(syscall.SIGTERM)
+	}
 }
 
 // runner is a graph that is being run. One goroutine uses it.
@@ -89,6 +126,7 @@ type runner struct {
 	ended       chan ending
 	used        time.Duration // CPU time of operators that have ended
 	interrupted syscall.Signal
+	unrecorded  error // why the journal cannot be written
 	result      Result
 }
 
@@ -188,7 +226,11 @@ func (r *runner) mayStart(b *branch) bool {
 func (r *runner) start(b *branch, cpus []int) {
 	o, prefix := b.Operators[b.next], b.Name+" | "
 	b.next++
-	p, err := launch(o.Command, cpus, r.out.of(prefix), r.errs.of(prefix))
+	if r.record(journal.Event{Kind: journal.Start, Branch: b.Name, Operator: o.Name, CPUs: cpus}); r.interrupted != 0 {
+		b.failed = true
+		return
+	}
+	p, err := launch(o.Command, r.Attempt, cpus, r.out.of(prefix), r.errs.of(prefix))
 	if err != nil {
 		r.end(b, cpus, result{code: startCode(err), problem: err.Error()})
 		return
@@ -218,6 +260,7 @@ func (r *runner) settle(e ending) {
 func (r *runner) end(b *branch, cpus []int, e result) {
 	o := b.Operators[b.next-1]
 	r.result.Operators = append(r.result.Operators, OperatorRun{b.Name, o.Name, cpus, e.seconds, e.code})
+	r.record(journal.Event{Kind: journal.End, Branch: b.Name, Operator: o.Name, CPUs: cpus, Seconds: e.seconds, Code: e.code})
 	if e.code == 0 {
 		r.Notes(fmt.Sprintf("%s/%s has ended: %.2f s on one CPU", b.Name, o.Name, e.seconds))
 		if r.result.Times[b.Name] == nil {
@@ -300,6 +343,7 @@ func (r *runner) revise() error {
 	}
 	r.plan = plan
 	r.result.Revisions++
+	r.record(journal.Event{Kind: journal.Plan, Plan: &plan})
 	r.Notes(plan.Reason)
 	return nil
 }

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"weir/models"
 	"weir/workspaces/graph"
+	"weir/workspaces/graph/journal"
 )
 
 // run is a graph that runs in a test, with real processes.
@@ -49,6 +51,7 @@ func newRun(t *testing.T, branches ...graph.Branch) *run {
 			defer r.mu.Unlock()
 			return cpus, r.load, err
 		},
+		Record: func(journal.Event) error { return nil }, Now: time.Now, Attempt: rand.Text(),
 		Notes: func(text string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -6,6 +6,7 @@ are: they are signed with the same key. When the run has ended, the next cell st
 """
 
 import ast
+import glob
 import http.client
 import json
 import os
@@ -76,7 +77,8 @@ class Run(threading.Thread):
 
     def __init__(self, request, command):
         super().__init__(daemon=True)
-        self.body = {"command": command, "request": request, "lease_seconds": LEASE, "when_insufficient": "wait"}
+        self.request = request
+        self.body = {"command": command, "name": title(), "lease_seconds": LEASE, "when_insufficient": "wait"}
         self.view = {}  # as the portal last showed it
         self.states = queue.Queue()  # views, and at last a text that says why it has ended
         self.busy, self.keep, self.ending = False, False, False
@@ -84,6 +86,7 @@ class Run(threading.Thread):
 
     def run(self):
         try:
+            self.body["request"] = self.request or self.patiently(default)
             self.view = self.patiently(lambda: call("POST", "/runs", self.body, self.key))
             while not self.ending and self.view["state"] not in ("stopping", "ended"):
                 self.states.put(self.view)
@@ -126,6 +129,17 @@ class Run(threading.Thread):
         self.keep = True
         self.wake.set()
 
+    def interrupt(self, failures):
+        """Interrupts the cell. The portal may take its time, so this has a thread of its own."""
+
+        def send():
+            try:
+                call("POST", self.path("/signal"), {"signal": "INT"})
+            except (OSError, Refused) as e:
+                failures.put("The cell was not interrupted: %s" % e)
+
+        threading.Thread(target=send, daemon=True).start()
+
 
 class Kernel:
     def __init__(self, connection):
@@ -143,6 +157,7 @@ class Kernel:
         self.count = 0
         self.lost = ""  # why the last run has ended, until a cell was told
         self.leaving = False
+        self.failures = queue.Queue()  # texts of other threads
 
     def silent(self):
         """There is no run."""
@@ -221,6 +236,8 @@ class Kernel:
         if self.ready:
             if channel == "shell":
                 self.pending[message["header"]["msg_id"]] = None
+                if kind.startswith("comm_") and kind != "comm_info_request":
+                    self.run.keep = True  # a widget is used; the next renewal tells it
             return self.back[channel].send_multipart(frames)
         if channel != "stdin":
             self.answer(channel, message, idents)
@@ -307,10 +324,7 @@ class Kernel:
 
     def interrupt_request(self, message, idents):
         if self.ready:
-            try:
-                call("POST", self.run.path("/signal"), {"signal": "INT"})
-            except (OSError, Refused) as e:
-                self.say("The cell was not interrupted: %s" % e)
+            self.run.interrupt(self.failures)
         elif self.run:
             self.abandon("It was interrupted.")
             self.lost = ""
@@ -334,18 +348,9 @@ class Kernel:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
             json.dump(real, f)
         self.real, self.path = real, path
-        try:
-            request = self.request or self.default()
-        except (OSError, Refused) as e:
-            return self.detach(str(e))
-        self.run = Run(request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
+        self.run = Run(self.request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
                                  "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()])
         self.run.start()
-
-    def default(self):
-        """What the launch parameters give, or a whole GPU if they give none."""
-        preview = call("POST", "/runs/preview", {"command": ["python"]})
-        return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1}
 
     def connect(self):
         """Connects to the real kernel, which may not be there yet."""
@@ -408,6 +413,8 @@ class Kernel:
 
     def look(self):
         """Sees how the run goes on."""
+        while not self.failures.empty():
+            self.say(self.failures.get())
         if not self.run:
             return
         while not self.run.states.empty():
@@ -452,15 +459,20 @@ class Kernel:
         for s in self.back.values():
             self.poller.unregister(s)
             s.close()
-        try:
-            os.remove(self.path)
-        except OSError:
-            pass
+        self.remove()
         self.waiting = []
         self.silent()
         for frames in unanswered:
             self.lost = ""
             self.refuse(frames, "The GPU is not available: " + why)
+
+    def remove(self):
+        """Removes the files of the real kernel, which may be killed before it does."""
+        for path in [self.path] + glob.glob(glob.escape(self.real["ip"]) + "-*"):
+            try:
+                os.remove(path)
+            except OSError:
+                pass
 
     def serve(self):
         while not self.leaving:
@@ -474,6 +486,20 @@ class Kernel:
             self.look()
         if self.run:
             self.run.join(10)  # its end is asked for
+            self.remove()
+
+
+def title():
+    """What the runs are called: as the kernel and, if Jupyter names it, the notebook."""
+    notebook = os.path.basename(os.environ.get("JPY_SESSION_NAME", ""))
+    name = "Python (GPU) " + "".join(c for c in notebook if c.isprintable())
+    return name[:100].strip()
+
+
+def default():
+    """What the launch parameters give, or a whole GPU if they give none."""
+    preview = call("POST", "/runs/preview", {"command": ["python"]})
+    return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1}
 
 
 def completeness(code):

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"weir/models"
+)
+
+// graphOf is a graph of two branches that wait for the file go, and one that joins them. Each
+// operator adds a line to the file ran.
+const graphOf = `name: training
+branches:
+  - name: text
+    operators:
+      - {name: read, command: "echo read >> ran", seconds: 1}
+      - {name: tokenize, command: "echo tokenize >> ran; while [ ! -e go ]; do sleep 0.1; done", seconds: 2}
+  - name: images
+    operators:
+      - {name: decode, command: "echo decode >> ran", seconds: 3}
+  - name: train
+    after: [text, images]
+    operators:
+      - {name: fit, command: "echo fit >> ran", seconds: 1}
+`
+
+// graphRun is the run of a graph of a member.
+type graphRun struct {
+	t    testing.TB
+	m    member
+	home string
+}
+
+// progress is what REST tells of the newest run; empty if it executes no graph yet.
+func (g graphRun) progress() (p models.GraphProgress) {
+	var page struct {
+		Items []struct{ ID int64 } `json:"items"`
+	}
+	g.m.must("GET", "/runs?limit=1", nil, &page)
+	if len(page.Items) > 0 {
+		g.m.call("GET", fmt.Sprintf("/runs/%d/graph", page.Items[0].ID), nil, &p)
+	}
+	return p
+}
+
+// reaches waits until so many operators have ended, and fit or another one runs.
+func (g graphRun) reaches(ended int, running string) models.GraphProgress {
+	g.t.Helper()
+	var p models.GraphProgress
+	eventually(g.t, starting, func() string {
+		p = g.progress()
+		n, runs := 0, false
+		for _, b := range p.Branches {
+			for _, o := range b.Operators {
+				if o.Code != nil {
+					n++
+				}
+				runs = runs || o.Operator == running && o.StartedAt != nil && o.EndedAt == nil
+			}
+		}
+		if n == ended && (running == "" || runs) {
+			return ""
+		}
+		return fmt.Sprintf("%d operators have ended: %+v", n, p)
+	})
+	return p
+}
+
+// lines are what the operators have written, each how often.
+func (g graphRun) lines() map[string]int {
+	g.t.Helper()
+	ran := map[string]int{}
+	for line := range strings.Lines(g.m.s.reads(g.home + "/ran")) {
+		ran[strings.TrimSpace(line)]++
+	}
+	return ran
+}
+
+// weirIn is the id of the process of weir graph run on this machine, whose arguments name a file.
+func weirIn(t testing.TB, file string) (pid int) {
+	t.Helper()
+	eventually(t, starting, func() string {
+		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, name := range lines {
+			words, err := os.ReadFile(name)
+			if err == nil && strings.HasPrefix(string(words), "weir\x00graph\x00run\x00") && strings.Contains(string(words), file) {
+				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
+				return ""
+			}
+		}
+		return "no process runs the graph"
+	})
+	return pid
+}
+
+// A graph that is a run goes on when the server is killed, and shows its plan and its times.
+// When its own process is killed, another run resumes it: what has ended does not run again.
+func TestGraphSurvivesKills(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{})
+	team := s.team("planners", share, "ada")
+	g := graphRun{t, team.Members[0], fmt.Sprintf("/notebook/%d/%d", team.Project, team.Members[0].ID)}
+	g.m.runs(team.Project, nil, "true").exits(0) // its directories are there
+	s.writes(g.home+"/graph.yaml", graphOf)
+	command := []string{"/bin/sh", "-c", "cd " + g.home + ` && exec weir graph run graph.yaml "$@"`, "sh", "--utilization=0", "--journal=" + g.home + "/graph.journal"}
+
+	c := g.m.runs(team.Project, nil, command...)
+	g.reaches(2, "tokenize")
+	s.kill()
+	s.start()
+	p := g.reaches(2, "tokenize")
+	if p.Name != "training" || p.Attempts != 1 || p.EndedAt != nil || len(p.Branches) != 3 || p.Branches[0].PlannedUntil <= 0 || len(p.Branches[0].CPUs) == 0 {
+		t.Errorf("after the server was killed: %+v", p)
+	}
+	if err := syscall.Kill(weirIn(t, g.home), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.exits(137)
+	if ran := g.lines(); ran["read"] != 1 || ran["decode"] != 1 || ran["tokenize"] != 1 || ran["fit"] != 0 {
+		t.Errorf("before it was killed: %v", ran)
+	}
+
+	s.writes(g.home+"/go", "")
+	c = g.m.runs(team.Project, nil, append(command, "--resume")...)
+	c.exits(0)
+	if ran := g.lines(); ran["read"] != 1 || ran["decode"] != 1 || ran["tokenize"] != 2 || ran["fit"] != 1 {
+		t.Errorf("after it was resumed: %v", ran)
+	}
+	if p = g.progress(); p.Attempts != 2 || p.Code == nil || *p.Code != 0 || p.Branches[0].Operators[0].Attempts != 1 || p.Branches[0].Operators[1].Attempts != 2 {
+		t.Errorf("after it was resumed: %+v", p)
+	}
+	for _, name := range []string{"read", "tokenize", "decode", "fit"} {
+		if times := s.reads(g.home + "/graph.times.yaml"); !strings.Contains(times, name+": ") {
+			t.Errorf("the time of %s is not kept for the next plan: %s", name, times)
+		}
+	}
+}

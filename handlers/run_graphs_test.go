@@ -1,0 +1,84 @@
+package handlers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store/storetest"
+	"weir/workspaces/graph"
+	"weir/workspaces/graph/journal"
+	"weir/workspaces/runtime"
+)
+
+// endedRun is a run of a script that has written a file as its journal and ended.
+func (w *world) endedRun(runs runtime.Runs, journal []byte) int64 {
+	w.Helper()
+	gate := w.TempDir()
+	if err := os.WriteFile(filepath.Join(gate, "journal"), journal, 0o644); err != nil {
+		w.Fatal(err)
+	}
+	run, state := w.startRun(runs, gate, "cp /gate/journal $WEIR_GRAPH_JOURNAL")
+	deadline, tick := time.Now().Add(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		s, err := runs.Poll(w.Context(), state)
+		if err != nil || time.Now().After(deadline) {
+			w.Fatalf("it has not ended: %v", err)
+		}
+		if s.Ended {
+			return run
+		}
+	}
+}
+
+// The progress of a graph is shown to who started the run, by page and by program, with the
+// plan beside what was measured. Whatever else the run has written is no graph.
+func TestRunGraph(t *testing.T) {
+	w := newWorld(t)
+	runs := w.withRuns(func() {})
+	g := graph.Graph{Name: "training", Branches: []graph.Branch{{Name: "text", Operators: []graph.Operator{{Name: "read", Seconds: 2}, {Name: "tokenize", Seconds: 2}}},
+		{Name: "images", Operators: []graph.Operator{{Name: "decode", Seconds: 3}}}}}
+	plan, err := graph.Plan(g, graph.Machine(4), graph.Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "journal")
+	j, _, err := journal.Open(file, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Unix(1_700_000_000, 0).UTC()
+	for _, e := range []journal.Event{journal.Begin(g, "one", start, plan), {Kind: journal.Start, At: start, Branch: "text", Operator: "read", CPUs: []int{2}},
+		{Kind: journal.End, At: start.Add(1500 * time.Millisecond), Branch: "text", Operator: "read", Seconds: 1.5},
+		{Kind: journal.Start, At: start, Branch: "images", Operator: "decode"}, {Kind: journal.End, At: start.Add(4 * time.Second), Branch: "images", Operator: "decode", Code: 7}} {
+		if err := j.Append(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := w.endedRun(runs, content)
+	at := "/runs/" + id(run) + "/graph"
+	p := w.want(200, w.member, "GET", at, "").body
+	text, images := p["branches"].([]any)[0].(map[string]any), p["branches"].([]any)[1].(map[string]any)
+	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "parallel" || p["ended_at"] != nil || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
+		t.Errorf("%v", p)
+	}
+	ann := w.as("ann@example.org")
+	w.member = w.token("ann@example.org") // signing in has ended the other one
+	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "1 of 2", "0.0\u00a0s – 2.0\u00a0s", "0.0\u00a0s – 4.0\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
+	w.want(403, w.admin, "GET", at, "")
+	w.want(404, w.stranger, "GET", at, "")
+	other := w.endedRun(runs, []byte("not a journal\n"))
+	w.want(404, w.member, "GET", "/runs/"+id(other)+"/graph", "")
+	ann.shows(ann.page(200, "GET", "/runs/"+id(other)), "!Task graph of", "!Branches ended")
+	w.want(404, w.member, "GET", "/runs/"+id(w.addRun(w.project, "ann@example.org", models.RunQueued))+"/graph", "")
+}

@@ -1,0 +1,48 @@
+package models
+
+import "time"
+
+// GraphProgress is what a run of a task graph has done, beside its plan. Planned times are in
+// seconds after the start; those of operators that run are not corrected.
+type GraphProgress struct {
+	Name            string           `json:"name,omitempty" doc:"name of the graph; absent if it has none"`
+	StartedAt       time.Time        `json:"started_at" doc:"start of the first attempt"`
+	EndedAt         *time.Time       `json:"ended_at" doc:"end of the last attempt; null while it runs, or if it was killed"`
+	Code            *int             `json:"exit_code" doc:"exit code of the last attempt; null like its end"`
+	Failed          string           `json:"failed,omitempty" doc:"what has ended the last attempt, if its exit code is not 0"`
+	Attempts        int              `json:"attempts" doc:"number of attempts; each resumes the one before"`
+	Revisions       int              `json:"revisions" doc:"how often the plan was revised because utilization has crossed a threshold"`
+	PlannedAt       time.Time        `json:"planned_at" doc:"time of the latest plan"`
+	Mode            GraphMode        `json:"mode" enum:"parallel,reduced,serial" doc:"how branches share CPUs by the latest plan"`
+	Reason          string           `json:"reason" doc:"why this mode"`
+	Relative        bool             `json:"relative" doc:"planned times are ratios"`
+	Utilization     float64          `json:"utilization" doc:"utilization of the machine by others at the latest plan, percent"`
+	SecondThreshold float64          `json:"second_threshold" doc:"utilization from which branches share fewer CPUs, percent"`
+	FirstThreshold  float64          `json:"first_threshold" doc:"utilization above which operators run one after another, percent"`
+	Branches        []BranchProgress `json:"branches" doc:"branches of the graph, in the order of the first plan"`
+}
+
+// BranchProgress is what a branch was planned to do, and what it has done.
+type BranchProgress struct {
+	Branch       string             `json:"branch" doc:"name of the branch"`
+	Stage        int                `json:"stage" doc:"stage of the latest plan that has it, from 1"`
+	CPUs         []int              `json:"cpus" doc:"numbers of its CPUs by the latest plan"`
+	PlannedFrom  float64            `json:"planned_from_seconds" doc:"planned start, after the start of the graph"`
+	PlannedUntil float64            `json:"planned_until_seconds" doc:"planned end, after the start of the graph"`
+	Planned      float64            `json:"planned_seconds" doc:"planned time of what remained of it at the latest plan"`
+	StartedAt    *time.Time         `json:"started_at" doc:"null: not yet"`
+	EndedAt      *time.Time         `json:"ended_at" doc:"null: not yet"`
+	Failed       bool               `json:"failed" doc:"an operator has failed"`
+	Operators    []OperatorProgress `json:"operators" doc:"its operators, in their order"`
+}
+
+// OperatorProgress is what an operator has done.
+type OperatorProgress struct {
+	Operator  string     `json:"operator" doc:"name of the operator"`
+	Attempts  int        `json:"attempts" doc:"how often it was started"`
+	CPUs      []int      `json:"cpus" doc:"numbers of the CPUs that it ran on"`
+	StartedAt *time.Time `json:"started_at" doc:"start of its latest attempt; null: not yet"`
+	EndedAt   *time.Time `json:"ended_at" doc:"null: it has not ended"`
+	Code      *int       `json:"exit_code" doc:"null: it has not ended"`
+	Seconds   float64    `json:"seconds" doc:"measured time on one CPU"`
+}

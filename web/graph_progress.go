@@ -1,0 +1,107 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+)
+
+// progressWidth is that of the bars of a branch in pixels.
+const progressWidth = 240
+
+// progressRow is a branch of a graph that runs, in words.
+type progressRow struct {
+	State, Tag               string
+	Ended                    int // operators
+	Planned, Actual, Seconds string
+	Bars                     []timelineBar // planned, and below it actual
+}
+
+func progressTitle(ctx context.Context, p models.GraphProgress) string {
+	if p.Name == "" {
+		return T(ctx, "Task graph")
+	}
+	return T(ctx, "Task graph of %s", p.Name)
+}
+
+// endedBranches is how many branches have ended well.
+func endedBranches(p models.GraphProgress) (n int) {
+	for _, b := range p.Branches {
+		if b.EndedAt != nil && !b.Failed {
+			n++
+		}
+	}
+	return n
+}
+
+// sinceStart is a moment in seconds after the start of the graph.
+func sinceStart(p models.GraphProgress, at time.Time) float64 {
+	return max(at.Sub(p.StartedAt).Seconds(), 0)
+}
+
+// lastMoment is the end of everything that was planned and done, in seconds after the start.
+func lastMoment(p models.GraphProgress) (last float64) {
+	for _, b := range p.Branches {
+		if !p.Relative {
+			last = max(last, b.PlannedUntil)
+		}
+		for _, at := range []*time.Time{b.StartedAt, b.EndedAt} {
+			if at != nil {
+				last = max(last, sinceStart(p, *at))
+			}
+		}
+	}
+	return last
+}
+
+// progressOf is a branch in words, with bars up to the last moment.
+func progressOf(ctx context.Context, p models.GraphProgress, b models.BranchProgress, last float64) (r progressRow) {
+	seconds := 0.0
+	for _, o := range b.Operators {
+		if o.Code != nil && *o.Code == 0 {
+			r.Ended++
+			seconds += o.Seconds
+		}
+	}
+	if r.Ended > 0 {
+		r.Seconds = T(ctx, "%.1f s", seconds)
+	}
+	if r.Planned = T(ctx, "not known"); !p.Relative {
+		r.Planned = T(ctx, "%.1f s", b.PlannedFrom) + " – " + T(ctx, "%.1f s", b.PlannedUntil)
+		r.bar(last, 0, b.PlannedFrom, b.PlannedUntil, "p1")
+	}
+	r.State, r.Tag = branchState(ctx, b)
+	if b.StartedAt == nil {
+		return r
+	}
+	from := sinceStart(p, *b.StartedAt)
+	r.Actual = T(ctx, "%.1f s", from) + " – "
+	if b.EndedAt != nil {
+		until := sinceStart(p, *b.EndedAt)
+		r.Actual += T(ctx, "%.1f s", until)
+		r.bar(last, 11, from, until, "p2")
+	}
+	return r
+}
+
+// branchState is what a branch does, and the class of its tag.
+func branchState(ctx context.Context, b models.BranchProgress) (words, class string) {
+	switch {
+	case b.Failed:
+		return T(ctx, "failed"), "bad"
+	case b.EndedAt != nil:
+		return T(ctx, "ended"), "ok"
+	case b.StartedAt != nil:
+		return T(ctx, "running"), "ok"
+	}
+	return T(ctx, "waiting"), ""
+}
+
+// bar adds a bar from one moment to another, of those up to the last one.
+func (r *progressRow) bar(last float64, y int, from, until float64, color string) {
+	if last > 0 {
+		x := int(from / last * progressWidth)
+		r.Bars = append(r.Bars, timelineBar{X: x, Y: y, Width: max(1, int(until/last*progressWidth)-x), Color: color})
+	}
+}

@@ -1,0 +1,144 @@
+"""Drives the kernel in the file argv[1] as Jupyter does, beside a portal of its own."""
+
+import http.server
+import importlib.util
+import json
+import os
+import shutil
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+WAIT = 60  # seconds at most for anything
+DIR = tempfile.mkdtemp(prefix="weir-k")  # short: paths of sockets are
+os.environ["WEIR_SOCKET"] = DIR + "/api.sock"
+os.environ["JPY_SESSION_NAME"] = "notes/train.ipynb"
+
+from jupyter_client import BlockingKernelClient
+from jupyter_client.connect import write_connection_file
+
+spec = importlib.util.spec_from_file_location("weir_kernel", sys.argv[1])
+weir_kernel = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(weir_kernel)
+weir_kernel.KERNELS = DIR + "/k"
+weir_kernel.RENEW = 0.2
+
+
+class Portal(socketserver.ThreadingUnixStreamServer):
+    """A portal with one run at a time."""
+
+    daemon_threads = True
+    delay = 0  # seconds until it answers a signal
+    forgiving = False  # work ends a reminder
+
+    def __init__(self):
+        super().__init__(os.environ["WEIR_SOCKET"], Handler)
+        self.view, self.started, self.worked, self.stopped, self.process = {}, [], 0, 0, None
+
+    def begin(self):
+        """Starts the real kernel, as the run does."""
+        self.process = subprocess.Popen(self.started[-1]["command"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.view = dict(self.view, state="running")
+
+    def answer(self, path, body):
+        if path.endswith("/preview"):
+            return {"target": {"demand": {"gpus": 0}}}
+        if path.endswith("/runs"):
+            self.started.append(body)
+            self.view = {"id": 7, "state": "queued", "position": 2, "estimate": {"text": "in 5 minutes"}, "reason": "No GPU is free.",
+                         "demand": {"gpus": 1, "cores": 50}}
+        elif path.endswith("/renew") and body["worked"]:
+            self.worked += 1
+            self.view = dict(self.view, reminded=self.view.get("reminded") and not self.forgiving)
+        elif path.endswith("/signal"):
+            time.sleep(self.delay)
+        elif path.endswith("/stop"):
+            self.stopped += 1
+            self.view = dict(self.view, state="ended", reason="Stopped.")
+            self.process.kill()
+        return self.view
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        raw = json.dumps(self.server.answer(self.path, body)).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, *_):
+        pass
+
+
+class KernelTest(unittest.TestCase):
+    def until(self, what, ok):
+        end = time.monotonic() + WAIT
+        while not ok():
+            self.assertLess(time.monotonic(), end, "it never came to be that " + what)
+            self.listen()
+
+    def listen(self):
+        """Collects what the kernel publishes."""
+        try:
+            content = self.client.get_iopub_msg(timeout=0.1)["content"]
+        except Exception:  # nothing came
+            return
+        self.texts.append(content.get("text") or content.get("data", {}).get("text/plain") or "")
+
+    def says(self, text):
+        self.until("the notebook shows %r" % text, lambda: any(text in t for t in self.texts))
+
+    def test_life(self):
+        portal = Portal()
+        threading.Thread(target=portal.serve_forever, daemon=True).start()
+        file, _ = write_connection_file(fname=DIR + "/front.json", key=b"secret")
+        with open(file) as f:
+            kernel = weir_kernel.Kernel(json.load(f))
+        threading.Thread(target=kernel.serve, daemon=True).start()
+        self.texts = []
+        self.client = BlockingKernelClient(connection_file=file)
+        self.client.load_connection_file()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=WAIT)
+
+        self.client.execute("print(6 * 7)")
+        self.says("Waiting for the GPU, position 2, estimated start: in 5 minutes. No GPU is free.")
+        self.assertEqual(portal.started[0]["name"], "Python (GPU) train.ipynb")
+        self.assertEqual(portal.started[0]["request"], {"gpus": 1})
+        portal.begin()
+        self.says("42")
+        self.says("GPU: 1 × 50 cores, by run 7.")
+
+        portal.view = dict(portal.view, reminded=True, idle_ends_at="2030-01-02T03:04:05Z")
+        self.says("The GPU is idle and is given back at 2030-01-02T03:04:05Z. %gpu keep keeps it, %gpu release gives it back now.")
+        portal.forgiving, before = True, portal.worked
+        self.client.execute("%gpu keep")
+        self.until("it is kept", lambda: portal.worked > before)
+        self.until("the reminder is over", lambda: not portal.view["reminded"])
+
+        before = portal.worked
+        self.client.shell_channel.send(self.client.session.msg("comm_msg", {"comm_id": "none", "data": {}}))
+        self.until("the use of a widget is work", lambda: portal.worked > before)
+
+        portal.delay = 5
+        at = time.monotonic()
+        self.client.control_channel.send(self.client.session.msg("interrupt_request", {}))
+        self.client.get_control_msg(timeout=WAIT)
+        self.assertLess(time.monotonic() - at, portal.delay, "an interrupt blocks the kernel")
+
+        self.client.execute("%gpu release")
+        self.says("The GPU is given back: It was released by %gpu release. The next cell asks for one again; the variables are lost.")
+        self.until("the run is stopped", lambda: portal.stopped == 1)
+        self.until("its files are removed", lambda: os.listdir(weir_kernel.KERNELS) == [])
+
+
+if __name__ == "__main__":
+    program = unittest.main(argv=sys.argv[:1], exit=False)
+    shutil.rmtree(DIR, ignore_errors=True)
+    os._exit(not program.result.wasSuccessful())  # sockets that wait for the other side do not matter
