@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/models/store/storetest"
 	"weir/workspaces/graph"
 	"weir/workspaces/graph/journal"
 	"weir/workspaces/runtime"
