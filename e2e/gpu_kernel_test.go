@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/coder/websocket"
 
 	"weir/handlers"
 )
@@ -35,34 +32,6 @@ func (n notebook) gpuKernel() string {
 		n.t.Fatalf("a GPU kernel: %d %s", status, body)
 	}
 	return kernel.ID
-}
-
-// in runs a cell in a kernel and returns what it printed.
-func (n notebook) in(kernel, code string) string {
-	n.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), starting)
-	defer cancel()
-	upgrade := *n.client
-	upgrade.Timeout = 0
-	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(n.origin, "http")+"/api/kernels/"+kernel+"/channels",
-		&websocket.DialOptions{HTTPClient: &upgrade, HTTPHeader: http.Header{"Origin": {n.origin}}})
-	if err != nil {
-		n.t.Fatalf("kernel channel: %v", err)
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(16 << 20)
-	request, err := json.Marshal(map[string]any{
-		"header":        map[string]string{"msg_id": "ask", "msg_type": "execute_request", "version": "5.3", "username": "", "session": "test"},
-		"parent_header": map[string]string{}, "metadata": map[string]string{}, "channel": "shell",
-		"content": map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}},
-	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	if err := conn.Write(ctx, websocket.MessageText, request); err != nil {
-		n.t.Fatal(err)
-	}
-	return readOutput(ctx, n.t, conn)
 }
 
 // liveRuns are the runs of a workspace that have not ended.
@@ -125,10 +94,10 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if runs := ada.liveRuns(cpu); len(runs) != 0 {
 		t.Errorf("%d runs before the first cell", len(runs))
 	}
-	if out := n.in(kernel, fmt.Sprintf("%%gpu 1x%d %d", share.GPUCores, share.GPUMemoryMiB)); !strings.Contains(out, "asks for 1 GPU with 50 cores") {
+	if out := n.executeIn(kernel, fmt.Sprintf("%%gpu 1x%d %d", share.GPUCores, share.GPUMemoryMiB)); !strings.Contains(out, "asks for 1 GPU with 50 cores") {
 		t.Errorf("the choice of a share says %q", out)
 	}
-	if out := n.in(kernel, "x = 41\nprint(x + 1)"); !strings.HasSuffix(out, "42\n") {
+	if out := n.executeIn(kernel, "x = 41\nprint(x + 1)"); !strings.HasSuffix(out, "42\n") {
 		t.Fatalf("the first cell printed %q", out)
 	}
 	first := ada.liveRuns(cpu)
@@ -138,12 +107,14 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	s.kill() // the run goes on, and the kernel too
 	s.start()
 	n = ada.open(cpu)
-	if out := n.in(kernel, "print(x)"); out != "41\n" {
+	if out := n.executeIn(kernel, "print(x)"); out != "41\n" {
 		t.Errorf("after a restart of the server, a cell printed %q", out)
 	}
 	interrupted := make(chan string, 1)
 	begun := fmt.Sprintf("/notebook/%d/%d/begun", team.Project, ada.ID)
-	go func() { interrupted <- n.in(kernel, "import time; open('"+begun+"', 'w').close(); time.sleep(3600)") }()
+	go func() {
+		interrupted <- n.executeIn(kernel, "import time; open('"+begun+"', 'w').close(); time.sleep(3600)")
+	}()
 	eventually(t, starting, func() string {
 		if _, err := os.Stat(s.onDisk(begun)); err != nil {
 			return err.Error()
@@ -160,7 +131,7 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if w := ada.workspace(cpu); w.State != "running" {
 		t.Errorf("the workspace is %s", w.State)
 	}
-	if out := n.in(kernel, "print('x' in globals())"); !strings.HasSuffix(out, "False\n") || !strings.Contains(out, "Idle for 1 minute") {
+	if out := n.executeIn(kernel, "print('x' in globals())"); !strings.HasSuffix(out, "False\n") || !strings.Contains(out, "Idle for 1 minute") {
 		t.Errorf("the first cell after the GPU was given back printed %q", out)
 	}
 	if runs := ada.liveRuns(cpu); len(runs) != 1 || runs[0].ID == first[0].ID {
@@ -179,7 +150,7 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if last := list[handlers.Run](ada.api, fmt.Sprintf("/runs?workspace_id=%d", cpu))[0]; !strings.Contains(last.Reason, "renewed") {
 		t.Errorf("without its kernel, the run ended: %s", last.Reason)
 	}
-	if out := n.in(n.gpuKernel(), "print(6 * 7)"); !strings.HasSuffix(out, "42\n") {
+	if out := n.executeIn(n.gpuKernel(), "print(6 * 7)"); !strings.HasSuffix(out, "42\n") {
 		t.Errorf("another kernel printed %q", out)
 	}
 	ada.must("POST", workspacePath(cpu)+"/stop", nil, nil)

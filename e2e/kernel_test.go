@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"weir/workspaces/runtimetest"
 )
 
 // notebook is a workspace as its owner's browser sees it, through the proxy.
@@ -81,30 +82,24 @@ func (n notebook) execute(code string) string {
 // is decided by its cookies.
 func executeCell(t testing.TB, client *http.Client, origin, code string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ready)
-	defer cancel()
 	n := notebook{t, client, origin}
-	address := "ws" + strings.TrimPrefix(origin, "http") + "/api/kernels/" + n.kernel() + "/channels"
-	upgrade := *client
+	return n.executeIn(n.kernel(), code)
+}
+
+// executeIn is execute in the kernel with an id.
+func (n notebook) executeIn(kernel, code string) string {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), starting)
+	defer cancel()
+	upgrade := *n.client
 	upgrade.Timeout = 0 // the connection outlives its handshake
-	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: &upgrade, HTTPHeader: http.Header{"Origin": {origin}}})
+	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(n.origin, "http")+"/api/kernels/"+kernel+"/channels",
+		&websocket.DialOptions{HTTPClient: &upgrade, HTTPHeader: http.Header{"Origin": {n.origin}}})
 	if err != nil {
-		t.Fatalf("kernel channel: %v", err)
+		n.t.Fatalf("kernel channel: %v", err)
 	}
 	defer conn.CloseNow()
-	conn.SetReadLimit(16 << 20)
-	request, err := json.Marshal(map[string]any{
-		"header":        map[string]string{"msg_id": "ask", "msg_type": "execute_request", "version": "5.3", "username": "", "session": "test"},
-		"parent_header": map[string]string{}, "metadata": map[string]string{}, "channel": "shell",
-		"content": map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.Write(ctx, websocket.MessageText, request); err != nil {
-		t.Fatal(err)
-	}
-	return readOutput(ctx, t, conn)
+	return runtimetest.NewKernel(conn).Execute(ctx, n.t, code)
 }
 
 // kernel is the id of the first kernel, which is started if there is none.
@@ -124,42 +119,4 @@ func (n notebook) kernel() string {
 		n.t.Fatalf("a new kernel: %d %s", status, body)
 	}
 	return kernel.ID
-}
-
-// readOutput gathers what the request printed until it was answered and the
-// kernel is idle again.
-func readOutput(ctx context.Context, t testing.TB, conn *websocket.Conn) string {
-	t.Helper()
-	var out strings.Builder
-	for replied, idle := false, false; !replied || !idle; {
-		_, b, err := conn.Read(ctx)
-		if err != nil {
-			t.Fatalf("kernel: %v; so far it printed %q", err, out.String())
-		}
-		var m struct {
-			Type   string `json:"msg_type"`
-			Parent struct {
-				ID string `json:"msg_id"`
-			} `json:"parent_header"`
-			Content struct {
-				Text   string `json:"text"`
-				State  string `json:"execution_state"`
-				EName  string `json:"ename"`
-				EValue string `json:"evalue"`
-			} `json:"content"`
-		}
-		if err := json.Unmarshal(b, &m); err != nil {
-			t.Fatal(err)
-		}
-		if m.Parent.ID != "ask" {
-			continue
-		}
-		out.WriteString(m.Content.Text)
-		if m.Type == "error" {
-			fmt.Fprintf(&out, "%s: %s", m.Content.EName, m.Content.EValue)
-		}
-		replied = replied || m.Type == "execute_reply"
-		idle = idle || m.Content.State == "idle"
-	}
-	return out.String()
 }

@@ -62,7 +62,7 @@ func TestPreviewOfMoves(t *testing.T) {
 	w := newWorld(t)
 	from := w.store.Now().UTC().Truncate(time.Minute).Add(2 * time.Hour)
 	body := func(gpus, more string) string {
-		return `{"project_id":` + id(w.project) + `,"gpus":` + gpus + `,"duration_minutes":60,"from":"` + from.Format(time.RFC3339) + `",` + more + `}`
+		return `{"project_id":` + id(w.project) + `,"gpus":` + gpus + `,"gpu_memory_mib":1000,"duration_minutes":60,"from":"` + from.Format(time.RFC3339) + `",` + more + `}`
 	}
 	place := "/reservations/" + id(w.create(w.member, "/reservations", body("2", `"cores":50,"class":"low","qos":"preemptible","accept_later":true`)))
 	a := w.send(w.member, "POST", "/reservations/preview", body("1", `"cores":51`))
@@ -71,7 +71,7 @@ func TestPreviewOfMoves(t *testing.T) {
 			t.Errorf("no %s in %d %s", part, a.status, a.raw)
 		}
 	}
-	form := url.Values{"project_id": {id(w.project)}, "gpus": {"1"}, "cores": {"51"}, "duration_minutes": {"60"}, "from": {from.Format("2006-01-02T15:04")},
+	form := url.Values{"project_id": {id(w.project)}, "gpus": {"1"}, "cores": {"51"}, "gpu_memory_mib": {"1000"}, "duration_minutes": {"60"}, "from": {from.Format("2006-01-02T15:04")},
 		"time_zone": {"UTC"}, "preview": {"1"}}
 	if a := w.form(w.member, "/reservations", form); !strings.Contains(a.raw, `href="`+place+`"`) || strings.Contains(a.raw, "of others") {
 		t.Errorf("the form: %d %s", a.status, a.raw)

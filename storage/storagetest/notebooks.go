@@ -147,7 +147,7 @@ var programs = map[Op]string{
 // Try carries an operation out in the kernel of a member: see [Medium].
 func (b *Notebooks) Try(t *testing.T, who string, op Op, path string) bool {
 	t.Helper()
-	out := b.kernels[who].Execute(t, fmt.Sprintf(`
+	out := b.kernels[who].Execute(t.Context(), t, fmt.Sprintf(`
 import os
 path = %q
 try:

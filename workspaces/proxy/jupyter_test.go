@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"weir/models"
+	"weir/workspaces/runtimetest"
 )
 
 // startJupyter runs a real notebook on a Unix socket until the test ends.
@@ -102,37 +101,8 @@ func TestJupyter(t *testing.T) {
 			t.Errorf("%q opens a kernel: %d", headers, res.StatusCode)
 		}
 	}
-	if got := execute(t, w.socket(t, channels, asPage...), "6*7"); got != "42" {
+	if got := runtimetest.NewKernel(w.socket(t, channels, asPage...)).Execute(within(t), t, "print(6*7)"); got != "42\n" {
 		t.Errorf("6*7 = %s", got)
 	}
 	w.do(t, request(t, "DELETE", "/api/kernels/"+kernel.ID, nil, asPage...))
-}
-
-// execute runs code in a kernel and returns its result as text.
-func execute(t *testing.T, c *websocket.Conn, code string) string {
-	t.Helper()
-	ctx := within(t)
-	ask, _ := json.Marshal(map[string]any{
-		"channel":       "shell",
-		"header":        map[string]any{"msg_id": "ask", "msg_type": "execute_request", "session": "test", "username": "", "version": "5.3"},
-		"parent_header": map[string]any{}, "metadata": map[string]any{},
-		"content": map[string]any{"code": code, "silent": false, "store_history": true,
-			"user_expressions": map[string]any{}, "allow_stdin": false, "stop_on_error": true},
-	})
-	if err := c.Write(ctx, websocket.MessageText, ask); err != nil {
-		t.Fatal(err)
-	}
-	for {
-		_, data, err := c.Read(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var message struct {
-			Type    string `json:"msg_type"`
-			Content struct{ Data map[string]string }
-		}
-		if json.Unmarshal(data, &message); message.Type == "execute_result" {
-			return message.Content.Data["text/plain"]
-		}
-	}
 }

@@ -58,14 +58,14 @@ func testActivity(t *testing.T, b *bench) {
 	}
 	Call(t, at, token, "POST", "/api/kernels", "{}")
 	kernel := Connect(t, at, token)
-	kernel.Execute(t, "1")
+	kernel.Execute(t.Context(), t, "1")
 	first := read()
 	if first.Executed == nil || *first.Executed > time.Minute {
 		t.Fatalf("after a cell: %+v", first)
 	}
 	done := make(chan string)
 	go func() {
-		done <- kernel.Execute(t, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.01)")
+		done <- kernel.Execute(t.Context(), t, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.01)")
 	}()
 	b.eventually(t, "executing", func() bool { return read().Busy })
 	kernel2 := Connect(t, at, token) // a second tab
@@ -106,7 +106,7 @@ func testActivity(t *testing.T, b *bench) {
 		Connect(t, at, token)
 		ConnectTerminal(t, at, token, terminal.Name)
 	}
-	kernel2.Info(t)
+	kernel2.Info(t.Context(), t)
 	if o := read(); o.Busy || *o.Executed+*o.Typed < ages {
 		t.Errorf("open tabs count as work: %+v", o)
 	}

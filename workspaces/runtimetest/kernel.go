@@ -14,10 +14,20 @@ import (
 	"weir/models"
 )
 
-// Kernel is a connection to the notebook's first kernel.
+// patience bounds what a kernel on a busy machine takes to answer.
+const patience = 5 * time.Minute
+
+// Kernel is a connection to a kernel.
 type Kernel struct {
 	conn  *websocket.Conn
+	hears bool // what the kernel publishes
 	asked int
+}
+
+// NewKernel returns the kernel at the other end of a WebSocket of Jupyter's.
+func NewKernel(conn *websocket.Conn) *Kernel {
+	conn.SetReadLimit(16 << 20)
+	return &Kernel{conn: conn}
 }
 
 // Connect connects to the notebook's first kernel, which must have been started.
@@ -30,9 +40,9 @@ func Connect(t *testing.T, at models.Endpoint, token string) *Kernel {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	k := &Kernel{conn: dial(t, ctx, at, token, "/api/kernels/"+kernels[0].ID+"/channels")}
-	t.Cleanup(func() { k.conn.CloseNow() })
-	return k
+	conn := dial(t, ctx, at, token, "/api/kernels/"+kernels[0].ID+"/channels")
+	t.Cleanup(func() { conn.CloseNow() })
+	return NewKernel(conn)
 }
 
 // Execute runs Python code on the notebook's first kernel, which must have
@@ -41,42 +51,118 @@ func Execute(t *testing.T, at models.Endpoint, token, code string) string {
 	t.Helper()
 	k := Connect(t, at, token)
 	defer k.conn.CloseNow()
-	return k.Execute(t, code)
+	return k.Execute(t.Context(), t, code)
 }
 
-// Execute runs Python code and returns what it printed.
-func (k *Kernel) Execute(t *testing.T, code string) string {
+// Execute runs Python code, and returns what it printed and the name and message of an
+// exception.
+func (k *Kernel) Execute(ctx context.Context, t testing.TB, code string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	id := k.send(t, ctx, "execute_request", map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}})
-	return readOutput(t, ctx, k.conn, id, "execute_reply")
+	if !k.hears {
+		k.hear(ctx, t)
+	}
+	return k.ask(ctx, t, "execute", map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}})
 }
 
-// Info asks what the kernel is, as a page does that opens a notebook.
-func (k *Kernel) Info(t *testing.T) {
+// hear waits until the connection gets what the kernel publishes. Jupyter subscribes to that
+// when the WebSocket opens. While it takes the kernel to be busy, it does not wait until the
+// subscription is in effect, and the output of a first request would be missed.
+func (k *Kernel) hear(ctx context.Context, t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	readOutput(t, ctx, k.conn, k.send(t, ctx, "kernel_info_request", map[string]any{}), "kernel_info_reply")
+	heard, asked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(asked)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for k.write(ctx, "hello", "kernel_info_request", map[string]any{}) == nil { // reading tells why not
+			select {
+			case <-heard:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	for !k.hears {
+		m, err := k.read(ctx)
+		if err != nil {
+			t.Fatalf("kernel: %v", err)
+		}
+		k.hears = m.Channel == "iopub" && m.Parent.ID == "hello"
+	}
+	close(heard)
+	<-asked
 }
 
-// send sends a request and returns its id.
-func (k *Kernel) send(t *testing.T, ctx context.Context, kind string, content map[string]any) string {
+// Info requests what the kernel is, as a page does that opens a notebook.
+func (k *Kernel) Info(ctx context.Context, t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	k.ask(ctx, t, "kernel_info", map[string]any{})
+}
+
+// ask sends a request and gathers what it prints until it was answered and the kernel is
+// idle again.
+func (k *Kernel) ask(ctx context.Context, t testing.TB, kind string, content map[string]any) string {
 	t.Helper()
 	k.asked++
 	id := fmt.Sprintf("ask-%d", k.asked)
+	if err := k.write(ctx, id, kind+"_request", content); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	for replied, idle := false, false; !replied || !idle; {
+		m, err := k.read(ctx)
+		if err != nil {
+			t.Fatalf("kernel: %v; so far it printed %q", err, out.String())
+		}
+		if m.Parent.ID != id {
+			continue
+		}
+		out.WriteString(m.Content.Text)
+		if m.Type == "error" {
+			fmt.Fprintf(&out, "%s: %s", m.Content.EName, m.Content.EValue)
+		}
+		replied = replied || m.Type == kind+"_reply"
+		idle = idle || m.Content.State == "idle"
+	}
+	return out.String()
+}
+
+// message is one of Jupyter's, as far as it is read.
+type message struct {
+	Channel string `json:"channel"`
+	Type    string `json:"msg_type"`
+	Parent  struct {
+		ID string `json:"msg_id"`
+	} `json:"parent_header"`
+	Content struct {
+		Text   string `json:"text"`
+		State  string `json:"execution_state"`
+		EName  string `json:"ename"`
+		EValue string `json:"evalue"`
+	} `json:"content"`
+}
+
+func (k *Kernel) read(ctx context.Context) (m message, err error) {
+	_, b, err := k.conn.Read(ctx)
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(b, &m)
+}
+
+func (k *Kernel) write(ctx context.Context, id, kind string, content map[string]any) error {
 	request, err := json.Marshal(map[string]any{
 		"header":        map[string]string{"msg_id": id, "msg_type": kind, "version": "5.3", "username": "", "session": "test"},
 		"parent_header": map[string]string{}, "metadata": map[string]string{}, "channel": "shell", "content": content,
 	})
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := k.conn.Write(ctx, websocket.MessageText, request); err != nil {
-		t.Fatal(err)
-	}
-	return id
+	return k.conn.Write(ctx, websocket.MessageText, request)
 }
 
 // Terminal is a connection to one of a notebook's terminals.
@@ -141,41 +227,4 @@ func dial(t *testing.T, ctx context.Context, at models.Endpoint, token, path str
 	}
 	conn.SetReadLimit(1 << 20)
 	return conn
-}
-
-// readOutput gathers what the request printed until it was answered and the
-// kernel is idle again.
-func readOutput(t *testing.T, ctx context.Context, conn *websocket.Conn, id, reply string) string {
-	t.Helper()
-	var out strings.Builder
-	for replied, idle := false, false; !replied || !idle; {
-		_, b, err := conn.Read(ctx)
-		if err != nil {
-			t.Fatalf("kernel: %v; so far it printed %q", err, out.String())
-		}
-		var m struct {
-			Type   string `json:"msg_type"`
-			Parent struct {
-				ID string `json:"msg_id"`
-			} `json:"parent_header"`
-			Content struct {
-				Text   string `json:"text"`
-				State  string `json:"execution_state"`
-				EValue string `json:"evalue"`
-			} `json:"content"`
-		}
-		if err := json.Unmarshal(b, &m); err != nil {
-			t.Fatal(err)
-		}
-		if m.Parent.ID != id {
-			continue
-		}
-		out.WriteString(m.Content.Text)
-		if m.Type == "error" {
-			out.WriteString(m.Content.EValue)
-		}
-		replied = replied || m.Type == reply
-		idle = idle || m.Content.State == "idle"
-	}
-	return out.String()
 }
