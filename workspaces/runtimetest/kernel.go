@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -19,15 +20,15 @@ const patience = 5 * time.Minute
 
 // Kernel is a connection to a kernel.
 type Kernel struct {
-	conn  *websocket.Conn
-	hears bool // what the kernel publishes
-	asked int
+	conn    *websocket.Conn
+	session string // of its own: a kernel refuses a message that it has had already
+	asked   int
 }
 
 // NewKernel returns the kernel at the other end of a WebSocket of Jupyter's.
 func NewKernel(conn *websocket.Conn) *Kernel {
 	conn.SetReadLimit(16 << 20)
-	return &Kernel{conn: conn}
+	return &Kernel{conn: conn, session: rand.Text()}
 }
 
 // Connect connects to the notebook's first kernel, which must have been started.
@@ -60,39 +61,7 @@ func (k *Kernel) Execute(ctx context.Context, t testing.TB, code string) string 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !k.hears {
-		k.hear(ctx, t)
-	}
 	return k.ask(ctx, t, "execute", map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}})
-}
-
-// hear waits until the connection gets what the kernel publishes. Jupyter subscribes to that
-// when the WebSocket opens. While it takes the kernel to be busy, it does not wait until the
-// subscription is in effect, and the output of a first request would be missed.
-func (k *Kernel) hear(ctx context.Context, t testing.TB) {
-	t.Helper()
-	heard, asked := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(asked)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for k.write(ctx, "hello", "kernel_info_request", map[string]any{}) == nil { // reading tells why not
-			select {
-			case <-heard:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	for !k.hears {
-		m, err := k.read(ctx)
-		if err != nil {
-			t.Fatalf("kernel: %v", err)
-		}
-		k.hears = m.Channel == "iopub" && m.Parent.ID == "hello"
-	}
-	close(heard)
-	<-asked
 }
 
 // Info requests what the kernel is, as a page does that opens a notebook.
@@ -133,9 +102,8 @@ func (k *Kernel) ask(ctx context.Context, t testing.TB, kind string, content map
 
 // message is one of Jupyter's, as far as it is read.
 type message struct {
-	Channel string `json:"channel"`
-	Type    string `json:"msg_type"`
-	Parent  struct {
+	Type   string `json:"msg_type"`
+	Parent struct {
 		ID string `json:"msg_id"`
 	} `json:"parent_header"`
 	Content struct {
@@ -156,7 +124,7 @@ func (k *Kernel) read(ctx context.Context) (m message, err error) {
 
 func (k *Kernel) write(ctx context.Context, id, kind string, content map[string]any) error {
 	request, err := json.Marshal(map[string]any{
-		"header":        map[string]string{"msg_id": id, "msg_type": kind, "version": "5.3", "username": "", "session": "test"},
+		"header":        map[string]string{"msg_id": id, "msg_type": kind, "version": "5.3", "username": "", "session": k.session},
 		"parent_header": map[string]string{}, "metadata": map[string]string{}, "channel": "shell", "content": content,
 	})
 	if err != nil {
