@@ -98,6 +98,11 @@ const (
 	CombineVote        ModelCombine = "vote"
 )
 
+// PartOverheadMiB is the GPU memory of a process that computes a part, besides what is
+// planned for the part: with PyTorch 2.11 on an H200, CUDA took 650 MiB once it computed; the
+// rest is for the work space of its libraries.
+const PartOverheadMiB = 896
+
 // ModelPlan is how a model is placed on devices.
 type ModelPlan struct {
 	Possible      bool         `json:"possible" doc:"the devices have enough memory"`

@@ -140,10 +140,11 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	return d, err
 }
 
-// partMemory is the GPU memory that each part needs, in MiB, with the margin.
+// partMemory is the GPU memory that each part needs, in MiB, with the margin and what its
+// process needs besides.
 func partMemory(plan models.ModelPlan) (mib, weights int64) {
 	for _, p := range plan.Parts {
-		mib = max(mib, (p.Total/(100-plan.MarginPercent)*100)>>20+1)
+		mib = max(mib, (p.Total/(100-plan.MarginPercent)*100)>>20+1+models.PartOverheadMiB)
 		weights = max(weights, p.Total>>20+1)
 	}
 	return mib, weights

@@ -137,7 +137,7 @@ func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores i
 			continue
 		}
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
-			Simulated: d.Simulated, MemoryBytes: d.MemoryMiB << 20,
+			Simulated: d.Simulated, MemoryBytes: max(0, d.MemoryMiB-models.PartOverheadMiB) << 20,
 			TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
 	return list, err

@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import contextlib, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
+import collections, contextlib, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
 
 try:
     import torch
@@ -17,6 +17,7 @@ except ImportError:
 
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
+DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 BROKEN = 70  # exit code
 
 
@@ -50,6 +51,8 @@ class Numpy:
 
     name = "numpy"
 
+    def compute_in(self, kind): pass  # NumPy has no bfloat16
+
     def load(self, raw, kind, shape):
         if kind == "BF16":
             wide = np.frombuffer(raw, "<u2").astype(np.uint32) << 16
@@ -62,62 +65,83 @@ class Numpy:
     def norm(self, x, weight, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
     def silu(self, x): return x / (1 + np.exp(-x))
     def join(self, a, b, axis): return np.concatenate((a, b), axis)
-    def repeat(self, x, n): return np.repeat(x, n, 0)
     def swap(self, x, a, b): return x.swapaxes(a, b)
-
-    def softmax(self, x):
-        e = np.exp(x - x.max(-1, keepdims=True))
-        return e / e.sum(-1, keepdims=True)
 
     def angles(self, at, n, width, base):
         a = np.outer(np.arange(at, at + n), base ** (-np.arange(0, width, 2) / width))
         return np.cos(a).astype(np.float32), np.sin(a).astype(np.float32)
 
-    def causal(self, at, n):
-        return np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
+    def attend(self, q, k, v, at):
+        """Returns the values for each of the last tokens, from position at on."""
+        k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
+        n = q.shape[1]
+        scores = q @ k.swapaxes(1, 2) / q.shape[2] ** 0.5 + np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
+        e = np.exp(scores - scores.max(-1, keepdims=True))
+        return e / e.sum(-1, keepdims=True) @ v
 
 
 class Torch:
-    """The same on tensors of PyTorch, on the GPU if there is one."""
+    """The same on tensors of PyTorch. On a GPU, they have the type of most weights, for which
+    memory is planned, and only the share's memory is used."""
 
     name = "torch"
 
     def __init__(self):
         torch.set_grad_enabled(False)
-        self.on = "cuda" if torch.cuda.is_available() else "cpu"
+        self.kinds = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+        self.on, self.kind = "cuda" if torch.cuda.is_available() else "cpu", torch.float32
+        if self.on == "cuda":
+            torch.set_num_threads(1)  # the GPU computes; more threads than CPUs hinder each other
+            torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each length, in about 40 ms
+            share = int(os.environ.get("WEIR_GPU_MEMORY_MIB", "0").split(",")[0]) - DRIVER_MIB
+            if share > 0:
+                torch.cuda.set_per_process_memory_fraction(min(1.0, share * 2**20 / torch.cuda.mem_get_info()[1]))
+
+    def compute_in(self, kind):
+        if self.on == "cuda":
+            self.kind = self.kinds[kind]
 
     def load(self, raw, kind, shape):
-        kind = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[kind]
-        return torch.frombuffer(bytearray(raw), dtype=kind).reshape(shape).to(self.on, torch.float32)
+        return torch.frombuffer(bytearray(raw), dtype=self.kinds[kind]).reshape(shape).to(self.on, self.kind)
 
-    def floats(self, raw, shape): return torch.frombuffer(bytearray(raw), dtype=torch.float32).reshape(shape).to(self.on)
+    def floats(self, raw, shape): return torch.frombuffer(bytearray(raw), dtype=torch.float32).reshape(shape).to(self.on, self.kind)
     def ids(self, raw): return torch.frombuffer(bytearray(raw), dtype=torch.int32).long().to(self.on)
-    def bytes(self, x): return x.contiguous().cpu().numpy().tobytes()
-    def norm(self, x, weight, eps): return x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps) * weight
+    def bytes(self, x): return x.float().contiguous().cpu().numpy().tobytes()
     def silu(self, x): return torch.nn.functional.silu(x)
     def join(self, a, b, axis): return torch.cat((a, b), axis)
-    def repeat(self, x, n): return torch.repeat_interleave(x, n, 0)
     def swap(self, x, a, b): return x.transpose(a, b)
-    def softmax(self, x): return torch.softmax(x, -1)
+
+    def norm(self, x, weight, eps):
+        wide = x.float()
+        return (wide / torch.sqrt((wide * wide).mean(-1, keepdim=True) + eps)).to(self.kind) * weight
 
     def angles(self, at, n, width, base):
-        a = torch.outer(torch.arange(at, at + n).double(), base ** (-torch.arange(0, width, 2).double() / width))
-        return torch.cos(a).float().to(self.on), torch.sin(a).float().to(self.on)
+        even = torch.arange(0, width, 2, device=self.on).double()
+        a = torch.outer(torch.arange(at, at + n, device=self.on).double(), base ** (-even / width))
+        return torch.cos(a).to(self.kind), torch.sin(a).to(self.kind)
 
-    def causal(self, at, n):
-        return torch.triu(torch.full((n, at + n), float("-inf"), device=self.on), at + 1)
+    def attend(self, q, k, v, at):
+        k, v = (torch.repeat_interleave(x, len(q) // len(x), 0) for x in (k, v))
+        n, mask = q.shape[1], None
+        if at > 0 and n > 1:
+            mask = torch.ones(n, at + n, dtype=torch.bool, device=self.on).tril(at)
+        return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], mask, is_causal=at == 0)[0]
 
 
-def read_tensors(path, load, progress):
+def read_tensors(path, xp, progress):
     """Returns the tensors of a safetensors file by name."""
     with open(path, "rb") as f, mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ) as m:
         size = struct.unpack("<Q", m[:8])[0]
         header = json.loads(m[8 : 8 + size])
         header.pop("__metadata__", None)
+        sizes = collections.Counter()
+        for t in header.values():
+            sizes[t["dtype"]] += t["data_offsets"][1] - t["data_offsets"][0]
+        xp.compute_in(sizes.most_common(1)[0][0])
         tensors, done, total = {}, 0, max(len(m) - 8 - size, 1)
         for name, t in header.items():
             start, end = t["data_offsets"]
-            tensors[name] = load(m[8 + size + start : 8 + size + end], t["dtype"], t["shape"])
+            tensors[name] = xp.load(m[8 + size + start : 8 + size + end], t["dtype"], t["shape"])
             done += end - start
             progress(100 * done // total)
         return tensors
@@ -142,22 +166,19 @@ class Part:
         a, b = x[..., :half], x[..., half:]
         return self.xp.join(a * cos - b * sin, b * cos + a * sin, -1)
 
-    def attention(self, x, at, cache, layer):
+    def attention(self, x, at, angles, cache, layer):
         xp, t, n = self.xp, self.t, x.shape[0]
         name = "model.layers.%d.self_attn." % layer
 
         def project(what, heads):
             return xp.swap((x @ t[name + what + "_proj.weight"].T).reshape(n, heads, self.width), 0, 1)
 
-        cos, sin = xp.angles(at, n, self.width, self.base)
-        q = self.rotate(project("q", self.heads), cos, sin)
-        k, v = self.rotate(project("k", self.kv_heads), cos, sin), project("v", self.kv_heads)
+        q = self.rotate(project("q", self.heads), *angles)
+        k, v = self.rotate(project("k", self.kv_heads), *angles), project("v", self.kv_heads)
         if at > 0:
             k, v = xp.join(cache[layer][0], k, 1), xp.join(cache[layer][1], v, 1)
         cache[layer] = k, v
-        k, v = xp.repeat(k, self.heads // self.kv_heads), xp.repeat(v, self.heads // self.kv_heads)
-        scores = q @ xp.swap(k, 1, 2) / self.width**0.5 + xp.causal(at, n)
-        out = xp.swap(xp.softmax(scores) @ v, 0, 1).reshape(n, self.heads * self.width)
+        out = xp.swap(xp.attend(q, k, v, at), 0, 1).reshape(n, self.heads * self.width)
         return out @ t[name + "o_proj.weight"].T
 
     def forward(self, payload, n, at, cache):
@@ -167,9 +188,10 @@ class Part:
             x = t["model.embed_tokens.weight"][xp.ids(payload)]
         else:
             x = xp.floats(payload, (n, self.hidden))
+        angles = xp.angles(at, n, self.width, self.base)
         for layer in self.layers:
             name = "model.layers.%d." % layer
-            x = x + self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, cache, layer)
+            x = x + self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, angles, cache, layer)
             h = xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps)
             gated = xp.silu(h @ t[name + "mlp.gate_proj.weight"].T) * (h @ t[name + "mlp.up_proj.weight"].T)
             x = x + gated @ t[name + "mlp.down_proj.weight"].T
@@ -275,7 +297,7 @@ def main():
     def progress(percent):
         server.progress = percent
 
-    tensors = read_tensors("/deployment/part.safetensors", xp.load, progress)
+    tensors = read_tensors("/deployment/part.safetensors", xp, progress)
     server.part = Part(xp, part["config"], tensors, part["first"], part["last"])
     print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
     accepting.join()
