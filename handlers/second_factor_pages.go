@@ -83,18 +83,14 @@ func (a *App) submitConfirmSecondFactorPage(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	codes, err := a.Accounts.ConfirmSecondFactor(ctx, actorOf(ctx), f.text("code"))
-	switch models.KindOf(err) {
-	case models.KindConflict: // not in time
+	if models.KindOf(err) == models.KindConflict { // not in time
 		return c.Redirect(http.StatusSeeOther, "/account/second-factor/setup")
-	case models.KindInvalid, models.KindRateLimited:
-		setHeaders(c, err)
-		return a.renderSubmitted(c, models.KindOf(err).Status(), f.asSubmitted().Refuse(err), a.newAppPage)
 	}
 	if err == nil {
 		err = a.continueSession(ctx, actorOf(ctx).User.ID)
 	}
 	if err != nil {
-		return err
+		return a.refused(c, f, err, a.newAppPage)
 	}
 	return a.render(c, http.StatusOK, web.RecoveryCodesPage(web.RecoveryCodesView{Codes: codes, Next: "/account"}))
 }

@@ -66,6 +66,11 @@ func (a *App) pendingSignIn(ctx context.Context) (p policies.PendingSignIn) {
 	return p
 }
 
+// afterSignIn is the page to go to when the sign-in of the session is complete.
+func (a *App) afterSignIn(ctx context.Context) string {
+	return models.LocalPath(a.sessions.GetString(ctx, sessionNext))
+}
+
 // step shows the page of a step, to those whose sign-in waits for it.
 func (a *App) step(step policies.SignInStep, build pageFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -85,7 +90,7 @@ func (a *App) step(step policies.SignInStep, build pageFunc) echo.HandlerFunc {
 // a new one.
 func (a *App) stepRefused(c echo.Context, f *form, err error, build pageFunc) error {
 	ctx := c.Request().Context()
-	next := models.LocalPath(a.sessions.GetString(ctx, sessionNext))
+	next := a.afterSignIn(ctx)
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated:
 		if actorOf(ctx).SignedIn() {
@@ -96,10 +101,8 @@ func (a *App) stepRefused(c echo.Context, f *form, err error, build pageFunc) er
 		return c.Redirect(http.StatusSeeOther, setupStepPath)
 	case models.KindInvalid, models.KindRateLimited:
 		a.logSignInRefused(c, "", err)
-		setHeaders(c, err)
-		return a.renderSubmitted(c, models.KindOf(err).Status(), f.asSubmitted().Refuse(err), build)
 	}
-	return err
+	return a.refused(c, f, err, build)
 }
 
 func (a *App) codeStepPage(_ context.Context, c echo.Context) (templ.Component, error) {
@@ -112,7 +115,7 @@ func (a *App) submitCodeStepPage(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	next := models.LocalPath(a.sessions.GetString(ctx, sessionNext))
+	next := a.afterSignIn(ctx)
 	u, err := a.Accounts.SignInWithCode(ctx, a.pendingSignIn(ctx), f.text("code"))
 	if err == nil {
 		err = a.beginSession(ctx, u, false)
@@ -149,7 +152,7 @@ func (a *App) submitConfirmStepPage(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	next := models.LocalPath(a.sessions.GetString(ctx, sessionNext))
+	next := a.afterSignIn(ctx)
 	u, codes, err := a.Accounts.ConfirmRequiredSecondFactor(ctx, a.pendingSignIn(ctx), f.text("code"))
 	if err == nil {
 		err = a.beginSession(ctx, u, false)

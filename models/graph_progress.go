@@ -29,7 +29,6 @@ type BranchProgress struct {
 	CPUs         []int              `json:"cpus" doc:"numbers of its CPUs by the latest plan"`
 	PlannedFrom  float64            `json:"planned_from_seconds" doc:"planned start, after the start of the graph"`
 	PlannedUntil float64            `json:"planned_until_seconds" doc:"planned end, after the start of the graph"`
-	Planned      float64            `json:"planned_seconds" doc:"planned time of what remained of it at the latest plan"`
 	StartedAt    *time.Time         `json:"started_at" doc:"null: not yet"`
 	EndedAt      *time.Time         `json:"ended_at" doc:"null: not yet"`
 	Failed       bool               `json:"failed" doc:"an operator has failed"`

@@ -52,8 +52,8 @@ func sampleProgress() models.GraphProgress {
 	failed := models.OperatorProgress{Operator: "decode", Attempts: 2, CPUs: []int{4}, StartedAt: at(2), EndedAt: at(40), Code: &bad, Seconds: 38}
 	return models.GraphProgress{Name: "training", StartedAt: *at(0), EndedAt: at(70), Code: &bad, Failed: "images/decode", Attempts: 2, Revisions: 1, PlannedAt: *at(0), Mode: models.GraphReduced,
 		Utilization: 60, SecondThreshold: 50, FirstThreshold: 70, Branches: []models.BranchProgress{
-			{Branch: "text", Stage: 1, CPUs: []int{1}, PlannedUntil: 50, Planned: 50, StartedAt: at(0), EndedAt: at(52), Operators: []models.OperatorProgress{ended}},
-			{Branch: "images", Stage: 1, CPUs: []int{4}, PlannedUntil: 60, Planned: 60, StartedAt: at(2), EndedAt: at(40), Failed: true, Operators: []models.OperatorProgress{failed}},
-			{Branch: "labels", Stage: 1, CPUs: []int{2}, PlannedUntil: 60, Planned: 60, StartedAt: at(3), Operators: []models.OperatorProgress{{Operator: "clean", Attempts: 1, StartedAt: at(3)}}},
-			{Branch: "train", Stage: 2, CPUs: []int{1, 4}, PlannedFrom: 60, PlannedUntil: 90, Planned: 30, Operators: []models.OperatorProgress{{Operator: "fit"}}}}}
+			{Branch: "text", Stage: 1, CPUs: []int{1}, PlannedUntil: 50, StartedAt: at(0), EndedAt: at(52), Operators: []models.OperatorProgress{ended}},
+			{Branch: "images", Stage: 1, CPUs: []int{4}, PlannedUntil: 60, StartedAt: at(2), EndedAt: at(40), Failed: true, Operators: []models.OperatorProgress{failed}},
+			{Branch: "labels", Stage: 1, CPUs: []int{2}, PlannedUntil: 60, StartedAt: at(3), Operators: []models.OperatorProgress{{Operator: "clean", Attempts: 1, StartedAt: at(3)}}},
+			{Branch: "train", Stage: 2, CPUs: []int{1, 4}, PlannedFrom: 60, PlannedUntil: 90, Operators: []models.OperatorProgress{{Operator: "fit"}}}}}
 }

@@ -151,7 +151,7 @@ func (s *State) plan(e Event) {
 				continue
 			}
 			b := &p.Branches[at]
-			b.Stage, b.CPUs, b.Planned = i+1, append([]int{}, share.CPUs...), bounded(share.Until-stage.From)
+			b.Stage, b.CPUs = i+1, append([]int{}, share.CPUs...)
 			b.PlannedFrom, b.PlannedUntil = offset(p.StartedAt, e.At, stage.From), offset(p.StartedAt, e.At, share.Until)
 		}
 	}

@@ -96,7 +96,7 @@ func TestResume(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	a, b, c := p.Branches[0], p.Branches[1], p.Branches[2]
-	if a.Stage != 1 || len(a.CPUs) != 1 || a.Planned <= 0 || a.StartedAt == nil || a.EndedAt != nil || a.Operators[1].StartedAt == nil || a.Operators[0].Seconds != 2 {
+	if a.Stage != 1 || len(a.CPUs) != 1 || a.PlannedUntil <= a.PlannedFrom || a.StartedAt == nil || a.EndedAt != nil || a.Operators[1].StartedAt == nil || a.Operators[0].Seconds != 2 {
 		t.Errorf("%+v", a)
 	}
 	if !b.Failed || b.EndedAt == nil || *b.Operators[0].Code != 7 || c.StartedAt != nil || c.PlannedFrom < a.PlannedUntil {
