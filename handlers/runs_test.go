@@ -30,7 +30,7 @@ func (w *world) addRun(project int64, email string, state models.RunState) int64
 		now := q.Now()
 		r = models.Run{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Command: []string{"python", "train.py", "--key=x"}, Name: "python",
 			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64},
-			Target: []models.Parameter{}, Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: now}
+			Target: []models.Parameter{}, Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: now}
 		if state == models.RunEnded {
 			r.ExitCode, r.StartedAt, r.EndedAt = new(int64(3)), &now, &now
 		}

@@ -71,7 +71,7 @@ type Run struct {
 	ExitCode         *int64      // of a run that has ended; nil: not known
 	RuntimeState     []byte
 	Limits           []Limit      `gorm:"serializer:json;not null"`
-	Granted          []PathAccess `gorm:"serializer:json;not null"` // by the rules of the directories at its start; empty: unknown
+	FileAccess       []PathAccess `gorm:"serializer:json;not null"` // by the rules of the directories at its start; empty: unknown
 	Version          int64
 	RequestedAt      time.Time
 	StartedAt        *time.Time

@@ -86,7 +86,7 @@ type Workspace struct {
 	Limits        []Limit      `gorm:"serializer:json;not null"`
 	Secret        string       // the notebook's own token; never shown
 	Mounts        string       // digest of what is mounted; empty: unknown
-	Granted       []PathAccess `gorm:"serializer:json;not null"` // by the rules when that was mounted, parents first; empty: unknown
+	FileAccess    []PathAccess `gorm:"serializer:json;not null"` // by the rules when that was mounted, parents first; empty: unknown
 	Version       int64
 	RequestedAt   time.Time
 	StartedAt     *time.Time

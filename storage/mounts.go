@@ -16,7 +16,7 @@ import (
 // give the member, and the paths at which the mounts cannot express that.
 type MountPlan struct {
 	Mounts      []models.Mount
-	Granted     []models.PathAccess
+	FileAccess  []models.PathAccess
 	Limitations []rules.Limitation
 }
 
@@ -32,13 +32,13 @@ func (d *Directories) EnsureMounts(ctx context.Context, h models.DirectoryUser) 
 		}
 	}
 	plan, err := d.MountPlan(ctx, h)
-	return plan.Mounts, plan.Granted, err
+	return plan.Mounts, plan.FileAccess, err
 }
 
 // Withdrawn returns a directory to which the rules give a member less access than they
 // gave before; "" if there is none. What is no directory does not count, since no mount
 // expresses its rules, and neither does a storage limit that is exceeded.
-func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, granted []models.PathAccess) (models.FilePath, error) {
+func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, access []models.PathAccess) (models.FilePath, error) {
 	user, err := d.verdicts.Of(ctx, h)
 	if err != nil {
 		return "", err
@@ -48,7 +48,7 @@ func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, gra
 		return "", err
 	}
 	defer root.Close()
-	for _, path := range rules.Withdrawn(granted, rules.Granted(user.Rules.Boundaries(h), user.Verdict, everywhere)) {
+	for _, path := range rules.Withdrawn(access, rules.Granted(user.Rules.Boundaries(h), user.Verdict, everywhere)) {
 		if kind, err := kindOf(root, path); err != nil || kind == rules.Directory {
 			return models.FilePath(path), err
 		}
@@ -90,7 +90,7 @@ func (d *Directories) MountPlan(ctx context.Context, h models.DirectoryUser) (p 
 		return p, failed
 	}
 	p.Limitations = limits
-	p.Granted = rules.Granted(user.Rules.Boundaries(h), user.Verdict, func(path string) bool { return layout[path] || present[path] })
+	p.FileAccess = rules.Granted(user.Rules.Boundaries(h), user.Verdict, func(path string) bool { return layout[path] || present[path] })
 	own := rules.MemberDir(h.ProjectID, h.MemberID)
 	for _, m := range mounts {
 		p.Mounts = append(p.Mounts, d.mount(m, m.Path))

@@ -139,12 +139,12 @@ func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
 // startRun starts the command and saves the runtime's state. It is repeated after a crash;
 // the runtime starts a run only once.
 func (r *Reconciler) startRun(ctx context.Context, run *models.Run) error {
-	state, granted, err := r.launchRun(ctx, run)
+	state, access, err := r.launchRun(ctx, run)
 	if err != nil {
 		return r.runFailed(ctx, run, err)
 	}
 	models.Failpoint("run.launched")
-	run.RuntimeState, run.Granted = state, granted
+	run.RuntimeState, run.FileAccess = state, access
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	status, err := r.config.Runs.Poll(ctx, state)
@@ -181,7 +181,7 @@ func (r *Reconciler) awaitRun(ctx context.Context, run *models.Run, status runti
 func (r *Reconciler) launchRun(ctx context.Context, run *models.Run) (runtime.State, []models.PathAccess, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	spec, granted, err := r.runSpec(ctx, *run)
+	spec, access, err := r.runSpec(ctx, *run)
 	var readable *models.Error
 	if err != nil && !errors.As(err, &readable) { // of the database or the storage: possibly temporary
 		err = models.Unavailable(err, "The run could not be prepared.")
@@ -194,7 +194,7 @@ func (r *Reconciler) launchRun(ctx context.Context, run *models.Run) (runtime.St
 	if err != nil && ctx.Err() != nil {
 		err = models.Unavailable(err, "The sandbox was not ready within %d seconds.", int64(stepTimeout/time.Second))
 	}
-	return state, granted, err
+	return state, access, err
 }
 
 // runFailed ends a run that cannot be started, unless a retry may succeed and the first
@@ -369,7 +369,7 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 // endIfWithdrawn stops a run whose mounts cannot change if rules give its member less access
 // to a directory than when it started.
 func (r *Reconciler) endIfWithdrawn(ctx context.Context, run models.Run, holder models.DirectoryUser) error {
-	path, err := r.withdrawn(ctx, holder, run.Granted)
+	path, err := r.withdrawn(ctx, holder, run.FileAccess)
 	if err != nil || path == "" {
 		return err
 	}

@@ -32,7 +32,7 @@ func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 // after a crash, and while the runtime is unavailable; the runtime starts a
 // generation only once.
 func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
-	spec, granted, err := r.spec(ctx, *w)
+	spec, access, err := r.spec(ctx, *w)
 	var readable *models.Error
 	if err != nil && !errors.As(err, &readable) { // of the database or the storage: possibly temporary
 		err = models.Unavailable(err, "The workspace could not be prepared.")
@@ -46,7 +46,7 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 		return r.startFailed(ctx, w, models.Say("The notebook could not be launched."), err)
 	}
 	models.Failpoint("start.launched")
-	w.RuntimeState, w.Progress, w.Mounts, w.Granted = state, 10, models.MountsDigest(spec.Mounts), granted
+	w.RuntimeState, w.Progress, w.Mounts, w.FileAccess = state, 10, models.MountsDigest(spec.Mounts), access
 	return r.transition(ctx, w, models.StateStarting, models.Say("Launched. Waiting for the notebook to respond."))
 }
 

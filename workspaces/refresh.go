@@ -65,7 +65,7 @@ func (r *Reconciler) refresh(ctx context.Context, w models.Workspace) error {
 // remount lets the runtime change the mounts. It compares, so that a refresh which a crash
 // has interrupted is repeated.
 func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w models.Workspace, holder models.DirectoryUser) error {
-	mounts, granted, err := r.config.Storage.EnsureMounts(ctx, holder)
+	mounts, access, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
 		return err
 	}
@@ -77,17 +77,17 @@ func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w
 	case err != nil || w.Mounts == digest:
 		return err
 	}
-	w.Mounts, w.Granted = digest, granted
+	w.Mounts, w.FileAccess = digest, access
 	return r.transition(ctx, &w, models.StateRunning, models.Say("The shared directories were mounted anew, as their rules have changed."))
 }
 
 // withdrawn names a directory to which the rules give a member less than they gave before;
 // "" if there is none, or it is not known.
-func (r *Reconciler) withdrawn(ctx context.Context, holder models.DirectoryUser, granted []models.PathAccess) (string, error) {
-	if holder.Ended || holder.Left || len(granted) == 0 {
+func (r *Reconciler) withdrawn(ctx context.Context, holder models.DirectoryUser, access []models.PathAccess) (string, error) {
+	if holder.Ended || holder.Left || len(access) == 0 {
 		return "", nil
 	}
-	path, err := r.config.Storage.Withdrawn(ctx, holder, granted)
+	path, err := r.config.Storage.Withdrawn(ctx, holder, access)
 	return models.VisibleName(string(path)), err
 }
 
@@ -95,7 +95,7 @@ func (r *Reconciler) withdrawn(ctx context.Context, holder models.DirectoryUser,
 // than when it started. What the mounts would be now is not compared: that also depends on
 // which directories there are. Who has left is evicted, for a reason that says more.
 func (r *Reconciler) stopIfWithdrawn(ctx context.Context, w models.Workspace, holder models.DirectoryUser) error {
-	name, err := r.withdrawn(ctx, holder, w.Granted)
+	name, err := r.withdrawn(ctx, holder, w.FileAccess)
 	if err != nil || name == "" {
 		return err
 	}

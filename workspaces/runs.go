@@ -154,7 +154,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)), State: models.RunQueued,
 			Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
-			Limits: []models.Limit{}, Granted: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
+			Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)
 	})
 	if refused != nil {

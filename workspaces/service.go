@@ -40,7 +40,7 @@ type Storage interface {
 	EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, []models.PathAccess, error)
 	// Withdrawn returns a directory to which the rules give a member less access than they
 	// gave before; "" if there is none.
-	Withdrawn(ctx context.Context, h models.DirectoryUser, granted []models.PathAccess) (models.FilePath, error)
+	Withdrawn(ctx context.Context, h models.DirectoryUser, access []models.PathAccess) (models.FilePath, error)
 	// IDs returns the user of the member and the group of the project; 0: all share one.
 	IDs(h models.DirectoryUser) (uid, gid int64, err error)
 }

@@ -16,20 +16,20 @@ import (
 // spec returns everything that the runtime needs to launch w, and what the rules of the
 // mounted directories give its member.
 func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec, []models.PathAccess, error) {
-	s, granted, err := r.specOf(ctx, w.Claim(), w.EnvironmentID, w.Target, r.config.Env(w))
+	s, access, err := r.specOf(ctx, w.Claim(), w.EnvironmentID, w.Target, r.config.Env(w))
 	s.Workspace, s.Generation, s.Token = w.ID, w.Generation, w.Secret
-	return s, granted, err
+	return s, access, err
 }
 
 // runSpec returns everything that the runtime needs to start a run, and what the rules of
 // the mounted directories give its member.
 func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, []models.PathAccess, error) {
-	s, granted, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
+	s, access, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
 	s.Workspace, s.Generation = run.ID, 1
 	if err == nil && run.WorkspaceID != nil {
 		s.Kernels, err = r.kernelsDir(ctx, *run.WorkspaceID)
 	}
-	return s, granted, err
+	return s, access, err
 }
 
 // kernelsDir is the directory of the sockets of a workspace's kernels; empty if it does not
@@ -48,7 +48,7 @@ func (r *Reconciler) kernelsDir(ctx context.Context, workspace int64) (string, e
 // specOf is the part of a spec that workspaces and runs have in common: the environment,
 // the directories of the member, with what their rules give, the amounts and the shares.
 func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int64, target []models.Parameter, vars map[string]string) (
-	s runtime.Spec, granted []models.PathAccess, err error) {
+	s runtime.Spec, access []models.PathAccess, err error) {
 	q := r.config.Store.Read(ctx)
 	env, err := q.Environment(environment)
 	if err != nil {
@@ -62,7 +62,7 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 	if err != nil {
 		return s, nil, err
 	}
-	mounts, granted, err := r.config.Storage.EnsureMounts(ctx, holder)
+	mounts, access, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
 		return s, nil, err
 	}
@@ -82,7 +82,7 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 		}
 	}
 	s.GPUs, s.Node, err = gpusOf(q, c.ID)
-	return s, granted, err
+	return s, access, err
 }
 
 // gpusOf returns the shares of a workspace, and the name of the provider of

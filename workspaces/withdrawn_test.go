@@ -133,7 +133,7 @@ var withdrawals = []struct {
 		f.everyone("", models.AccessNone)
 		f.do(func(q *store.Queries) error {
 			list, err := q.WorkspacesIn(models.StateRunning)
-			list[0].Granted = nil
+			list[0].FileAccess = nil
 			return errors.Join(err, q.Transition(&list[0], models.StateRunning, models.Text{}))
 		})
 	}, "-"},
