@@ -35,6 +35,13 @@ var closedNetworks = []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.12
 // connectTime is how long the network of a starting sandbox may take.
 const connectTime = time.Minute
 
+// A helper that fails when a sandbox starts is started this many times, after these pauses:
+// without it the workspace would fail, for what may pass.
+const (
+	connectTries = 3
+	connectPause = 200 * time.Millisecond
+)
+
 // killDelay is how long the output of a program that was killed is waited for.
 const killDelay = time.Second
 
@@ -145,6 +152,19 @@ func resolverSettings() string {
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// connectFirst gives a sandbox that starts its way out.
+func (r *Runtime) connectFirst(ctx context.Context, in *instance) error {
+	ctx, cancel := context.WithTimeout(ctx, r.network.wait)
+	defer cancel()
+	for try := 1; ; try++ {
+		err := r.connect(ctx, in)
+		if err == nil || try == connectTries || !sleep(ctx, connectPause) {
+			return err
+		}
+		r.config.Logger.Warn("the network of a sandbox failed and is tried again", "workspace", in.Workspace, "error", err)
+	}
 }
 
 // connect gives a sandbox its way out, unless it has one.
@@ -272,7 +292,7 @@ func (r *Runtime) startHelper(ctx context.Context, in *instance, user, netns, al
 		"--enable-sandbox", "--enable-seccomp", "--exit-fd=5", "--ready-fd=6", "--netns-type=path", "/proc/self/fd/4", "tap0")
 	r.asUserOf(in, cmd)
 	cmd.ExtraFiles = []*os.File{user, netns, alive, tell}
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stderr = log // its settings, on the standard output, would follow the error
 	if err := r.startWithDevice(cmd); err != nil {
 		return fmt.Errorf("start slirp4netns: %w", err)
 	}
@@ -315,9 +335,11 @@ func (in *instance) release() {
 
 // keepConnected connects a sandbox, and starts its helper again if it has ended.
 func (r *Runtime) keepConnected(ctx context.Context, in *instance) {
-	err := r.connect(ctx, in)
-	if in.connected != nil {
-		if err == nil {
+	var err error
+	if in.connected == nil {
+		err = r.connect(ctx, in)
+	} else {
+		if err = r.connectFirst(ctx, in); err == nil {
 			in.release()
 		}
 		in.connected <- err

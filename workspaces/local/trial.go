@@ -68,7 +68,7 @@ func (r *Runtime) connectTrial() error {
 		return err
 	}
 	defer in.kill()
-	if err := r.connect(r.ctx, in); err != nil {
+	if err := r.connectFirst(r.ctx, in); err != nil {
 		return err
 	}
 	if !in.innerAlive(in.sandboxStatus()) { // it waits to be released

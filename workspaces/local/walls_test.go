@@ -1,9 +1,11 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -135,6 +137,39 @@ func TestHangingNetworkHelper(t *testing.T) {
 	r.network = working
 	if out := output(t, r, scriptSpec(1, "echo started")); out != "started\n" {
 		t.Errorf("with a working helper: %q", out)
+	}
+}
+
+// A helper that fails once, as on a busy machine, costs neither the workspace nor, when it is
+// tried, the separation of all. What it says of its failure is kept.
+func TestHelperThatFailsOnce(t *testing.T) {
+	working := open(t, config(t.TempDir()))
+	separateNetwork(t, working)
+	program, pid := fakeHelper(t, `if [ ! -e "$0.failed" ]; then
+	>"$0.failed"
+	echo 'cannot bind mount /run to /tmp/run' >&2
+	echo '* MTU: 65520'
+	exit 1
+fi
+exec `+working.network.helper+` "$@"`)
+	t.Setenv("PATH", filepath.Dir(program)+":"+os.Getenv("PATH"))
+	var log bytes.Buffer
+	c := config(t.TempDir())
+	c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := open(t, c)
+	for i, when := range []string{"at the trial", "at a start"} {
+		if i > 0 {
+			s := reach(t, r, start(t, r, scriptSpec(1, "echo started")), runtime.PhaseExited)
+			if l := limitOf(t, s, "network"); s.LogTail != "started\n" || !l.Enforced {
+				t.Errorf("it says %+v and printed %q", l, s.LogTail)
+			}
+		}
+		if err := errors.Join(os.Remove(program+".failed"), os.Remove(pid)); err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+	}
+	if n := strings.Count(log.String(), "cannot bind mount /run to /tmp/run"); n != 2 || strings.Contains(log.String(), "MTU") {
+		t.Errorf("the reason is logged %d times:\n%s", n, log.String())
 	}
 }
 
