@@ -154,7 +154,8 @@ func Portal(ctx context.Context, admin *rest.Config, release string, values ...s
 		return nil, all, err
 	}
 	token, err := client.CoreV1().ServiceAccounts(release).CreateToken(ctx, release,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}},
+		metav1.CreateOptions{})
 	if err != nil {
 		return nil, all, err
 	}

@@ -17,7 +17,8 @@ func (a *App) accessRoutes(p *echo.Group) {
 }
 
 func (a rest) accessOperations(s section) {
-	register(a, s, route{http.MethodGet, "/access", 200, "get-access", models.Say("Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role")}, a.getAccess, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/access", 200, "get-access",
+		models.Say("Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role")}, a.getAccess, http.StatusNotFound)
 }
 
 // accessPage checks and explains a permission. Its address contains the whole query, so
@@ -45,8 +46,8 @@ func (a *App) accessPage(c echo.Context) error {
 }
 
 func (f *form) accessQuery() policies.AccessQuery {
-	in := policies.AccessQuery{UserID: f.number("user_id"), Email: f.text("email"), ProjectID: f.number("project_id"), Project: f.text("project_name"),
-		Object: f.text("object"), Act: f.text("act")}
+	in := policies.AccessQuery{UserID: f.number("user_id"), Email: f.text("email"), ProjectID: f.number("project_id"),
+		Project: f.text("project_name"), Object: f.text("object"), Act: f.text("act")}
 	if right := f.text("right"); right != "" {
 		in.Object, in.Act, _ = strings.Cut(right, ":")
 	}

@@ -11,9 +11,11 @@ import (
 
 func (a rest) accountsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/me", 200, "get-me", models.Say("Get the authenticated user and their memberships")}, a.getMe)
-	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", models.Say("Change your password; ends all other sessions and revokes all tokens")}, a.changePassword, http.StatusTooManyRequests)
+	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password",
+		models.Say("Change your password; ends all other sessions and revokes all tokens")}, a.changePassword, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", models.Say("List your access tokens, newest first")}, a.listTokens)
-	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", models.Say("Create an access token; the secret is returned only once")}, a.createToken)
+	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token",
+		models.Say("Create an access token; the secret is returned only once")}, a.createToken)
 	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", models.Say("Revoke an access token")}, a.deleteToken)
 }
 

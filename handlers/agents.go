@@ -99,7 +99,8 @@ func (t semaphore) release() { <-t.slots }
 // or a service account of the cluster, heartbeats and renewals for agents with a
 // certificate.
 func NewAgents(e *providers.Enrollment, log *slog.Logger) http.Handler {
-	a := agents{e, log, newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments), newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments)}
+	a := agents{e, log, newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments),
+		newSemaphore(maxConcurrentEnrollments, maxWaitingEnrollments)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, allowAll, a.redeem))
 	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, allowAll, a.join))
@@ -203,7 +204,8 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 
 func invalidBody(err error) error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
+		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.",
+			fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
 	}
 	if told := (*models.Error)(nil); errors.As(err, &told) {
 		return told

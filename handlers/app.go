@@ -112,7 +112,8 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close")
 	}
-	if _, ofWorkspace := a.Proxy.Host(r.Host); r.Method == http.MethodHead && !ofWorkspace && r.URL.Path != eventsPath && !isUpload(r.URL.Path) {
+	if _, ofWorkspace := a.Proxy.Host(r.Host); r.Method == http.MethodHead && !ofWorkspace && r.URL.Path != eventsPath &&
+		!isUpload(r.URL.Path) {
 		get := r.WithContext(context.WithValue(r.Context(), headKey{}, true))
 		get.Method = http.MethodGet
 		r = get

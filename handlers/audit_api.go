@@ -14,8 +14,10 @@ import (
 )
 
 func (a rest) auditOperations(s section) {
-	register(a, s, route{http.MethodGet, "/audit", 200, "list-audit", models.Say("List audit log entries, newest first; requires platform administrator")}, a.listAudit, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/audit.csv", 200, "download-audit", models.Say("Export the audit log as CSV, newest first; requires platform administrator")}, a.downloadAudit, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/audit", 200, "list-audit",
+		models.Say("List audit log entries, newest first; requires platform administrator")}, a.listAudit, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/audit.csv", 200, "download-audit",
+		models.Say("Export the audit log as CSV, newest first; requires platform administrator")}, a.downloadAudit, http.StatusNotFound)
 	describeDownload(s, "/audit.csv", "text/csv")
 }
 

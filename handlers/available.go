@@ -10,7 +10,8 @@ import (
 )
 
 func (a rest) availableOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", models.Say("List common GPU share sizes and their availability in a project; requires membership")}, a.listAvailable)
+	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available",
+		models.Say("List common GPU share sizes and their availability in a project; requires membership")}, a.listAvailable)
 }
 
 // SizeAvailability is whether a demand of a common size can be satisfied now.

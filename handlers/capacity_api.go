@@ -10,8 +10,10 @@ import (
 )
 
 func (a rest) capacityOperations(s section) {
-	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity", models.Say("Get pool capacity and allocated quotas; requires platform administrator")}, a.getCapacity)
-	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", models.Say("Set the overcommit ratios; requires platform administrator")}, a.setCapacity)
+	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity",
+		models.Say("Get pool capacity and allocated quotas; requires platform administrator")}, a.getCapacity)
+	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity",
+		models.Say("Set the overcommit ratios; requires platform administrator")}, a.setCapacity)
 }
 
 // ResourceCapacity is the capacity of one resource and the sum of the quotas.
@@ -44,7 +46,8 @@ type ForeignWork struct {
 }
 
 func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
-	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable, p.AboveCapacity}
+	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable,
+		p.AboveCapacity}
 }
 
 func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], error) {

@@ -19,7 +19,8 @@ func (a *App) capacityRoutes(p *echo.Group) {
 
 func capacityRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
 	for _, r := range rows {
-		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Allocatable: r.Allocatable,
+		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio,
+			Allocatable:      r.Allocatable,
 			AboveAllocatable: r.AboveAllocatable, AboveCapacity: r.AboveCapacity})
 	}
 	return list
@@ -75,5 +76,6 @@ func (f *form) overcommitInput() projects.OvercommitInput {
 	return projects.OvercommitInput{Version: f.version(),
 		Ratio: models.Resources{GPUCores: percent("gpu_cores"), GPUMemoryMiB: percent("gpu_memory_mib"), CPUMilli: percent("cpu_milli"),
 			MemoryMiB: percent("memory_mib"), StorageMiB: percent("storage_mib")},
-		Stated: projects.Stated{CPUMilli: f.number("stated.cpu_milli"), MemoryMiB: f.number("stated.memory_mib"), StorageMiB: f.number("stated.storage_mib")}}
+		Stated: projects.Stated{CPUMilli: f.number("stated.cpu_milli"), MemoryMiB: f.number("stated.memory_mib"),
+			StorageMiB: f.number("stated.storage_mib")}}
 }

@@ -11,9 +11,12 @@ import (
 )
 
 func (a rest) curatorsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/curators", 200, "list-curators", models.Say("List the curators of the public directories; requires platform administrator")}, a.listCurators)
-	register(a, s, route{http.MethodPost, "/curators", 201, "add-curator", models.Say("Let a user or a project write in a public directory; effective at once, and for mounts at the next workspace start")}, a.addCurator)
-	register(a, s, route{http.MethodDelete, "/curators/{id}", 204, "remove-curator", models.Say("Remove a curator of a public directory")}, a.removeCurator)
+	register(a, s, route{http.MethodGet, "/curators", 200, "list-curators",
+		models.Say("List the curators of the public directories; requires platform administrator")}, a.listCurators)
+	register(a, s, route{http.MethodPost, "/curators", 201, "add-curator",
+		models.Say("Let a user or a project write in a public directory; effective at once, and for mounts at the next workspace start")}, a.addCurator)
+	register(a, s, route{http.MethodDelete, "/curators/{id}", 204, "remove-curator", models.Say("Remove a curator of a public directory")},
+		a.removeCurator)
 }
 
 // Curator may write in a public directory.

@@ -11,11 +11,16 @@ import (
 )
 
 func (a rest) departmentsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments", models.Say("List departments and their resource use; requires platform administrator")}, a.listDepartments)
-	register(a, s, route{http.MethodPost, "/departments", 201, "create-department", models.Say("Create a department; requires platform administrator")}, a.createDepartment)
-	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department", models.Say("Get a department; requires platform administrator")}, a.getDepartment)
-	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department", models.Say("Rename a department; requires platform administrator")}, a.renameDepartment)
-	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department", models.Say("Delete an empty department; requires platform administrator")}, a.deleteDepartment)
+	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments",
+		models.Say("List departments and their resource use; requires platform administrator")}, a.listDepartments)
+	register(a, s, route{http.MethodPost, "/departments", 201, "create-department",
+		models.Say("Create a department; requires platform administrator")}, a.createDepartment)
+	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department",
+		models.Say("Get a department; requires platform administrator")}, a.getDepartment)
+	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department",
+		models.Say("Rename a department; requires platform administrator")}, a.renameDepartment)
+	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department",
+		models.Say("Delete an empty department; requires platform administrator")}, a.deleteDepartment)
 }
 
 // Department is where people work.

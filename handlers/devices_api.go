@@ -11,9 +11,12 @@ import (
 )
 
 func (a rest) devicesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", models.Say("Get a device and its share history")}, a.getDevice)
-	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", models.Say("Update the sharing mode of a device; requires the provider's owner or platform administrator")}, a.updateDevice)
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", models.Say("Get device telemetry; periods without measurements have no buckets")}, a.getTelemetry)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", models.Say("Get a device and its share history")},
+		a.getDevice)
+	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device",
+		models.Say("Update the sharing mode of a device; requires the provider's owner or platform administrator")}, a.updateDevice)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry",
+		models.Say("Get device telemetry; periods without measurements have no buckets")}, a.getTelemetry)
 }
 
 // Device is a GPU, or a MIG instance of one.
@@ -89,8 +92,9 @@ type Share struct {
 }
 
 func deviceOf(d pool.DeviceView) Device {
-	v := Device{ID: d.ID, ProviderID: d.ProviderID, Provider: d.ProviderName, Number: d.Number, UUID: d.UUID, Model: d.Model, MemoryMiB: d.MemoryMiB,
-		Architecture: d.Architecture, PCI: d.PCI, Driver: d.Driver, Peers: append([]string{}, d.Peers...), Simulated: d.Simulated, Present: d.Present,
+	v := Device{ID: d.ID, ProviderID: d.ProviderID, Provider: d.ProviderName, Number: d.Number, UUID: d.UUID, Model: d.Model,
+		MemoryMiB: d.MemoryMiB, Architecture: d.Architecture, PCI: d.PCI, Driver: d.Driver, Peers: append([]string{},
+			d.Peers...), Simulated: d.Simulated, Present: d.Present,
 		Trouble: d.Trouble.String(), ECC: d.ECC, ECCErrors: d.ECCErrors, XID: d.XID, XIDAt: utc(d.XIDAt), Sharing: d.Sharing, Applied: d.Applied,
 		Changing: d.Changing(), Layout: append([]string{}, d.Layout...), MIGProfiles: append([]string{}, d.MIGProfiles...), ParentID: d.ParentID,
 		Profile: d.Profile, Cores: d.Cores, Mixed: d.Mixed, Lent: d.Lent, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
@@ -99,7 +103,8 @@ func deviceOf(d pool.DeviceView) Device {
 		v.NUMA = &d.NUMA
 	}
 	if m := d.Measured; m != nil {
-		v.Measured = &Measured{m.At.UTC(), m.Utilisation, m.MemoryUsedMiB, m.Temperature, m.PowerMW, append([]models.GPUProcess{}, m.Processes...)}
+		v.Measured = &Measured{m.At.UTC(), m.Utilisation, m.MemoryUsedMiB, m.Temperature, m.PowerMW,
+			append([]models.GPUProcess{}, m.Processes...)}
 	}
 	return v
 }

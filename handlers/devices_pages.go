@@ -24,7 +24,8 @@ func (a *App) devicePage(ctx context.Context, c echo.Context) (templ.Component, 
 	if err != nil {
 		return nil, err
 	}
-	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID, State: d.ProviderState,
+	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID,
+		State:    d.ProviderState,
 		Measured: d.Measured, CanEdit: d.Manage, Form: submittedOr(c, sharingForm(d.Device)), History: shareRows(history)}
 	if err := a.relatedDevices(ctx, &v); err != nil {
 		return nil, err
@@ -65,7 +66,8 @@ func (a *App) relatedDevices(ctx context.Context, v *web.DeviceView) error {
 // chartSlots is how many steps a chart has.
 const chartSlots = 120
 
-var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour, providers.LastMonths: 90 * 24 * time.Hour}
+var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour,
+	providers.LastMonths: 90 * 24 * time.Hour}
 
 // measurements adds the measurements of a time span; the default is the last hour.
 func (a *App) measurements(ctx context.Context, v *web.DeviceView, span string) error {

@@ -10,8 +10,9 @@ import (
 
 // deviceView is a device as the pages draw it.
 func deviceView(d pool.DeviceView, me int64) web.Device {
-	v := web.Device{ID: d.ID, Label: deviceLabel(d.Device), Model: d.Model, MemoryMiB: d.MemoryMiB, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
-		Sharing: d.Sharing, State: deviceState(d), Trouble: d.Trouble, Lost: d.ProviderState == models.ProviderLost, Simulated: d.Simulated, Mixed: d.Mixed}
+	v := web.Device{ID: d.ID, Label: deviceLabel(d.Device), Model: d.Model, MemoryMiB: d.MemoryMiB, FreeCores: d.FreeCores,
+		FreeMemoryMiB: d.FreeMemoryMiB, Sharing: d.Sharing, State: deviceState(d), Trouble: d.Trouble,
+		Lost: d.ProviderState == models.ProviderLost, Simulated: d.Simulated, Mixed: d.Mixed}
 	if d.ParentID != nil {
 		v.Sharing, v.Size = models.SharingMIG, d.Cores
 	}

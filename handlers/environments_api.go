@@ -10,11 +10,15 @@ import (
 )
 
 func (a rest) environmentsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments", models.Say("List environments; with version constraints, sorted by best match and with the reasons for mismatches")}, a.listEnvironments)
-	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment", models.Say("Create an environment; requires platform administrator")}, a.createEnvironment)
+	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments",
+		models.Say("List environments; with version constraints, sorted by best match and with the reasons for mismatches")}, a.listEnvironments)
+	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment",
+		models.Say("Create an environment; requires platform administrator")}, a.createEnvironment)
 	register(a, s, route{http.MethodGet, "/environments/{id}", 200, "get-environment", models.Say("Get an environment")}, a.getEnvironment)
-	register(a, s, route{http.MethodPut, "/environments/{id}", 200, "update-environment", models.Say("Update an environment; requires platform administrator")}, a.updateEnvironment)
-	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", models.Say("Delete an unused environment")}, a.deleteEnvironment)
+	register(a, s, route{http.MethodPut, "/environments/{id}", 200, "update-environment",
+		models.Say("Update an environment; requires platform administrator")}, a.updateEnvironment)
+	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", models.Say("Delete an unused environment")},
+		a.deleteEnvironment)
 }
 
 // Environment is a catalog entry.

@@ -31,8 +31,8 @@ func (a *App) environmentsPage(ctx context.Context, _ echo.Context) (templ.Compo
 func (f *form) environmentInput() workspaces.EnvironmentInput {
 	return workspaces.EnvironmentInput{Name: f.text("name"), Language: f.text("language"), LanguageVersion: f.text("language_version"),
 		Versions: f.versions("versions"), Launch: f.launch("launch."), Image: f.text("image"), Command: f.lines("command"),
-		Minimum: models.Minimum{GPUs: f.number("minimum.gpus"), Cores: f.number("minimum.cores"), GPUMemoryMiB: f.number("minimum.gpu_memory_mib"),
-			CPUMilli: f.number("minimum.cpu_milli"), MemoryMiB: f.number("minimum.memory_mib")},
+		Minimum: models.Minimum{GPUs: f.number("minimum.gpus"), Cores: f.number("minimum.cores"),
+			GPUMemoryMiB: f.number("minimum.gpu_memory_mib"), CPUMilli: f.number("minimum.cpu_milli"), MemoryMiB: f.number("minimum.memory_mib")},
 		DefaultPath: f.text("default_path"), Version: f.version()}
 }
 

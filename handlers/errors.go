@@ -107,7 +107,8 @@ func (p *Problem) write(w http.ResponseWriter) error {
 func problemOf(err error) *Problem {
 	e := publicError(err)
 	status := statusFor(err)
-	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind, header: headersOf(e)}
+	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind,
+		header: headersOf(e)}
 	for _, f := range e.Fields {
 		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})
 	}

@@ -30,7 +30,8 @@ func (a *App) streamEvents(c echo.Context) error {
 	}
 	s := a.events.Subscribe(actor, topics, c.QueryParam("since"))
 	if s == nil {
-		return models.RateLimited(streamsRetry, "You have reached the maximum of %d open live pages. Close one, then reload this page.", live.MaxStreams)
+		return models.RateLimited(streamsRetry, "You have reached the maximum of %d open live pages. Close one, then reload this page.",
+			live.MaxStreams)
 	}
 	// A right may have ended just before its revocation could see this stream.
 	err := a.Accounts.CheckTopics(ctx, actor, topics)

@@ -11,12 +11,18 @@ import (
 )
 
 func (a rest) fileRulesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/rules", 200, "list-file-rules", models.Say("List the rules of a project's shared directories")}, a.listFileRules)
-	register(a, s, route{http.MethodPut, "/projects/{id}/files/rules", 200, "put-file-rule", models.Say("Create or replace the rule about a path for a subject; effective at once, and for mounts at the next workspace start")}, a.putFileRule)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/rules/preview", 200, "preview-file-rule", models.Say("Preview the effect of a rule on each member")}, a.previewFileRule)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/files/rules/{rule}", 204, "delete-file-rule", models.Say("Delete a rule")}, a.deleteFileRule)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/access/members", 200, "list-file-access", models.Say("List what each member may do with a path")}, a.listFileAccess)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/access", 200, "explain-file-access", models.Say("Explain what a member may do with a path")}, a.explainFileAccess)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/rules", 200, "list-file-rules",
+		models.Say("List the rules of a project's shared directories")}, a.listFileRules)
+	register(a, s, route{http.MethodPut, "/projects/{id}/files/rules", 200, "put-file-rule",
+		models.Say("Create or replace the rule about a path for a subject; effective at once, and for mounts at the next workspace start")}, a.putFileRule)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/rules/preview", 200, "preview-file-rule",
+		models.Say("Preview the effect of a rule on each member")}, a.previewFileRule)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/files/rules/{rule}", 204, "delete-file-rule", models.Say("Delete a rule")},
+		a.deleteFileRule)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/access/members", 200, "list-file-access",
+		models.Say("List what each member may do with a path")}, a.listFileAccess)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/access", 200, "explain-file-access",
+		models.Say("Explain what a member may do with a path")}, a.explainFileAccess)
 }
 
 // FileRuleQuery selects rules of a project.
@@ -47,11 +53,12 @@ type MemberFileAccess struct {
 }
 
 func (a rest) listFileAccess(ctx context.Context, in *FileAccessList) (*Response[List[MemberFileAccess]], error) {
-	return listed(in.Paging, func(v storage.MemberVerdict) int64 { return v.Member.ID }, func(page store.Page) ([]storage.MemberVerdict, error) {
-		return a.Storage.MemberVerdicts(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), page)
-	}, func(v storage.MemberVerdict) MemberFileAccess {
-		return MemberFileAccess{v.Member.ID, v.Member.UserName, v.Member.RoleName, v.Verdict}
-	})
+	return listed(in.Paging, func(v storage.MemberVerdict) int64 { return v.Member.ID },
+		func(page store.Page) ([]storage.MemberVerdict, error) {
+			return a.Storage.MemberVerdicts(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), page)
+		}, func(v storage.MemberVerdict) MemberFileAccess {
+			return MemberFileAccess{v.Member.ID, v.Member.UserName, v.Member.RoleName, v.Verdict}
+		})
 }
 
 func (a rest) putFileRule(ctx context.Context, in *CreateIn[storage.RuleInput]) (*Response[models.FileRule], error) {

@@ -39,7 +39,8 @@ func (a *App) fileRulesPage(ctx context.Context, c echo.Context) (templ.Componen
 }
 
 func ruleRowOf(r storage.NamedRule) web.FileRuleRow {
-	return web.FileRuleRow{ID: r.ID, Path: r.Path, Subject: r.Subject, SubjectID: r.SubjectID, Name: r.SubjectName, Access: r.Access, Download: r.Download}
+	return web.FileRuleRow{ID: r.ID, Path: r.Path, Subject: r.Subject, SubjectID: r.SubjectID, Name: r.SubjectName, Access: r.Access,
+		Download: r.Download}
 }
 
 // fileAccessPage explains who may do what with a path. For managers it has a form for
@@ -58,7 +59,8 @@ func (a *App) fileAccessPage(ctx context.Context, c echo.Context) (templ.Compone
 	if err != nil {
 		return nil, err
 	}
-	v := web.FileAccessView{ProjectID: id, Project: project.Name, Path: models.FilePath(e.Path), CanRule: a.Storage.MayEdit(actor, id), SeesRules: e.Sees, Verdict: fileVerdictOf(e.Verdict)}
+	v := web.FileAccessView{ProjectID: id, Project: project.Name, Path: models.FilePath(e.Path), CanRule: a.Storage.MayEdit(actor, id),
+		SeesRules: e.Sees, Verdict: fileVerdictOf(e.Verdict)}
 	v.Crumbs = append(crumbsOf(id, v.Project, v.Path), web.Link{Label: models.VisibleName(lastOf(e.Path)), Href: filesPath(id, v.Path)})
 	if v.SeesRules {
 		if err := a.pathRules(c, &v, member); err != nil {
@@ -126,7 +128,8 @@ func (a *App) pathRules(c echo.Context, v *web.FileAccessView, member int64) err
 		return err
 	}
 	for _, m := range verdicts {
-		v.Members = append(v.Members, web.MemberVerdictRow{ID: m.Member.ID, Name: m.Member.UserName, Role: m.Member.RoleName, FileVerdict: fileVerdictOf(m.Verdict)})
+		v.Members = append(v.Members, web.MemberVerdictRow{ID: m.Member.ID, Name: m.Member.UserName, Role: m.Member.RoleName,
+			FileVerdict: fileVerdictOf(m.Verdict)})
 		if m.Member.ID == member {
 			v.Member = m.Member.UserName
 		}
@@ -170,7 +173,8 @@ func (a *App) ruleChange(c echo.Context, v *web.FileAccessView) error {
 	if wanted.ID != 0 && wanted.ID == remove {
 		v.Removing = remove
 	}
-	v.Form = submittedOr(c, web.Form{Values: map[string]string{"subject_id": wanted.Value(), "access": string(wanted.Access), "download": string(wanted.Download)}})
+	v.Form = submittedOr(c, web.Form{Values: map[string]string{"subject_id": wanted.Value(), "access": string(wanted.Access),
+		"download": string(wanted.Download)}})
 	v.Previewing = v.Form.Value("preview") != "" && !v.Form.Failed()
 	if !v.Previewing && v.Removing == 0 {
 		return nil
@@ -182,14 +186,16 @@ func (a *App) ruleChange(c echo.Context, v *web.FileAccessView) error {
 		return nil
 	}
 	for _, e := range effects {
-		v.Effects = append(v.Effects, web.FileEffectRow{Name: e.Member.UserName, Role: e.Member.RoleName, Before: fileVerdictOf(e.Before), After: fileVerdictOf(e.After)})
+		v.Effects = append(v.Effects, web.FileEffectRow{Name: e.Member.UserName, Role: e.Member.RoleName, Before: fileVerdictOf(e.Before),
+			After: fileVerdictOf(e.After)})
 	}
 	return err
 }
 
 func ruleInputOf(path models.FilePath, f web.Form) storage.RuleInput {
 	kind, id, _ := strings.Cut(f.Value("subject_id"), ":")
-	in := storage.RuleInput{Path: path, Subject: models.FileSubject(kind), Access: models.FileAccess(f.Value("access")), Download: models.FileDownload(f.Value("download"))}
+	in := storage.RuleInput{Path: path, Subject: models.FileSubject(kind), Access: models.FileAccess(f.Value("access")),
+		Download: models.FileDownload(f.Value("download"))}
 	in.SubjectID, _ = strconv.ParseInt(id, 10, 64) // the project and everyone have none
 	return in
 }

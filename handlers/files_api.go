@@ -15,23 +15,39 @@ import (
 )
 
 func (a rest) filesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/files", 200, "list-files", models.Say("List a shared directory")}, a.listFiles, http.StatusConflict)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/files", 200, "delete-file", models.Say("Move a file or directory to the trash")}, a.deleteFile)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files", 200, "list-files", models.Say("List a shared directory")}, a.listFiles,
+		http.StatusConflict)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/files", 200, "delete-file", models.Say("Move a file or directory to the trash")},
+		a.deleteFile)
 	register(a, s, route{http.MethodGet, "/projects/{id}/files/stat", 200, "get-file", models.Say("Describe a file or directory")}, a.getFile)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/checksum", 200, "get-file-checksum", models.Say("Compute the SHA-256 of a file")}, a.getFileChecksum, http.StatusConflict)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/search", 200, "search-files", models.Say("Search files by name")}, a.searchFiles)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/tree", 200, "get-file-tree", models.Say("List the directories that lead to a path, those beside them and those in it")}, a.getFileTree)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/usage", 200, "get-file-usage", models.Say("Get the storage use of a project and of its members")}, a.getFileUsage)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/directories", 201, "create-directory", models.Say("Create a directory")}, a.createDirectory)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/copies", 201, "copy-file", models.Say("Copy a file or directory; overwrites nothing")}, a.copyFile)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/moves", 200, "move-file", models.Say("Move or rename a file or directory; overwrites nothing")}, a.moveFile)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/trash", 200, "list-trash", models.Say("List deleted files and directories")}, a.listTrash)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/trash/{item}/restore", 200, "restore-trash", models.Say("Restore a deleted file or directory")}, a.restoreTrash)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/files/trash/{item}", 204, "purge-trash", models.Say("Remove a deleted file or directory for good")}, a.purgeTrash)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/versions", 200, "list-file-versions", models.Say("List the overwritten versions of a file")}, a.listFileVersions)
-	register(a, s, route{http.MethodPost, "/projects/{id}/files/versions/{version}/restore", 200, "restore-file-version", models.Say("Restore an overwritten version of a file")}, a.restoreFileVersion)
-	register(a, s, route{http.MethodGet, "/projects/{id}/files/environment", 200, "get-model-environment", models.Say("Get the environment that a model needs, by its manifest")}, a.getModelEnvironment, http.StatusConflict)
-	register(a, s, route{http.MethodPut, "/projects/{id}/files/environment", 200, "set-model-environment", models.Say("Set the environment that a model needs, in its manifest")}, a.setModelEnvironment)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/checksum", 200, "get-file-checksum",
+		models.Say("Compute the SHA-256 of a file")}, a.getFileChecksum, http.StatusConflict)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/search", 200, "search-files", models.Say("Search files by name")},
+		a.searchFiles)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/tree", 200, "get-file-tree",
+		models.Say("List the directories that lead to a path, those beside them and those in it")}, a.getFileTree)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/usage", 200, "get-file-usage",
+		models.Say("Get the storage use of a project and of its members")}, a.getFileUsage)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/directories", 201, "create-directory", models.Say("Create a directory")},
+		a.createDirectory)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/copies", 201, "copy-file",
+		models.Say("Copy a file or directory; overwrites nothing")}, a.copyFile)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/moves", 200, "move-file",
+		models.Say("Move or rename a file or directory; overwrites nothing")}, a.moveFile)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/trash", 200, "list-trash", models.Say("List deleted files and directories")},
+		a.listTrash)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/trash/{item}/restore", 200, "restore-trash",
+		models.Say("Restore a deleted file or directory")}, a.restoreTrash)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/files/trash/{item}", 204, "purge-trash",
+		models.Say("Remove a deleted file or directory for good")}, a.purgeTrash)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/versions", 200, "list-file-versions",
+		models.Say("List the overwritten versions of a file")}, a.listFileVersions)
+	register(a, s, route{http.MethodPost, "/projects/{id}/files/versions/{version}/restore", 200, "restore-file-version",
+		models.Say("Restore an overwritten version of a file")}, a.restoreFileVersion)
+	register(a, s, route{http.MethodGet, "/projects/{id}/files/environment", 200, "get-model-environment",
+		models.Say("Get the environment that a model needs, by its manifest")}, a.getModelEnvironment, http.StatusConflict)
+	register(a, s, route{http.MethodPut, "/projects/{id}/files/environment", 200, "set-model-environment",
+		models.Say("Set the environment that a model needs, in its manifest")}, a.setModelEnvironment)
 	a.deploymentsOperations(s)
 	a.fileContentOperations(s)
 	a.describeUploads(s)
@@ -76,7 +92,8 @@ type FileList struct {
 }
 
 func (a rest) listFiles(ctx context.Context, in *FileQuery) (*Response[FileList], error) {
-	l, err := a.Files.List(ctx, actorOf(ctx), in.ID, files.ListQuery{Path: models.FilePath(in.Path), Sort: files.Sort(in.Sort), Descending: in.Order == "desc", Cursor: in.Cursor, Limit: in.Limit})
+	l, err := a.Files.List(ctx, actorOf(ctx), in.ID, files.ListQuery{Path: models.FilePath(in.Path), Sort: files.Sort(in.Sort),
+		Descending: in.Order == "desc", Cursor: in.Cursor, Limit: in.Limit})
 	return &Response[FileList]{FileList{l.Directory, List[files.Entry]{convert(l.Entries, unchanged), l.Next}}}, err
 }
 
@@ -191,15 +208,18 @@ func bounded(limit int64) *int64 {
 
 func (a rest) getFileUsage(ctx context.Context, in *PageOf) (*Response[FileUsage], error) {
 	var u storage.Usage
-	members, err := listed(in.Paging, func(m models.MemberStorage) int64 { return m.MemberID }, func(page store.Page) (_ []models.MemberStorage, err error) {
-		u, err = a.Storage.Usage(ctx, actorOf(ctx), in.ID, page)
-		return u.Members, err
-	}, memberFileUsageOf)
+	members, err := listed(in.Paging, func(m models.MemberStorage) int64 { return m.MemberID },
+		func(page store.Page) (_ []models.MemberStorage, err error) {
+			u, err = a.Storage.Usage(ctx, actorOf(ctx), in.ID, page)
+			return u.Members, err
+		}, memberFileUsageOf)
 	if err != nil {
 		return nil, err
 	}
-	return &Response[FileUsage]{FileUsage{UsedBytes: u.Used, ReservedBytes: u.Reserved, QuotaMiB: bounded(u.QuotaMiB), MeasuredAt: utc(u.MeasuredAt),
-		ReadOnlyAt: utc(u.ReadOnlyAt), Enforced: a.Files.QuotaEnforced(in.ID), Members: members.Body.Items, NextCursor: members.Body.NextCursor}}, nil
+	return &Response[FileUsage]{FileUsage{UsedBytes: u.Used, ReservedBytes: u.Reserved, QuotaMiB: bounded(u.QuotaMiB),
+			MeasuredAt: utc(u.MeasuredAt), ReadOnlyAt: utc(u.ReadOnlyAt), Enforced: a.Files.QuotaEnforced(in.ID), Members: members.Body.Items,
+			NextCursor: members.Body.NextCursor}},
+		nil
 }
 
 // DirectoryInput names a new directory.

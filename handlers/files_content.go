@@ -19,13 +19,19 @@ import (
 )
 
 func (a rest) fileContentOperations(s section) {
-	const content, archive, version = "/projects/{id}/files/content", "/projects/{id}/files/archive", "/projects/{id}/files/versions/{version}/content"
+	const content, archive, version = "/projects/{id}/files/content", "/projects/{id}/files/archive",
+		"/projects/{id}/files/versions/{version}/content"
 	conditions := []int{http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestedRangeNotSatisfiable}
-	register(a, s, route{http.MethodGet, content, 200, "download-file", models.Say("Download a file; supports ranges and conditions")}, a.downloadFile, conditions...)
-	register(a, s, route{http.MethodPut, content, 200, "upload-file", models.Say("Create or replace a file; the body is its content")}, a.uploadFile)
-	register(a, s, route{http.MethodGet, version, 200, "download-file-version", models.Say("Download an overwritten version of a file")}, a.downloadFileVersion, conditions...)
-	register(a, s, route{http.MethodGet, archive, 200, "download-archive", models.Say("Download a directory as an archive")}, a.downloadArchive, http.StatusConflict)
-	register(a, s, route{http.MethodPut, archive, 200, "upload-archive", models.Say("Create a directory from an archive; the body is the archive")}, a.uploadArchive)
+	register(a, s, route{http.MethodGet, content, 200, "download-file", models.Say("Download a file; supports ranges and conditions")},
+		a.downloadFile, conditions...)
+	register(a, s, route{http.MethodPut, content, 200, "upload-file", models.Say("Create or replace a file; the body is its content")},
+		a.uploadFile)
+	register(a, s, route{http.MethodGet, version, 200, "download-file-version", models.Say("Download an overwritten version of a file")},
+		a.downloadFileVersion, conditions...)
+	register(a, s, route{http.MethodGet, archive, 200, "download-archive", models.Say("Download a directory as an archive")},
+		a.downloadArchive, http.StatusConflict)
+	register(a, s, route{http.MethodPut, archive, 200, "upload-archive",
+		models.Say("Create a directory from an archive; the body is the archive")}, a.uploadArchive)
 	binary := map[string]*huma.MediaType{octetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
 	paths := s.api.OpenAPI().Paths
 	for _, path := range []string{content, archive, version} {
@@ -44,7 +50,9 @@ const octetStream = "application/octet-stream"
 
 // isStream reports whether a route has bodies of any size.
 func isStream(c echo.Context) bool {
-	return strings.HasPrefix(c.Path(), apiPrefix+uploadsPath) || strings.HasSuffix(c.Path(), "/files/content") || strings.HasSuffix(c.Path(), "/files/upload") || strings.HasSuffix(c.Path(), "/files/archive") || strings.HasSuffix(c.Path(), "/files/versions/:version/content")
+	return strings.HasPrefix(c.Path(), apiPrefix+uploadsPath) || strings.HasSuffix(c.Path(), "/files/content") ||
+		strings.HasSuffix(c.Path(), "/files/upload") || strings.HasSuffix(c.Path(), "/files/archive") ||
+		strings.HasSuffix(c.Path(), "/files/versions/:version/content")
 }
 
 // Stream gives an operation the connection.
@@ -96,7 +104,8 @@ func (a rest) sendFile(content *files.Content, err error) (*huma.StreamResponse,
 
 // send sends bytes of files as an attachment until their right is revoked.
 func (a rest) send(c echo.Context, e files.Entry, t *files.Transfer, write func(http.ResponseWriter, *http.Request) error) {
-	w := &sender{ResponseWriter: c.Response(), raw: innermost(c.Response()), ends: func() bool { return t.Ends(c.Request().Context()) || !a.Holds() }}
+	w := &sender{ResponseWriter: c.Response(), raw: innermost(c.Response()),
+		ends: func() bool { return t.Ends(c.Request().Context()) || !a.Holds() }}
 	connection := http.NewResponseController(c.Response())
 	stop := func() { _ = connection.SetWriteDeadline(time.Unix(1, 0)) } // a test's recorder has no connection
 	if !t.Start(c.Request().Context(), stop) {
@@ -201,7 +210,8 @@ type FileUpload struct {
 }
 
 func (a rest) uploadFile(ctx context.Context, in *FileUpload) (*FoundFile, error) {
-	return foundFile(a.Files.Write(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), in.body(), in.c.Request().ContentLength, in.condition()))
+	return foundFile(a.Files.Write(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), in.body(), in.c.Request().ContentLength,
+		in.condition()))
 }
 
 // body is the body of the request, as long as bytes arrive.
@@ -235,7 +245,8 @@ func (a rest) downloadArchive(ctx context.Context, in *ArchiveDownload) (*huma.S
 	if err != nil {
 		return nil, err
 	}
-	archive, err := a.Files.OpenArchive(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), items, files.Format(in.Format), !isHead(in.c.Request()))
+	archive, err := a.Files.OpenArchive(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), items, files.Format(in.Format),
+		!isHead(in.c.Request()))
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,8 @@ func (a *App) deleteFilesPage(ctx context.Context, c echo.Context, f *form) (red
 func (a *App) restoreVersionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
 	e, err := a.Files.RestoreVersion(ctx, actorOf(ctx), project, number(c, "version"))
-	return redirect{path("projects", project, "files", "entry") + "?path=" + e.Path.String(), models.Say("Version restored. The content before it is now a version.")}, err
+	return redirect{path("projects", project, "files", "entry") + "?path=" + e.Path.String(),
+		models.Say("Version restored. The content before it is now a version.")}, err
 }
 
 func (a *App) restoreTrashPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -69,7 +69,8 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 	if v.Query != "" {
 		return a.foundFilesPage(ctx, v, dir)
 	}
-	list, err := a.Files.List(ctx, actor, id, files.ListQuery{Path: a.firstDirectory(v, dir), Sort: files.Sort(v.Sort), Descending: v.Down, Cursor: c.QueryParam("cursor"), Limit: rowsOfPage(c), Tree: true})
+	list, err := a.Files.List(ctx, actor, id, files.ListQuery{Path: a.firstDirectory(v, dir), Sort: files.Sort(v.Sort), Descending: v.Down,
+		Cursor: c.QueryParam("cursor"), Limit: rowsOfPage(c), Tree: true})
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 // directories have names of their own.
 func branchesOf(roots []web.FileRoot, tree []files.TreeDirectory) (list []web.FileBranch) {
 	for _, d := range tree {
-		b := web.FileBranch{Label: models.Say("%s", ownedName(d.Name, d.Owner, d.Path)), Path: d.Path, Branches: branchesOf(roots, d.Directories), Partial: !d.Complete}
+		b := web.FileBranch{Label: models.Say("%s", ownedName(d.Name, d.Owner, d.Path)), Path: d.Path, Branches: branchesOf(roots, d.Directories),
+			Partial: !d.Complete}
 		if i := slices.IndexFunc(roots, func(r web.FileRoot) bool { return r.Path == d.Path }); i >= 0 {
 			b.Label = roots[i].Label
 		}
@@ -137,7 +139,8 @@ func (a *App) filesView(ctx context.Context, project int64) (v web.FilesView, er
 		v.Storage = append(v.Storage, storageView(models.Say("My storage"), *p.Own))
 	}
 	if v.Member {
-		v.Roots = []web.FileRoot{{Label: models.Say("Project"), Path: models.FilePath(rules.ProjectDir(project))}, {Label: models.Say("My directory"), Path: p.Home}}
+		v.Roots = []web.FileRoot{{Label: models.Say("Project"), Path: models.FilePath(rules.ProjectDir(project))},
+			{Label: models.Say("My directory"), Path: p.Home}}
 	}
 	labels := []models.Text{models.Say("Public algorithms"), models.Say("Public models"), models.Say("Public data sets")}
 	for i, dir := range rules.PublicDirs() {
@@ -210,7 +213,8 @@ func filesPath(project int64, dir models.FilePath) string {
 const memberDepth = 3
 
 func fileRowOf(e files.Entry) web.FileRow {
-	row := web.FileRow{Name: e.Name, Path: e.Path, Kind: string(e.Kind), Size: e.Size, Modified: e.Modified, Access: e.Access, Download: e.Download, Ended: e.Ended, Changeable: e.Changeable, ETag: e.ETag}
+	row := web.FileRow{Name: e.Name, Path: e.Path, Kind: string(e.Kind), Size: e.Size, Modified: e.Modified, Access: e.Access,
+		Download: e.Download, Ended: e.Ended, Changeable: e.Changeable, ETag: e.ETag}
 	row.Name = ownedName(e.Name, e.Owner, e.Path)
 	return row
 }

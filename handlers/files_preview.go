@@ -32,7 +32,8 @@ const previewPolicy = "sandbox; default-src 'none'; img-src data:; style-src 'se
 const imagePolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
 // imageTypes are the images that browsers show.
-var imageTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp", ".bmp": "image/bmp", ".svg": "image/svg+xml"}
+var imageTypes = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
+	".webp": "image/webp", ".bmp": "image/bmp", ".svg": "image/svg+xml"}
 
 // textTypes are the extensions of files that are shown as text.
 const textTypes = " .bash .bat .bib .c .cc .cfg .cmake .conf .cpp .css .csv .cu .cuh .diff .env .go .h .hpp .htm .html .ini .ipynb .java .js .json .jsonl .jl .lock .log .lua .m .markdown .md .patch .pl .properties .proto .ps1 .py .pyi .r .rb .rs .rst .scala .sh .sql .srt .tex .toml .ts .tsv .txt .vtt .xml .yaml .yml .xhtml "

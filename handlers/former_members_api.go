@@ -11,10 +11,14 @@ import (
 )
 
 func (a rest) formerMembersOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", models.Say("List former members of a project and the recipients of their directories")}, a.listFormerMembers)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", models.Say("Get the handover of a former member's directory")}, a.getHandover)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", models.Say("Hand over the directory of a former member to a current member; effective at the next workspace start")}, a.createHandover)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", models.Say("End a handover")}, a.endHandover)
+	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members",
+		models.Say("List former members of a project and the recipients of their directories")}, a.listFormerMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover",
+		models.Say("Get the handover of a former member's directory")}, a.getHandover)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover",
+		models.Say("Hand over the directory of a former member to a current member; effective at the next workspace start")}, a.createHandover)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", models.Say("End a handover")},
+		a.endHandover)
 }
 
 // FormerMember is a member who was removed or whose membership has ended.
@@ -37,7 +41,8 @@ type Recipient struct {
 }
 
 func formerMemberOf(l models.FormerMember) FormerMember {
-	v := FormerMember{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(), Path: projects.DirectoryOf(l.ProjectID, l.ID)}
+	v := FormerMember{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(),
+		Path: projects.DirectoryOf(l.ProjectID, l.ID)}
 	if l.RecipientID != nil && l.HandoverAt != nil {
 		v.Recipient = &Recipient{*l.RecipientID, l.RecipientName, l.HandoverAt.UTC()}
 	}

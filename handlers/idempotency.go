@@ -165,17 +165,20 @@ func documentHeaders(doc *huma.OpenAPI) {
 				continue
 			}
 			if limited := op.Responses["429"]; limited != nil {
-				limited.Headers = map[string]*huma.Param{"Retry-After": {Description: "seconds after which to try again", Schema: &huma.Schema{Type: huma.TypeInteger}}}
+				limited.Headers = map[string]*huma.Param{"Retry-After": {Description: "seconds after which to try again",
+					Schema: &huma.Schema{Type: huma.TypeInteger}}}
 			}
 			if refused := op.Responses["403"]; refused != nil {
-				refused.Headers = map[string]*huma.Param{"WWW-Authenticate": {Description: "if the access token lacks a scope: Bearer error=\"insufficient_scope\" and the scope", Schema: &huma.Schema{Type: huma.TypeString}}}
+				refused.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString},
+					Description: `if the access token lacks a scope: Bearer error="insufficient_scope" and the scope`}}
 			}
 			if done := op.Responses[fmt.Sprint(op.DefaultStatus)]; done != nil && creates(op.Method, op.DefaultStatus) {
 				headers := maps.Clone(done.Headers)
 				if headers == nil {
 					headers = map[string]*huma.Param{}
 				}
-				headers["Idempotent-Replayed"] = &huma.Param{Description: "true if this is the response to an earlier request with the same Idempotency-Key", Schema: &huma.Schema{Type: huma.TypeBoolean}}
+				headers["Idempotent-Replayed"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeBoolean},
+					Description: "true if this is the response to an earlier request with the same Idempotency-Key"}
 				done.Headers = headers
 			}
 		}

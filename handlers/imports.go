@@ -30,7 +30,8 @@ func (t tableImport) take(ctx context.Context, text string, dryRun bool, plan st
 func (a *App) membersImport(ctx context.Context, project int64) (t tableImport, err error) {
 	actor := actorOf(ctx)
 	form, err := a.Projects.ImportForm(ctx, actor, project)
-	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded, view: web.ImportMembers(form.Project.Project, projects.MemberColumns)}
+	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded,
+		view: web.ImportMembers(form.Project.Project, projects.MemberColumns)}
 	t.run = func(ctx context.Context, in models.Import) (models.ImportReport, error) {
 		return a.Projects.ImportMembers(ctx, actor, project, in)
 	}

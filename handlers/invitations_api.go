@@ -12,12 +12,17 @@ import (
 )
 
 func (a rest) invitationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/invitations", 200, "list-invitations", models.Say("List all invitations, newest first; requires platform administrator or auditor")}, a.listInvitations)
-	register(a, s, route{http.MethodPost, "/invitations", 201, "invite-users", models.Say("Invite people to the platform; the links are returned only once. Requires platform administrator")}, a.inviteUsers, http.StatusTooManyRequests)
+	register(a, s, route{http.MethodGet, "/invitations", 200, "list-invitations",
+		models.Say("List all invitations, newest first; requires platform administrator or auditor")}, a.listInvitations)
+	register(a, s, route{http.MethodPost, "/invitations", 201, "invite-users",
+		models.Say("Invite people to the platform; the links are returned only once. Requires platform administrator")}, a.inviteUsers, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodGet, "/invitations/{id}", 200, "get-invitation", models.Say("Get an invitation")}, a.getInvitation)
-	register(a, s, route{http.MethodDelete, "/invitations/{id}", 204, "revoke-invitation", models.Say("Revoke a pending invitation")}, a.revokeInvitation)
-	register(a, s, route{http.MethodGet, "/projects/{id}/invitations", 200, "list-project-invitations", models.Say("List the invitations to a project, newest first")}, a.listProjectInvitations)
-	register(a, s, route{http.MethodPost, "/projects/{id}/invitations", 201, "invite-members", models.Say("Invite people to a project with a role; the links are returned only once")}, a.inviteMembers, http.StatusTooManyRequests)
+	register(a, s, route{http.MethodDelete, "/invitations/{id}", 204, "revoke-invitation", models.Say("Revoke a pending invitation")},
+		a.revokeInvitation)
+	register(a, s, route{http.MethodGet, "/projects/{id}/invitations", 200, "list-project-invitations",
+		models.Say("List the invitations to a project, newest first")}, a.listProjectInvitations)
+	register(a, s, route{http.MethodPost, "/projects/{id}/invitations", 201, "invite-members",
+		models.Say("Invite people to a project with a role; the links are returned only once")}, a.inviteMembers, http.StatusTooManyRequests)
 	registerPublic(a, s, route{http.MethodPost, "/invitations/accept", 200, "accept-invitation",
 		models.Say("Accept an invitation: without authentication with a new account, otherwise with the account that has the invited address")}, a.acceptInvitation)
 }
@@ -43,9 +48,10 @@ type Invitation struct {
 }
 
 func (a rest) invitationOf(i models.InvitationView) Invitation {
-	return Invitation{ID: i.ID, Email: i.Email, State: string(i.State(a.Store.Now())), ProjectID: i.ProjectID, Project: i.Project, RoleID: i.RoleID, Role: i.Role,
-		Admin: i.Admin, Auditor: i.Auditor, InviterID: i.InviterID, Inviter: i.InviterName, CreatedAt: i.CreatedAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(),
-		Accepted: utc(i.AcceptedAt), Revoked: utc(i.RevokedAt), Problem: i.Problem.String()}
+	return Invitation{ID: i.ID, Email: i.Email, State: string(i.State(a.Store.Now())), ProjectID: i.ProjectID, Project: i.Project,
+		RoleID: i.RoleID, Role: i.Role, Admin: i.Admin, Auditor: i.Auditor, InviterID: i.InviterID, Inviter: i.InviterName,
+		CreatedAt: i.CreatedAt.UTC(), ExpiresAt: i.ExpiresAt.UTC(), Accepted: utc(i.AcceptedAt), Revoked: utc(i.RevokedAt),
+		Problem: i.Problem.String()}
 }
 
 // InvitationURL is a new invitation's link.

@@ -29,7 +29,8 @@ func (a *App) invitationsRoutes(p *echo.Group) {
 // inviteUsersPage is the form of invitations to the platform.
 func (a *App) inviteUsersPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	_, departments, err := a.Accounts.UserForm(ctx, actorOf(ctx), 0)
-	return web.InviteFormPage(web.InviteFormView{Form: submittedOr(c, formOf(0)), Departments: a.departmentOptions(c, departments), ByMail: a.Store.Mail}), err
+	return web.InviteFormPage(web.InviteFormView{Form: submittedOr(c, formOf(0)), Departments: a.departmentOptions(c, departments),
+		ByMail: a.Store.Mail}), err
 }
 
 // inviteMembersPage is the form of invitations to a project.
@@ -59,7 +60,8 @@ func (a *App) invitationsWith(project int64, made []projects.Invited) pageFunc {
 		if err != nil {
 			return nil, err
 		}
-		v := web.InvitationsView{ProjectID: project, Rows: rows, ByMail: a.Store.Mail, CanInvite: a.Accounts.PlatformPermissions(actor).EditAccounts}
+		v := web.InvitationsView{ProjectID: project, Rows: rows, ByMail: a.Store.Mail,
+			CanInvite: a.Accounts.PlatformPermissions(actor).EditAccounts}
 		if project != policies.Platform {
 			p, err := a.Projects.Project(ctx, actor, project)
 			if err != nil {
@@ -89,7 +91,8 @@ func (a *App) submitInvitations(project int64, form pageFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		in := projects.InvitationInput{Emails: f.addresses("emails"), RoleID: f.number("role_id"), Admin: f.bool("admin"), Auditor: f.bool("auditor"),
+		in := projects.InvitationInput{Emails: f.addresses("emails"), RoleID: f.number("role_id"), Admin: f.bool("admin"),
+			Auditor:      f.bool("auditor"),
 			DepartmentID: f.amount("department_id")}
 		var made []projects.Invited
 		if err = f.err(); err == nil {

@@ -12,8 +12,10 @@ import (
 )
 
 func (a rest) launchOperations(s section) {
-	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", models.Say("Preview a launch")}, a.previewLaunch, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", models.Say("Launch a workspace; with insufficient GPU capacity, the error includes an offer")}, a.launchWorkspace, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", models.Say("Preview a launch")}, a.previewLaunch,
+		http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace",
+		models.Say("Launch a workspace; with insufficient GPU capacity, the error includes an offer")}, a.launchWorkspace, http.StatusNotFound)
 }
 
 // LaunchPreview is the preview of a launch.
@@ -60,8 +62,9 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 }
 
 func (a rest) launchPreviewOf(ctx context.Context, p workspaces.Plan) (*Response[LaunchPreview], error) {
-	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf), Mismatches: convert(p.Mismatches, mismatchOf),
-		Problems: []ProblemField{}}
+	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf),
+		Mismatches: convert(p.Mismatches, mismatchOf),
+		Problems:   []ProblemField{}}
 	if p.Model.Path != "" {
 		v.Model = &ModelEnvironment{p.Model.Path, p.Model.Needs}
 	}
@@ -92,7 +95,8 @@ func (a rest) launchPreviewOf(ctx context.Context, p workspaces.Plan) (*Response
 // launchProblem renames a refused launch parameter to its path in the body.
 func launchProblem(f models.Field) ProblemField {
 	number := func(n models.LaunchNumber) bool { return n.Name == f.Name }
-	if slices.ContainsFunc(new(models.LaunchParameters).Numbers(), number) || slices.Contains([]string{"gpu_model", "storage_mib", "path", "env"}, f.Name) {
+	if slices.ContainsFunc(new(models.LaunchParameters).Numbers(), number) ||
+		slices.Contains([]string{"gpu_model", "storage_mib", "path", "env"}, f.Name) {
 		f.Name = "request." + f.Name
 	}
 	return ProblemField{f.Name, f.Reason.String()}
@@ -110,7 +114,8 @@ func launchRefusal(err error) error {
 }
 
 func poolDecisionOf(d models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: convert(d.Reasons, models.Text.String), Waiting: d.Waiting,
+	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: convert(d.Reasons, models.Text.String),
+		Waiting: d.Waiting,
 		Grants: convert(d.Grants, func(g models.Grant) WorkspaceShare {
 			return WorkspaceShare{DeviceID: g.Device.ID, Provider: d.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}

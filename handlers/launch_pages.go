@@ -110,7 +110,8 @@ func versionsOf(e models.Environment) string {
 
 // launchAgain is the address of the launch form with the member's previous input.
 func launchAgain(w models.Workspace) string {
-	q := url.Values{"project_id": {strconv.FormatInt(w.ProjectID, 10)}, "environment_id": {strconv.FormatInt(w.EnvironmentID, 10)}, "name": {w.Name}}
+	q := url.Values{"project_id": {strconv.FormatInt(w.ProjectID, 10)}, "environment_id": {strconv.FormatInt(w.EnvironmentID, 10)},
+		"name": {w.Name}}
 	var env []string
 	for _, p := range w.Target {
 		if p.Origin != workspaces.OriginMember {
@@ -133,8 +134,9 @@ func launchAgain(w models.Workspace) string {
 }
 
 func (f *form) launchInput() workspaces.LaunchInput {
-	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), VersionConstraints: f.text("version_constraints"),
-		Name: f.text("name"), ModelPath: models.FilePath(f.values.Get("model_path")), Request: f.launch(""), ReservationID: f.number("reservation_id"), WhenInsufficient: f.text("when_insufficient")}
+	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"),
+		VersionConstraints: f.text("version_constraints"), Name: f.text("name"), ModelPath: models.FilePath(f.values.Get("model_path")),
+		Request: f.launch(""), ReservationID: f.number("reservation_id"), WhenInsufficient: f.text("when_insufficient")}
 }
 
 // newWorkspacePage is cached as long as nothing is typed in.

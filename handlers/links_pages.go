@@ -55,7 +55,8 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	f.samePasswords()
 	var u models.User
 	if err = f.err(); err == nil {
-		u, err = a.Invitations.Accept(ctx, actorOf(ctx), c.QueryParam("token"), policies.NewUser{Name: f.text("name"), Password: f.text("password")})
+		u, err = a.Invitations.Accept(ctx, actorOf(ctx), c.QueryParam("token"),
+			policies.NewUser{Name: f.text("name"), Password: f.text("password")})
 	}
 	switch kind := models.KindOf(err); {
 	case err == nil:

@@ -13,14 +13,19 @@ import (
 )
 
 func (a rest) membersOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", models.Say("Export a project's current members as CSV, in the import format")}, a.downloadMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members",
+		models.Say("Export a project's current members as CSV, in the import format")}, a.downloadMembers)
 	describeDownload(s, "/projects/{id}/members.csv", "text/csv")
-	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", models.Say("List a project's current members")}, a.listMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", models.Say("List a project's current members")},
+		a.listMembers)
 	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", models.Say("Add a member to a project")}, a.addMember)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", models.Say("Get a member")}, a.getMember)
-	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", models.Say("Update a member's role or end date; the email address is ignored")}, a.updateMember)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", models.Say("Remove a member; stops their workspaces and keeps their files")}, a.removeMember)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", models.Say("Import members from CSV atomically, or preview the import")}, a.importMembers)
+	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member",
+		models.Say("Update a member's role or end date; the email address is ignored")}, a.updateMember)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member",
+		models.Say("Remove a member; stops their workspaces and keeps their files")}, a.removeMember)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members",
+		models.Say("Import members from CSV atomically, or preview the import")}, a.importMembers)
 }
 
 // Member is a person's place in a project.
@@ -46,7 +51,8 @@ type Member struct {
 
 func memberOf(m projects.MemberView) Member {
 	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, Kind: kindOf(m.UserEmail),
-		Confirmed: !m.UserUnconfirmed, RoleID: m.RoleID, Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
+		Confirmed: !m.UserUnconfirmed, RoleID: m.RoleID, Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse,
+		Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
 }
 
@@ -104,7 +110,8 @@ func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) 
 }
 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells, func(m projects.MemberView) int64 { return m.ID },
+	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells,
+		func(m projects.MemberView) int64 { return m.ID },
 		func(ctx context.Context, page store.Page) ([]projects.MemberView, error) {
 			return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 		})

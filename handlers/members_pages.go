@@ -22,7 +22,8 @@ func (a *App) membersRoutes(p *echo.Group) {
 }
 
 func (f *form) memberInput() projects.MemberInput {
-	return projects.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.lastDay("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
+	return projects.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.lastDay("until"), JoinedAt: f.day("joined_at"),
+		Version: f.version()}
 }
 
 // memberPage is the form of a member, or of a new one.

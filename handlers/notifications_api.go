@@ -11,12 +11,18 @@ import (
 )
 
 func (a rest) notificationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", models.Say("List your notifications, newest first")}, a.listNotifications)
-	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", models.Say("Count unread notifications")}, a.countUnreadNotifications)
-	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", models.Say("Mark all notifications as read, or all up to an ID")}, a.readNotifications)
-	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", models.Say("Mark a notification as read")}, a.readNotification)
-	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", models.Say("Get your notification preferences")}, a.getNotificationPreference)
-	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", models.Say("Set your notification preferences")}, a.setNotificationPreference)
+	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", models.Say("List your notifications, newest first")},
+		a.listNotifications)
+	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", models.Say("Count unread notifications")},
+		a.countUnreadNotifications)
+	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications",
+		models.Say("Mark all notifications as read, or all up to an ID")}, a.readNotifications)
+	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", models.Say("Mark a notification as read")},
+		a.readNotification)
+	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences",
+		models.Say("Get your notification preferences")}, a.getNotificationPreference)
+	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences",
+		models.Say("Set your notification preferences")}, a.setNotificationPreference)
 }
 
 // Notification is a message to the user.
@@ -34,7 +40,8 @@ type Notification struct {
 }
 
 func notificationOf(n models.Notification, e models.Extension) Notification {
-	v := Notification{ID: n.ID, Kind: n.Kind, Text: n.Text.String(), Path: n.Link, CreatedAt: n.CreatedAt.UTC(), ReadAt: utc(n.ReadAt), Requested: e.Pending != 0}
+	v := Notification{ID: n.ID, Kind: n.Kind, Text: n.Text.String(), Path: n.Link, CreatedAt: n.CreatedAt.UTC(), ReadAt: utc(n.ReadAt),
+		Requested: e.Pending != 0}
 	if e.Own {
 		v.PendingRequest = e.Pending
 	}
@@ -98,7 +105,8 @@ func (a rest) getNotificationPreference(ctx context.Context, _ *struct{}) (*Resp
 	return &Response[NotificationPreference]{NotificationPreference{!p.PortalOnly, p.Language}}, err
 }
 
-func (a rest) setNotificationPreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference], error) {
+func (a rest) setNotificationPreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference],
+	error) {
 	if err := a.Notifications.SetPreference(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
 		return nil, err
 	}

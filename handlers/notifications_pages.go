@@ -73,7 +73,8 @@ func (a *App) readNotificationsPage(ctx context.Context, _ echo.Context, f *form
 }
 
 func (a *App) setNotificationPreferencePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
-	return redirect{"/account", models.Say("Saved.")}, a.Notifications.SetPreference(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request()))
+	return redirect{"/account", models.Say("Saved.")}, a.Notifications.SetPreference(ctx, actorOf(ctx), f.bool("by_mail"),
+		a.language(c.Request()))
 }
 
 // notificationChoice is the actor's delivery preference.

@@ -74,9 +74,12 @@ func describe() *huma.OpenAPI {
 // webhookMessages are the types of messages that a webhook may get.
 func webhookMessages() (list []reference.Message) {
 	data := map[string]reflect.Type{
-		"workspace": reflect.TypeFor[models.WorkspaceNotification](), "provider": reflect.TypeFor[models.ProviderNotification](), "reservation": reflect.TypeFor[models.ReservationNotification](),
-		"quota": reflect.TypeFor[models.QuotaNotification](), "storage": reflect.TypeFor[models.StorageNotification](), "request": reflect.TypeFor[models.QuotaRequest](),
-		"handover": reflect.TypeFor[models.Handover](), "period": reflect.TypeFor[requests.EndData](), "deadline": reflect.TypeFor[requests.EndData](),
+		"workspace": reflect.TypeFor[models.WorkspaceNotification](), "provider": reflect.TypeFor[models.ProviderNotification](),
+		"reservation": reflect.TypeFor[models.ReservationNotification](),
+		"quota":       reflect.TypeFor[models.QuotaNotification](), "storage": reflect.TypeFor[models.StorageNotification](),
+		"request":  reflect.TypeFor[models.QuotaRequest](),
+		"handover": reflect.TypeFor[models.Handover](), "period": reflect.TypeFor[requests.EndData](),
+		"deadline": reflect.TypeFor[requests.EndData](),
 	}
 	for _, kind := range append(slices.Clone(models.NotificationKinds), models.NotificationTest) {
 		object, _, _ := strings.Cut(kind, ".")
@@ -97,13 +100,15 @@ func apiConfig() huma.Config {
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription.String(),
-				Contact: &huma.Contact{Name: "The administrator of this server"}, License: &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}},
+				Contact: &huma.Contact{Name: "The administrator of this server"}, License: &huma.License{Name: "Apache License 2.0",
+					Identifier: "Apache-2.0"}},
 			Servers: []*huma.Server{{URL: apiPrefix}},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"token":   {Type: "http", Scheme: "bearer", Description: "personal access token"},
-					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false), Description: "session cookie of the portal, named " + SessionCookie(true) + " over TLS"},
+					"token": {Type: "http", Scheme: "bearer", Description: "personal access token"},
+					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false),
+						Description: "session cookie of the portal, named " + SessionCookie(true) + " over TLS"},
 				},
 			},
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
@@ -149,7 +154,8 @@ func (a rest) operations(api huma.API) {
 	}{
 		{"Account", []func(section){a.accountsOperations, a.secondFactorOperations}},
 		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.signInPolicyOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations,
+		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations,
+			a.invitationsOperations, a.formerMembersOperations, a.previewsOperations,
 			a.usageOperations, a.accountingOperations, a.availableOperations}},
 		{"Files", []func(section){a.filesOperations, a.fileRulesOperations, a.curatorsOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
@@ -184,7 +190,8 @@ func allowUnlimited(schemas map[string]*huma.Schema) {
 	for name, amounts := range unlimitedIn {
 		for _, amount := range amounts {
 			integer := *schemas[name].Properties[amount]
-			either := &huma.Schema{Description: integer.Description, OneOf: []*huma.Schema{&integer, {Type: huma.TypeString, Enum: []any{models.UnlimitedWord}}}}
+			either := &huma.Schema{Description: integer.Description, OneOf: []*huma.Schema{&integer,
+				{Type: huma.TypeString, Enum: []any{models.UnlimitedWord}}}}
 			integer.Description = ""
 			either.PrecomputeMessages()
 			schemas[name].Properties[amount] = either

@@ -48,7 +48,8 @@ func operationView(schemas huma.Registry, op *huma.Operation) web.APIOperation {
 		if p.Ref != "" { // If-None-Match, described for all
 			continue
 		}
-		v.Parameters = append(v.Parameters, web.APIField{Name: p.Name, In: p.In, Type: typeOf(schemas, p.Schema), Required: p.Required, Description: p.Description})
+		v.Parameters = append(v.Parameters, web.APIField{Name: p.Name, In: p.In, Type: typeOf(schemas, p.Schema), Required: p.Required,
+			Description: p.Description})
 	}
 	if op.RequestBody != nil {
 		v.Body = fieldsOf(schemas, op.RequestBody.Content)
@@ -79,7 +80,8 @@ func properties(schemas huma.Registry, s *huma.Schema, prefix string) (fields []
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		p := s.Properties[name]
-		fields = append(fields, web.APIField{Name: prefix + name, Type: typeOf(schemas, p), Required: slices.Contains(s.Required, name), Description: p.Description})
+		fields = append(fields, web.APIField{Name: prefix + name, Type: typeOf(schemas, p), Required: slices.Contains(s.Required, name),
+			Description: p.Description})
 		inner := prefix + name + "."
 		if r := resolve(schemas, p); r != nil && r.Type == huma.TypeArray {
 			inner = prefix + name + "[]."

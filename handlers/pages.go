@@ -145,7 +145,8 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 	switch kind := models.KindOf(err); {
 	case build == nil:
 		return err
-	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindRateLimited, kind == models.KindForbidden && named:
+	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindRateLimited,
+		kind == models.KindForbidden && named:
 		setHeaders(c, err)
 		return a.renderSubmitted(c, kind.Status(), f.asSubmitted().Refuse(err), build)
 	default:

@@ -14,16 +14,20 @@ import (
 )
 
 func (a rest) peopleOperations(s section) {
-	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", models.Say("Export users as CSV, in the import format; requires platform administrator")}, a.downloadUsers)
+	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users",
+		models.Say("Export users as CSV, in the import format; requires platform administrator")}, a.downloadUsers)
 	describeDownload(s, "/users.csv", "text/csv")
 	register(a, s, route{http.MethodGet, "/users", 200, "list-users", models.Say("List users")}, a.listUsers)
 	register(a, s, route{http.MethodPost, "/users", 201, "create-user", models.Say("Create a user")}, a.createUser)
 	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", models.Say("Get a user and their memberships")}, a.getUser)
-	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", models.Say("Update a user; disabling an account ends its sessions and revokes its tokens")}, a.updateUser)
-	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", models.Say("Reset a user's password; ends all sessions and revokes all tokens")}, a.resetPassword)
+	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user",
+		models.Say("Update a user; disabling an account ends its sessions and revokes its tokens")}, a.updateUser)
+	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password",
+		models.Say("Reset a user's password; ends all sessions and revokes all tokens")}, a.resetPassword)
 	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
 		models.Say("Delete an identity of a user; ends all sessions")}, a.deleteIdentity)
-	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", models.Say("Import users from CSV atomically, or preview the import; requires platform administrator")}, a.importUsers)
+	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users",
+		models.Say("Import users from CSV atomically, or preview the import; requires platform administrator")}, a.importUsers)
 }
 
 // User is an account.
@@ -124,11 +128,12 @@ type UsersQuery struct {
 }
 
 func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Response[List[User]], error) {
-	return listed(in.Paging, personID, func(p store.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
-		u := userOf(p.User)
-		u.Department = p.department
-		return u
-	})
+	return listed(in.Paging, personID, func(p store.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) },
+		func(p personRow) User {
+			u := userOf(p.User)
+			u.Department = p.department
+			return u
+		})
 }
 
 func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Created[Person], error) {
@@ -190,7 +195,8 @@ func (a rest) peopleRows(ctx context.Context, search string, page store.Page) ([
 func personID(p personRow) int64 { return p.ID }
 
 func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
+	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns,
+		func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
 		personID, func(ctx context.Context, page store.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
 }
 

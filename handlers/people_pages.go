@@ -57,7 +57,8 @@ func (a *App) personView(ctx context.Context, c echo.Context) (v web.PersonView,
 	if err != nil {
 		return v, err
 	}
-	v = web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0), Departments: a.departmentOptions(c, departments)}
+	v = web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0),
+		Departments: a.departmentOptions(c, departments)}
 	v.Form.Values["name"] = u.Name
 	for name, on := range map[string]bool{"admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled} {
 		if on {
@@ -98,7 +99,8 @@ func (a *App) createPasswordLinkPage(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, &form{}, err, a.personPage)
 	}
-	return a.showPage(c, http.StatusCreated, a.personWith(web.InvitationLink{URL: a.portalURL(c.Request()) + l.Path(), ExpiresAt: l.ExpiresAt}))
+	return a.showPage(c, http.StatusCreated, a.personWith(web.InvitationLink{URL: a.portalURL(c.Request()) + l.Path(),
+		ExpiresAt: l.ExpiresAt}))
 }
 
 func (a *App) confirmDeleteIdentityPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -11,7 +11,8 @@ import (
 )
 
 func (a rest) planningOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", models.Say("Simulate past demand on the current and an extended pool; requires platform administrator")}, a.planning)
+	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity",
+		models.Say("Simulate past demand on the current and an extended pool; requires platform administrator")}, a.planning)
 }
 
 // Planning compares the pool's past on its machines, and with more.

@@ -65,8 +65,9 @@ func policyOptions(ctx context.Context, names []string) []web.Option {
 }
 
 func replayView(r history.Result) web.Replay {
-	v := web.Replay{Machines: r.Machines, GPUs: r.GPUs, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused, Median: time.Duration(r.Waits.Median),
-		P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max), GPUHours: int64(r.CoreHours / placement.Whole), InUse: inUsePercent(r), From: r.From, To: r.To}
+	v := web.Replay{Machines: r.Machines, GPUs: r.GPUs, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
+		Median: time.Duration(r.Waits.Median), P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max),
+		GPUHours: int64(r.CoreHours / placement.Whole), InUse: inUsePercent(r), From: r.From, To: r.To}
 	for _, p := range r.Points {
 		v.Points = append(v.Points, web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), InUse: int64(p.InUse), Waiting: int64(p.Waiting)})
 	}

@@ -14,7 +14,8 @@ import (
 )
 
 func (a rest) poolOperations(s section) {
-	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", models.Say("Get the pool: devices, shares, totals, queue and recent decisions")}, a.getPool)
+	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool",
+		models.Say("Get the pool: devices, shares, totals, queue and recent decisions")}, a.getPool)
 }
 
 // Pool is the pool as the actor may see it: shares and requests of other projects are

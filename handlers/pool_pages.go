@@ -65,7 +65,8 @@ func poolView(view pool.View, me int64) web.PoolView {
 		v.Queue = append(v.Queue, queueRow(w))
 	}
 	for _, d := range view.Decisions {
-		v.Decisions = append(v.Decisions, web.DecisionRow{ID: d.ID, At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand, Explanation: d.Explanation})
+		v.Decisions = append(v.Decisions, web.DecisionRow{ID: d.ID, At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand,
+			Explanation: d.Explanation})
 	}
 	for _, u := range view.Unmet {
 		v.Unmet = append(v.Unmet, web.UnmetRow(u))
@@ -95,7 +96,8 @@ func lastChange(view pool.View) (last *time.Time) {
 
 func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Position: w.Position, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
-		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == estimates.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == estimates.Placed &&
+			!w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, w.Kind.Path(w.ObjectID)
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 func (a rest) previewsOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change", models.Say("Preview a change of a role, a member or the quota")}, a.previewChange)
+	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change",
+		models.Say("Preview a change of a role, a member or the quota")}, a.previewChange)
 }
 
 // Preview is the effect of a change on a project's quota.
@@ -60,11 +61,13 @@ type ResourceExcess struct {
 }
 
 func previewOf(p projects.Preview) Preview {
-	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: convert(p.Filled, filledOf), Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
-		return PreviewRow{r.Name, models.Bound(r.Before), models.Bound(r.Value), models.Bound(r.Quota), models.Bound(r.Remaining()), r.Over}
-	}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
-		return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
-	})}
+	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: convert(p.Filled, filledOf),
+		Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
+			return PreviewRow{r.Name, models.Bound(r.Before), models.Bound(r.Value), models.Bound(r.Quota), models.Bound(r.Remaining()), r.Over}
+		}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
+			return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess,
+				func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
+		})}
 	if p.Fits >= 0 {
 		v.Headroom = &p.Fits
 	}

@@ -16,14 +16,16 @@ import (
 )
 
 // previewForm previews the values of a form. It is nil for actors who may not preview.
-func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView, error) {
+func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView,
+	error) {
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
 		return a.Projects.Preview(ctx, actorOf(ctx), project, in)
 	})
 }
 
 // previewView previews the values that read finds in a form.
-func previewView(w web.Form, read func(*form) projects.PreviewInput, preview func(projects.PreviewInput) (projects.Preview, error)) (*web.PreviewView, error) {
+func previewView(w web.Form, read func(*form) projects.PreviewInput,
+	preview func(projects.PreviewInput) (projects.Preview, error)) (*web.PreviewView, error) {
 	f := formFrom(w)
 	in := read(f)
 	p, err := preview(in)

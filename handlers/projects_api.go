@@ -15,11 +15,15 @@ import (
 
 func (a rest) projectsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", models.Say("List projects visible to you")}, a.listProjects)
-	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", models.Say("Export projects visible to you as CSV")}, a.downloadProjects)
+	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", models.Say("Export projects visible to you as CSV")},
+		a.downloadProjects)
 	describeDownload(s, "/projects.csv", "text/csv")
-	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", models.Say("Create a project; requires platform administrator")}, a.createProject)
-	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", models.Say("Get a project with its quota, allocations and use")}, a.getProject)
-	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", models.Say("Update a project's description, quota, period and launch parameters; requires platform administrator")}, a.updateProject)
+	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", models.Say("Create a project; requires platform administrator")},
+		a.createProject)
+	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project",
+		models.Say("Get a project with its quota, allocations and use")}, a.getProject)
+	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project",
+		models.Say("Update a project's description, quota, period and launch parameters; requires platform administrator")}, a.updateProject)
 }
 
 // Project is a team with its quota.
@@ -75,7 +79,8 @@ func projectCells(p projects.ProjectView) []string {
 	if p.EndsAt != nil {
 		ends = p.EndsAt.UTC().Format(time.RFC3339)
 	}
-	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.ActiveWorkspaces, 10)}
+	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10),
+		strconv.FormatInt(p.ActiveWorkspaces, 10)}
 	for _, of := range []models.Resources{p.Quota, p.Allocated, p.InUse} {
 		for _, amount := range of.Amounts() {
 			cells = append(cells, amountCell(amount.Value))

@@ -13,17 +13,27 @@ import (
 )
 
 func (a rest) providersOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/authorizations", 201, "authorize-provider", models.Say("Create a single-use enrollment code for the machine with a GPU code; requires platform administrator")}, a.authorizeProvider)
-	register(a, s, route{http.MethodGet, "/pool/authorizations", 200, "list-authorizations", models.Say("List pending enrollment codes without their secrets; requires platform administrator")}, a.listAuthorizations)
+	register(a, s, route{http.MethodPost, "/pool/authorizations", 201, "authorize-provider",
+		models.Say("Create a single-use enrollment code for the machine with a GPU code; requires platform administrator")}, a.authorizeProvider)
+	register(a, s, route{http.MethodGet, "/pool/authorizations", 200, "list-authorizations",
+		models.Say("List pending enrollment codes without their secrets; requires platform administrator")}, a.listAuthorizations)
 	register(a, s, route{http.MethodGet, "/pool/providers", 200, "list-providers", models.Say("List providers")}, a.listProviders)
-	register(a, s, route{http.MethodGet, "/pool/providers/{id}", 200, "get-provider", models.Say("Get a provider with its terms and devices")}, a.getProvider)
-	register(a, s, route{http.MethodPut, "/pool/providers/{id}", 200, "update-provider", models.Say("Update a provider's name and terms; requires its owner or platform administrator")}, a.updateProvider)
-	register(a, s, route{http.MethodDelete, "/pool/providers/{id}", 204, "remove-provider", models.Say("Remove an unused provider from the pool and revoke its agent")}, a.removeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider", models.Say("Drain a provider; existing shares are kept")}, a.drainProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/resume", 200, "resume-provider", models.Say("Resume a drained provider, or cancel a recall")}, a.resumeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider", models.Say("Recall a provider's GPUs; users are notified and their shares end after the grace period")}, a.recallProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/accept", 200, "accept-provider", models.Say("Authorize the GPUs currently reported by a live agent; requires platform administrator")}, a.acceptProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/revoke", 200, "revoke-provider", models.Say("Revoke a provider's agent; requires platform administrator")}, a.revokeProvider)
+	register(a, s, route{http.MethodGet, "/pool/providers/{id}", 200, "get-provider", models.Say("Get a provider with its terms and devices")},
+		a.getProvider)
+	register(a, s, route{http.MethodPut, "/pool/providers/{id}", 200, "update-provider",
+		models.Say("Update a provider's name and terms; requires its owner or platform administrator")}, a.updateProvider)
+	register(a, s, route{http.MethodDelete, "/pool/providers/{id}", 204, "remove-provider",
+		models.Say("Remove an unused provider from the pool and revoke its agent")}, a.removeProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider",
+		models.Say("Drain a provider; existing shares are kept")}, a.drainProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/resume", 200, "resume-provider",
+		models.Say("Resume a drained provider, or cancel a recall")}, a.resumeProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider",
+		models.Say("Recall a provider's GPUs; users are notified and their shares end after the grace period")}, a.recallProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/accept", 200, "accept-provider",
+		models.Say("Authorize the GPUs currently reported by a live agent; requires platform administrator")}, a.acceptProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/revoke", 200, "revoke-provider",
+		models.Say("Revoke a provider's agent; requires platform administrator")}, a.revokeProvider)
 }
 
 // Provider is a machine that lends GPUs.
@@ -53,9 +63,11 @@ type Provider struct {
 }
 
 func providerOf(p pool.ProviderView) Provider {
-	return Provider{ID: p.ID, Name: p.Name, State: p.State, Reason: p.Reason.String(), SeenAt: p.SeenAt.UTC(), OwnerID: p.OwnerID, Owner: p.OwnerName,
+	return Provider{ID: p.ID, Name: p.Name, State: p.State, Reason: p.Reason.String(), SeenAt: p.SeenAt.UTC(), OwnerID: p.OwnerID,
+		Owner: p.OwnerName,
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
-		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until), Users: p.Users,
+		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until),
+		Users:     p.Users,
 		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf)}
 }
 

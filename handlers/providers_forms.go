@@ -12,8 +12,10 @@ import (
 
 // providerInput reads the settings of a provider, except its owner.
 func (f *form) providerInput() providers.ProviderInput {
-	return providers.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
-		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), GraceMinutes: f.number("grace_minutes")}}
+	return providers.ProviderInput{Name: f.text("name"), Version: f.version(),
+		Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
+			Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(),
+			TimeZone: strings.TrimSpace(f.text("time_zone")), GraceMinutes: f.number("grace_minutes")}}
 }
 
 // ticked are the numbers N for which the checkbox name.N is ticked.

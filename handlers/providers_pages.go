@@ -59,7 +59,8 @@ func (a *App) authorizeProviderPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := providers.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.accountID(ctx, f, "owner_id")}
+	in := providers.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")),
+		OwnerID: a.accountID(ctx, f, "owner_id")}
 	var code string
 	var granted models.Authorization
 	if err = f.err(); err == nil {
@@ -91,8 +92,8 @@ func (a *App) providerView(ctx context.Context, id int64) (v web.ProviderView, e
 	if err != nil {
 		return v, err
 	}
-	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Shares: p.Shares(), Users: p.Users,
-		Own: !p.Agent, Form: termsForm(p.Provider), Recall: formOf(0)} // a recall applies to any version
+	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Shares: p.Shares(),
+		Users: p.Users, Own: !p.Agent, Form: termsForm(p.Provider), Recall: formOf(0)} // a recall applies to any version
 	v.Recall.Values["recall.grace_minutes"] = "30"
 	v.Blocked = a.Providers.CheckRemove(p.Provider, int64(p.Shares()))
 	for _, d := range p.Devices {
@@ -163,7 +164,8 @@ func (a *App) recallProviderPage(c echo.Context) error {
 		return err
 	}
 	id := number(c, "id")
-	in := providers.RecallInput{GraceMinutes: f.number("recall.grace_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")), Version: f.version()}
+	in := providers.RecallInput{GraceMinutes: f.number("recall.grace_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")),
+		Version: f.version()}
 	if err = f.err(); err == nil {
 		_, err = a.Providers.Recall(ctx, actorOf(ctx), id, in)
 	}

@@ -12,11 +12,16 @@ import (
 
 func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", models.Say("List requests")}, a.listRequests)
-	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", models.Say("Create a request for a project, quota, role, limit, period, end date or membership")}, a.createRequest, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", models.Say("Get a request; reviewers also get capacity, allocations and usage")}, a.getRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", models.Say("Approve a request, optionally with changes, or refuse it")}, a.decideRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", models.Say("Withdraw your pending request")}, a.withdrawRequest)
-	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", models.Say("Enable or disable join requests for a project")}, a.setJoinRequests)
+	register(a, s, route{http.MethodPost, "/requests", 201, "create-request",
+		models.Say("Create a request for a project, quota, role, limit, period, end date or membership")}, a.createRequest, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request",
+		models.Say("Get a request; reviewers also get capacity, allocations and usage")}, a.getRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request",
+		models.Say("Approve a request, optionally with changes, or refuse it")}, a.decideRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", models.Say("Withdraw your pending request")},
+		a.withdrawRequest)
+	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests",
+		models.Say("Enable or disable join requests for a project")}, a.setJoinRequests)
 }
 
 // Request is a request of a user with its decision.
@@ -59,7 +64,8 @@ func requestOf(v requests.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: v.What().String(), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Confirmed: !v.RequesterUnconfirmed,
 		Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
-		DecisionReason: v.DecisionReason, MayDecide: v.CanDecide, MayWithdraw: v.CanWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
+		DecisionReason: v.DecisionReason, MayDecide: v.CanDecide, MayWithdraw: v.CanWithdraw, CreatedAt: v.CreatedAt.UTC(),
+		DecidedAt: utc(v.DecidedAt)}
 	f := v.Facts
 	if f == nil {
 		return r

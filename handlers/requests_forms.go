@@ -21,8 +21,8 @@ func (f *form) requested(kind string) (a models.Requested) {
 	case models.RequestQuota:
 		a.Quota = &models.QuotaSpec{ProjectID: project(), Quota: f.resources(at + "quota")}
 	case models.RequestRole:
-		a.Role = &models.RoleSpec{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
-			Limit: f.resources(at + "limit"), AssignToRequester: f.bool(at + "assign_to_requester")}
+		a.Role = &models.RoleSpec{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"),
+			Permissions: f.permissions(at), Limit: f.resources(at + "limit"), AssignToRequester: f.bool(at + "assign_to_requester")}
 	case models.RequestLimit:
 		a.Limit = &models.LimitSpec{ProjectID: project(), RoleID: f.number(at + "role_id"), Limit: f.resources(at + "limit")}
 	case models.RequestPeriod:
@@ -30,7 +30,8 @@ func (f *form) requested(kind string) (a models.Requested) {
 	case models.RequestDeadline:
 		a.Deadline = &models.DeadlineSpec{ProjectID: project(), Until: f.lastDay(at + "until")}
 	case models.RequestJoin:
-		a.Join = &models.JoinSpec{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.lastDay(at + "until")}
+		a.Join = &models.JoinSpec{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"),
+			Until: f.lastDay(at + "until")}
 	}
 	return a
 }
@@ -45,7 +46,8 @@ func (f *form) decision(requested models.Requested) requests.DecisionInput {
 	in.Requested = f.requested(requested.Kind())
 	switch a := in.Requested; {
 	case a.Project != nil:
-		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameLastDay(a.Project.EndsAt, requested.Project.EndsAt)
+		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameLastDay(a.Project.EndsAt,
+			requested.Project.EndsAt)
 	case a.Period != nil:
 		a.Period.EndsAt = sameLastDay(a.Period.EndsAt, requested.Period.EndsAt)
 	case a.Deadline != nil:
@@ -83,7 +85,8 @@ func putRequested(f web.Form, a models.Requested) {
 	case a.Quota != nil:
 		putResources(f, at+"quota", a.Quota.Quota.Resources())
 	case a.Role != nil:
-		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission, strings.Join(a.Role.Permissions, " ")
+		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission,
+			strings.Join(a.Role.Permissions, " ")
 		if a.Role.AssignToRequester {
 			f.Values[at+"assign_to_requester"] = "1"
 		}

@@ -66,7 +66,8 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
-	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, CanDecide: r.CanDecide, CanWithdraw: r.CanWithdraw, Form: formOf(r.Version)}
+	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, CanDecide: r.CanDecide, CanWithdraw: r.CanWithdraw,
+		Form: formOf(r.Version)}
 	putRequested(v.Form, r.Requested)
 	v.Form = submittedOr(c, v.Form)
 	if r.Facts != nil {
@@ -78,8 +79,8 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 
 func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestFacts {
 	f := r.Facts
-	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Capacity: capacityRows(f.Capacity), Used: f.Used, UsedByOne: f.UsedByOne,
-		Roles: roleChoices(f.Roles), Beyond: f.Beyond, Ends: f.Until}
+	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Capacity: capacityRows(f.Capacity), Used: f.Used,
+		UsedByOne: f.UsedByOne, Roles: roleChoices(f.Roles), Beyond: f.Beyond, Ends: f.Until}
 	if f.Project != nil {
 		v.Quota = &f.Project.Quota
 	}

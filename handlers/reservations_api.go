@@ -11,16 +11,22 @@ import (
 )
 
 func (a rest) reservationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/reservations", 200, "list-reservations", models.Say("List reservations, newest first")}, a.listReservations)
+	register(a, s, route{http.MethodGet, "/reservations", 200, "list-reservations", models.Say("List reservations, newest first")},
+		a.listReservations)
 	a.feedOperation(s)
-	register(a, s, route{http.MethodPost, "/reservations/preview", 200, "preview-reservation", models.Say("Preview the decision on a reservation")}, a.previewReservation, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation", models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/reservations/preview", 200, "preview-reservation",
+		models.Say("Preview the decision on a reservation")}, a.previewReservation, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation",
+		models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar",
 		models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/{id}", 200, "get-reservation", models.Say("Get a reservation")}, a.getReservation)
-	register(a, s, route{http.MethodPatch, "/reservations/{id}", 200, "change-reservation", models.Say("Move, extend or shorten your reservation")}, a.changeReservation)
-	register(a, s, route{http.MethodPost, "/reservations/{id}/preview", 200, "preview-reservation-change", models.Say("Preview the decision on a change of your reservation")}, a.previewReservationChange)
-	register(a, s, route{http.MethodPost, "/reservations/{id}/cancel", 200, "cancel-reservation", models.Say("Cancel a reservation; workspaces in it are stopped")}, a.cancelReservation)
+	register(a, s, route{http.MethodPatch, "/reservations/{id}", 200, "change-reservation",
+		models.Say("Move, extend or shorten your reservation")}, a.changeReservation)
+	register(a, s, route{http.MethodPost, "/reservations/{id}/preview", 200, "preview-reservation-change",
+		models.Say("Preview the decision on a change of your reservation")}, a.previewReservationChange)
+	register(a, s, route{http.MethodPost, "/reservations/{id}/cancel", 200, "cancel-reservation",
+		models.Say("Cancel a reservation; workspaces in it are stopped")}, a.cancelReservation)
 }
 
 // Reservation is GPU shares that are reserved for a time.
@@ -69,12 +75,14 @@ type ReservationGrant struct {
 }
 
 func reservationGrant(g models.GrantView) ReservationGrant {
-	return ReservationGrant{DeviceID: g.DeviceID, Provider: g.ProviderName, Number: g.Number, Model: g.Model, Cores: g.Cores, MemoryMiB: g.MemoryMiB,
+	return ReservationGrant{DeviceID: g.DeviceID, Provider: g.ProviderName, Number: g.Number, Model: g.Model, Cores: g.Cores,
+		MemoryMiB: g.MemoryMiB,
 		Simulated: g.Simulated, StartsAt: g.StartsAt.UTC(), EndsAt: g.EndsAt.UTC()}
 }
 
 func reservationOf(v broker.View) Reservation {
-	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State, Reason: v.Reason.String(),
+	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State,
+		Reason:  v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
 		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), CreatedAt: v.CreatedAt.UTC(),
 		Class: v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
@@ -219,7 +227,8 @@ type CalendarQuery struct {
 const calendarDevices = 50
 
 func (q CalendarQuery) input() broker.CalendarInput {
-	return broker.CalendarInput{ProjectID: q.ProjectID, View: q.View, Date: q.Date, TimeZone: q.TimeZone, GPUModel: q.GPUModel, After: q.After, Limit: calendarDevices}
+	return broker.CalendarInput{ProjectID: q.ProjectID, View: q.View, Date: q.Date, TimeZone: q.TimeZone, GPUModel: q.GPUModel, After: q.After,
+		Limit: calendarDevices}
 }
 
 // ReservationCalendar is what a project can reserve in a day, week or month.
@@ -247,9 +256,10 @@ func (a rest) getCalendar(ctx context.Context, in *CalendarQuery) (*Response[Res
 		return nil, err
 	}
 	n := len(c.Slots) - 1
-	v := ReservationCalendar{Starts: convert(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(), Devices: convert(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
-		return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available}
-	})}
+	v := ReservationCalendar{Starts: convert(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(),
+		Devices: convert(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
+			return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available}
+		})}
 	if c.More {
 		v.Next = c.Devices[len(c.Devices)-1].DeviceID
 	}

@@ -30,7 +30,8 @@ func (a *App) reservationsRoutes(p *echo.Group) {
 }
 
 func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
-	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel, CanChange: v.CanChange,
+	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel,
+		CanChange: v.CanChange,
 		CanLaunch: v.State == models.ReservationActive && v.UserID == actorOf(ctx).User.ID}
 }
 
@@ -66,7 +67,8 @@ func (a *App) cancelReservationPage(ctx context.Context, c echo.Context, _ *form
 // reservationInput reads a request for a reservation.
 func (f *form) reservationInput() broker.ReservationInput {
 	zone := f.timeZone()
-	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"), GPUModel: f.text("gpu_model"),
+	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"),
+		GPUModel:        f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
 	in.Class, in.QoS = models.PriorityClass(f.text("class")), models.QoS(f.text("qos"))
@@ -77,7 +79,8 @@ func (f *form) reservationInput() broker.ReservationInput {
 // reservationChange reads a change of a reservation of a version.
 func (f *form) reservationChange() broker.ReservationChange {
 	zone := f.timeZone()
-	return broker.ReservationChange{StartsAt: f.localTime("starts_at", zone), EndsAt: f.localTime("ends_at", zone), Version: f.number("version")}
+	return broker.ReservationChange{StartsAt: f.localTime("starts_at", zone), EndsAt: f.localTime("ends_at", zone),
+		Version: f.number("version")}
 }
 
 // timeZone is the one that the browser has told.
@@ -114,9 +117,11 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	if project == 0 {
 		project = list[0].ID
 	}
-	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"), c.QueryParam("time_zone"), c.QueryParam("gpu_model"), after}
+	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"), c.QueryParam("time_zone"),
+		c.QueryParam("gpu_model"), after}
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
-	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel, Slots: calendar.Slots, Now: a.Store.Now()}
+	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel,
+		Slots: calendar.Slots, Now: a.Store.Now()}
 	for _, d := range calendar.Devices {
 		v.Devices = append(v.Devices, web.CalendarDevice{GrantView: d.GrantView, Available: d.Available})
 	}
@@ -137,7 +142,8 @@ func projectOptions(list []models.Project) (options []web.Option) {
 // filled in.
 func (a *App) newReservationPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.ReservationFormView{Form: formOf(0)}
-	v.Form.Values = map[string]string{"project_id": "", "gpus": "1", "cores": "100", "gpu_model": "", "duration_minutes": "60", "from": "", "until": "", "time_zone": ""}
+	v.Form.Values = map[string]string{"project_id": "", "gpus": "1", "cores": "100", "gpu_model": "", "duration_minutes": "60", "from": "",
+		"until": "", "time_zone": ""}
 	for name := range v.Form.Values {
 		v.Form.Values[name] = cmp.Or(c.QueryParam(name), v.Form.Values[name])
 	}
@@ -166,7 +172,10 @@ func (a *App) changeReservationFormPage(ctx context.Context, c echo.Context) (te
 	v := web.ReservationChangeView{Reservation: reservationRow(ctx, r), Form: submittedOr(c, formOf(r.Version))}
 	if f := formFrom(v.Form); f.text("starts_at") != "" || f.text("ends_at") != "" {
 		in := f.reservationChange()
-		v.Decision, err = reservationDecision(f.err(), func() (broker.Decision, error) { return a.Broker.PreviewChange(ctx, actorOf(ctx), r.ID, in) })
+		v.Decision, err = reservationDecision(f.err(), func() (broker.Decision,
+			error) {
+			return a.Broker.PreviewChange(ctx, actorOf(ctx), r.ID, in)
+		})
 	}
 	return web.ReservationChangePage(v), err
 }

@@ -52,10 +52,13 @@ func registerPublic[I, O any](a rest, s section, r route, do func(context.Contex
 	registerAs(a, s, r, []map[string][]string{{}, {"token": {}}, {"session": {}}}, do, append(also, http.StatusNotFound)...)
 }
 
-func registerAs[I, O any](a rest, s section, r route, security []map[string][]string, do func(context.Context, *I) (*O, error), also ...int) {
+func registerAs[I, O any](a rest, s section, r route, security []map[string][]string, do func(context.Context, *I) (*O, error),
+	also ...int) {
 	input := reflect.TypeFor[I]()
-	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(), Metadata: map[string]any{summaryKey: r.summary},
-		Parameters: parametersOf(r), Tags: []string{s.tag}, Security: security, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(),
+		Metadata: map[string]any{summaryKey: r.summary}, Parameters: parametersOf(r), Tags: []string{s.tag}, Security: security,
+		Errors: append(errorsOf(r, input),
+			also...), BodyReadTimeout: 30 * time.Second}
 	if security == nil {
 		op.Extensions = map[string]any{scopeExtension: scopeOf(r, s.tag)}
 	}

@@ -14,7 +14,8 @@ func (a rest) rolesOperations(s section) {
 	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", models.Say("Create a role")}, a.createRole)
 	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", models.Say("Get a role")}, a.getRole)
 	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", models.Say("Update a role")}, a.updateRole)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", models.Say("Delete a role without members")}, a.deleteRole)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", models.Say("Delete a role without members")},
+		a.deleteRole)
 }
 
 // Role is a position in a project.
@@ -47,7 +48,8 @@ type RoleUpdate struct {
 
 func (a rest) listRoles(ctx context.Context, in *PageOf) (*Response[List[Role]], error) {
 	all, err := a.Projects.Roles(ctx, actorOf(ctx), in.ID)
-	return listedAll(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err, func(r projects.RoleView) Role { return roleOf(r.Role) })
+	return listedAll(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err,
+		func(r projects.RoleView) Role { return roleOf(r.Role) })
 }
 
 func (a rest) createRole(ctx context.Context, in *CreateIn[projects.RoleInput]) (*Created[Role], error) {

@@ -22,7 +22,8 @@ func (a *App) rolesRoutes(p *echo.Group) {
 }
 
 func (f *form) roleInput() projects.RoleInput {
-	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Limit: f.resources("limit"), Version: f.version()}
+	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""),
+		Limit: f.resources("limit"), Version: f.version()}
 }
 
 // rolePage is the form of a role, or of a new one.
@@ -36,7 +37,8 @@ func (a *App) rolePage(ctx context.Context, c echo.Context) (templ.Component, er
 	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: id, Name: r.Name, Members: r.Members, Blocked: r.CheckDelete(),
 		Quota: p.Quota, Remaining: form.Remaining, Has: form.Permissions.Has, Form: formOf(r.Version)}
 	if id != 0 {
-		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
+		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(),
+			" ")
 		putResources(v.Form, "limit", r.Limit)
 	}
 	v.Form = submittedOr(c, v.Form)

@@ -17,7 +17,8 @@ func NewApp(c Config) *App {
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c), shared: newShared(c.Store)}
 	a.events = live.New(c.Accounts.CheckTopics, c.Holds)
-	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
+	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count,
+		Others: c.Collectors})
 	c.Store.OnChange(a.events.Publish)
 	c.Store.OnRevoke(a.events)
 	e := a.echo
@@ -69,7 +70,8 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.POST("/signout", a.signOutPage)
 	p.GET(eventsPath, a.streamEvents)
 	p.GET("/", a.cached(a.inOneState(a.homePage)))
-	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.serviceAccountsRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
+	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.startRoutes, a.rolesRoutes, a.membersRoutes, a.serviceAccountsRoutes,
+		a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.accountingRoutes, a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
 		a.reservationsRoutes, a.runsRoutes, a.servingRoutes, a.signInPolicyRoutes,

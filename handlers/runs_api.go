@@ -33,7 +33,8 @@ func (a rest) runsOperations(s section) {
 		models.Say("Stop a run; stopping is asynchronous, see its state")}, a.stopRun)
 	register(a, s, route{http.MethodDelete, "/runs/{id}", 204, "delete-run", models.Say("Delete a run that has ended, with its output")},
 		a.deleteRun)
-	s.api.OpenAPI().Paths["/runs/{id}/log"].Get.Responses["200"].Content = map[string]*huma.MediaType{octetStream: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}}
+	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+	s.api.OpenAPI().Paths["/runs/{id}/log"].Get.Responses["200"].Content = map[string]*huma.MediaType{octetStream: {Schema: binary}}
 }
 
 // Run is a command that holds a GPU share while it lasts.
@@ -131,19 +132,20 @@ func (a *App) runInPool(ctx context.Context, id int64) (workspaces.RunSummary, p
 func (a rest) listRuns(ctx context.Context, in *RunsQuery) (*Response[List[Run]], error) {
 	var shares map[int64][]WorkspaceShare
 	var view pool.View
-	return listed(in.Paging, func(r workspaces.RunSummary) int64 { return r.ID }, func(p store.Page) (list []workspaces.RunSummary, err error) {
-		read := func(ctx context.Context) ([]workspaces.RunSummary, error) {
-			return a.Workspaces.ListRuns(ctx, actorOf(ctx), in.filter(), p)
-		}
-		if shares != nil { // the second call only finds out whether there are more
-			return read(ctx)
-		}
-		list, view, err = inPool(ctx, a.App, read, func(list []workspaces.RunSummary) []int64 {
-			return convert(list, func(r workspaces.RunSummary) int64 { return r.HolderID })
-		})
-		shares = sharesIn(view)
-		return list, err
-	}, func(r workspaces.RunSummary) Run { return runOf(r, view, shares[r.HolderID]) })
+	return listed(in.Paging, func(r workspaces.RunSummary) int64 { return r.ID },
+		func(p store.Page) (list []workspaces.RunSummary, err error) {
+			read := func(ctx context.Context) ([]workspaces.RunSummary, error) {
+				return a.Workspaces.ListRuns(ctx, actorOf(ctx), in.filter(), p)
+			}
+			if shares != nil { // the second call only finds out whether there are more
+				return read(ctx)
+			}
+			list, view, err = inPool(ctx, a.App, read, func(list []workspaces.RunSummary) []int64 {
+				return convert(list, func(r workspaces.RunSummary) int64 { return r.HolderID })
+			})
+			shares = sharesIn(view)
+			return list, err
+		}, func(r workspaces.RunSummary) Run { return runOf(r, view, shares[r.HolderID]) })
 }
 
 func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {

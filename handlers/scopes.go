@@ -19,7 +19,8 @@ var ownScopes = map[string]models.TokenScope{"set-capacity": models.ScopeAdmin, 
 	"plan-capacity": models.ScopeRead, "allocate-barriers": models.ScopeRead, "read-run-log": models.ScopeLaunch,
 	"plan-graph": models.ScopeRead, "get-run-graph": models.ScopeLaunch,
 	"put-file-rule": models.ScopeProject, "delete-file-rule": models.ScopeProject, "preview-file-rule": models.ScopeProject,
-	"add-curator": models.ScopeAdmin, "remove-curator": models.ScopeAdmin, "list-available": models.ScopeLaunch, "list-service-tokens": models.ScopeProject}
+	"add-curator": models.ScopeAdmin, "remove-curator": models.ScopeAdmin, "list-available": models.ScopeLaunch,
+	"list-service-tokens": models.ScopeProject}
 
 // scopeOf is the scope that an access token needs for an operation. It is for the
 // document: services check the scopes of rights.

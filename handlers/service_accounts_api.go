@@ -9,10 +9,14 @@ import (
 )
 
 func (a rest) serviceAccountsOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/service-accounts", 201, "create-service-account", models.Say("Create a service account, a member of a project that is a program; it is listed, changed and removed as a member")}, a.createServiceAccount)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/tokens", 200, "list-service-tokens", models.Say("List the access tokens of a service account, newest first")}, a.listServiceTokens)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/tokens", 201, "create-service-token", models.Say("Create an access token for a service account; the secret is returned only once")}, a.createServiceToken)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/tokens/{token}", 204, "delete-service-token", models.Say("Revoke an access token of a service account")}, a.deleteServiceToken)
+	register(a, s, route{http.MethodPost, "/projects/{id}/service-accounts", 201, "create-service-account",
+		models.Say("Create a service account, a member of a project that is a program; it is listed, changed and removed as a member")}, a.createServiceAccount)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/tokens", 200, "list-service-tokens",
+		models.Say("List the access tokens of a service account, newest first")}, a.listServiceTokens)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/tokens", 201, "create-service-token",
+		models.Say("Create an access token for a service account; the secret is returned only once")}, a.createServiceToken)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/tokens/{token}", 204, "delete-service-token",
+		models.Say("Revoke an access token of a service account")}, a.deleteServiceToken)
 }
 
 func (a rest) createServiceAccount(ctx context.Context, in *CreateIn[projects.ServiceAccountInput]) (*Created[Member], error) {

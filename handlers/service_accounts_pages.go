@@ -52,7 +52,8 @@ func (a *App) serviceTokensWith(name, secret string) pageFunc {
 			return nil, err
 		}
 		rows, err := a.Accounts.ServiceTokens(ctx, actorOf(ctx), project, member)
-		return web.TokensPage(web.TokensView{Form: submittedOr(c, web.NewTokenForm()), Rows: rows, NewName: name, Secret: secret, Account: &account}), err
+		return web.TokensPage(web.TokensView{Form: submittedOr(c, web.NewTokenForm()), Rows: rows, NewName: name, Secret: secret,
+			Account: &account}), err
 	}
 }
 

@@ -75,7 +75,8 @@ func (a *App) cached(build pageFunc) echo.HandlerFunc { return a.page(a.cachedPa
 func (a *App) cachedPage(build pageFunc) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		actor := actorOf(ctx)
-		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: actor.Session} // with the error of another session, a reader would be signed out
+		// with the error of another session, a reader would be signed out
+		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: actor.Session}
 		return a.content(c, key, actor, func(ctx context.Context) (page templ.Component, v store.Validity, err error) {
 			// The rights may have changed since the request was authenticated.
 			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {
@@ -116,7 +117,8 @@ func contentTopics(actor policies.Actor, c echo.Context) []string {
 
 // content returns the content of a page for a reader. It is rendered once until it is no
 // longer valid.
-func (a *App) content(c echo.Context, key contentKey, reader policies.Actor, build func(context.Context) (templ.Component, store.Validity, error)) (web.Content, error) {
+func (a *App) content(c echo.Context, key contentKey, reader policies.Actor,
+	build func(context.Context) (templ.Component, store.Validity, error)) (web.Content, error) {
 	key.lang, key.can = a.language(c.Request()), a.Accounts.PlatformPermissions(reader)
 	return a.shared.contents.Get(c.Request().Context(), key, func(ctx context.Context) (content web.Content, v store.Validity, err error) {
 		now := a.Store.Now()

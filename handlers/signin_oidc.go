@@ -201,5 +201,6 @@ func (t signInAttempt) state(origin string) policies.SignInState {
 		mac.Write([]byte(what + " " + t.cookie()))
 		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return policies.SignInState{Redirect: origin + oidcCallbackPath, State: derive("state"), Nonce: derive("nonce"), Verifier: derive("verifier")}
+	return policies.SignInState{Redirect: origin + oidcCallbackPath, State: derive("state"), Nonce: derive("nonce"),
+		Verifier: derive("verifier")}
 }

@@ -50,7 +50,8 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	}
 	var u models.User
 	if err = f.err(); err == nil {
-		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")})
+		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"),
+			Password: f.text("password")})
 	}
 	if models.KindOf(err) == models.KindNotFound {
 		return a.setupClosed(c, err)

@@ -9,8 +9,10 @@ import (
 )
 
 func (a rest) startOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/start", 201, "start-project", models.Say("Create a project with the roles owner and member, owned by you; requires platform administrator")}, a.startProject)
-	register(a, s, route{http.MethodPost, "/projects/start/preview", 200, "preview-project", models.Say("Preview the quota and limits of a new project; requires platform administrator")}, a.previewProject)
+	register(a, s, route{http.MethodPost, "/projects/start", 201, "start-project",
+		models.Say("Create a project with the roles owner and member, owned by you; requires platform administrator")}, a.startProject)
+	register(a, s, route{http.MethodPost, "/projects/start/preview", 200, "preview-project",
+		models.Say("Preview the quota and limits of a new project; requires platform administrator")}, a.previewProject)
 }
 
 // StartedProject is a new project with its roles.
@@ -29,7 +31,8 @@ func (a rest) startProject(ctx context.Context, in *Create[projects.StartInput])
 		return nil, err
 	}
 	p, err := a.Projects.Project(ctx, actorOf(ctx), v.Project.ID)
-	return created(v.Project.Version, StartedProject{projectOf(p, a.Store.Now()), roleOf(v.Owner), roleOf(v.Member), v.Membership.ID, a.invitationURLs(ctx, v.Invited)}, err, "projects", v.Project.ID)
+	return created(v.Project.Version, StartedProject{projectOf(p, a.Store.Now()), roleOf(v.Owner), roleOf(v.Member), v.Membership.ID,
+		a.invitationURLs(ctx, v.Invited)}, err, "projects", v.Project.ID)
 }
 
 // StartPreview is the quota and limits of a new project.

@@ -22,7 +22,10 @@ func (a *App) startRoutes(p *echo.Group) {
 
 func (f *form) startInput() projects.StartInput {
 	in := projects.StartInput{Name: f.text("name"), Members: f.number("members"),
-		Emails: strings.FieldsFunc(f.text("emails"), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;，；", r) }), Quota: f.resources("quota")}
+		Emails: strings.FieldsFunc(f.text("emails"), func(r rune) bool {
+			return unicode.IsSpace(r) ||
+				strings.ContainsRune(",;，；", r)
+		}), Quota: f.resources("quota")}
 	if f.text("members") != "" && in.Members == 0 {
 		f.problems.Add("members", "must be from 1 to %d", 1000)
 	}

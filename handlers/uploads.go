@@ -48,13 +48,15 @@ func (a rest) describeUploads(s section) {
 	}
 	const one = "/projects/{id}/files/uploads/{upload}"
 	for _, r := range []route{
-		{http.MethodPost, "/projects/{id}/files/uploads", 201, "create-upload", models.Say("Begin a resumable upload by the tus protocol 1.0.0; metadata: path")},
+		{http.MethodPost, "/projects/{id}/files/uploads", 201, "create-upload",
+			models.Say("Begin a resumable upload by the tus protocol 1.0.0; metadata: path")},
 		{http.MethodHead, one, 200, "get-upload", models.Say("Get the offset of a resumable upload")},
 		{http.MethodPatch, one, 204, "continue-upload", models.Say("Continue a resumable upload")},
 		{http.MethodDelete, one, 204, "cancel-upload", models.Say("Cancel a resumable upload")},
 	} {
-		op := &huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary.String(), Tags: []string{s.tag}, Parameters: []*huma.Param{number("id", "ID of the project.")},
-			Metadata: map[string]any{summaryKey: r.summary}, Responses: responses(r.status)}
+		op := &huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, Summary: r.summary.String(), Tags: []string{s.tag},
+			Parameters: []*huma.Param{number("id", "ID of the project.")}, Metadata: map[string]any{summaryKey: r.summary},
+			Responses: responses(r.status)}
 		if r.path == one {
 			op.Parameters = append(op.Parameters, number("upload", "ID of the upload."))
 		}
@@ -65,7 +67,8 @@ func (a rest) describeUploads(s section) {
 // orText is a refusal of an operation that tusd can make, too, as a line of text.
 func orText(refusal *huma.Response, status int) *huma.Response {
 	either := &huma.Response{Description: http.StatusText(status), Content: map[string]*huma.MediaType{
-		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}, Example: "ERR_UNSUPPORTED_VERSION: missing, invalid or unsupported Tus-Resumable header"}}}
+		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString},
+			Example: "ERR_UNSUPPORTED_VERSION: missing, invalid or unsupported Tus-Resumable header"}}}
 	if refusal != nil {
 		maps.Copy(either.Content, refusal.Content)
 	}
@@ -153,7 +156,8 @@ func (s uploadStore) refusal(ctx context.Context, err error) error {
 	if err != nil {
 		return err
 	}
-	return tus.Error{ErrorCode: string(p.Kind), Message: p.Detail, HTTPResponse: tus.HTTPResponse{StatusCode: p.Status, Body: string(body), Header: tus.HTTPHeader{"Content-Type": p.ContentType("")}}}
+	return tus.Error{ErrorCode: string(p.Kind), Message: p.Detail,
+		HTTPResponse: tus.HTTPResponse{StatusCode: p.Status, Body: string(body), Header: tus.HTTPHeader{"Content-Type": p.ContentType("")}}}
 }
 
 // upload is one upload for tusd.
@@ -163,7 +167,8 @@ type upload struct {
 }
 
 func (u upload) GetInfo(context.Context) (tus.FileInfo, error) {
-	return tus.FileInfo{ID: strconv.FormatInt(u.ID(), 10), Size: u.Length, Offset: u.Offset, MetaData: tus.MetaData{"path": string(u.Path())}}, nil
+	return tus.FileInfo{ID: strconv.FormatInt(u.ID(), 10), Size: u.Length, Offset: u.Offset, MetaData: tus.MetaData{"path": string(u.Path())}},
+		nil
 }
 
 func (u upload) WriteChunk(ctx context.Context, offset int64, part io.Reader) (int64, error) {

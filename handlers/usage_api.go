@@ -14,10 +14,14 @@ import (
 )
 
 func (a rest) usageOperations(s section) {
-	register(a, s, route{http.MethodGet, "/usage", 200, "list-project-usage", models.Say("List the usage of all projects; requires platform administrator")}, a.listProjectUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-project-usage", models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-member-usage", models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-member-usage", models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
+	register(a, s, route{http.MethodGet, "/usage", 200, "list-project-usage",
+		models.Say("List the usage of all projects; requires platform administrator")}, a.listProjectUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-project-usage",
+		models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-member-usage",
+		models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-member-usage",
+		models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
 	describeDownload(s, "/projects/{id}/usage.csv", "text/csv")
 }
 
@@ -108,15 +112,18 @@ type UsageOfMember struct {
 }
 
 func usageOf(u projects.ProjectUsage) ProjectUsage {
-	return ProjectUsage{From: u.From, Until: u.Until, Used: u.Used, OfQuota: u.OfQuota, Left: u.Left, Allocated: u.Project.Allocated, Quota: u.Project.Quota, Simulated: u.Simulated,
+	return ProjectUsage{From: u.From, Until: u.Until, Used: u.Used, OfQuota: u.OfQuota, Left: u.Left, Allocated: u.Project.Allocated,
+		Quota: u.Project.Quota, Simulated: u.Simulated,
 		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
 		Roles: convert(u.Roles, func(r projects.RoleUsage) UsageOfRole {
-			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used, OfTotal: r.OfTotal}
+			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used,
+				OfTotal: r.OfTotal}
 		})}
 }
 
 func usageOfMember(p projects.PersonUsage) UsageOfMember {
-	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Limit: p.Limit, InUse: p.InUse, Used: p.Used, OfTotal: p.OfTotal, Simulated: p.Simulated}
+	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Limit: p.Limit,
+		InUse: p.InUse, Used: p.Used, OfTotal: p.OfTotal, Simulated: p.Simulated}
 }
 
 func (a rest) listProjectUsage(ctx context.Context, in *AllUsageQuery) (*Response[AllUsage], error) {
@@ -154,7 +161,8 @@ var usageColumns = []string{"name", "email", "role", "limit_gpu_cores", "gpu_cor
 
 func usageCells(p projects.PersonUsage) []string {
 	cells := []string{p.UserName, p.UserEmail, p.RoleName}
-	for _, n := range []int64{p.Limit.GPUCores, p.InUse.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB, p.Used.Average.CPUMilli,
+	for _, n := range []int64{p.Limit.GPUCores, p.InUse.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB,
+		p.Used.Average.CPUMilli,
 		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
 		cells = append(cells, strconv.FormatInt(n, 10))
 	}

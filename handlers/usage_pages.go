@@ -73,7 +73,8 @@ func usageView(u projects.ProjectUsage) web.UsageView {
 		v.Steps = append(v.Steps, web.UsageStep(s))
 	}
 	for _, r := range u.Roles {
-		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used, OfTotal: r.OfTotal.GPUCores})
+		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse,
+			Used: r.Used, OfTotal: r.OfTotal.GPUCores})
 	}
 	return v
 }

@@ -11,19 +11,26 @@ import (
 )
 
 func (a rest) webhooksOperations(s section) {
-	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", models.Say("List webhooks; requires platform administrator")}, a.listWebhooks)
-	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook", models.Say("Create a webhook; the secret is returned only once")}, a.createWebhook)
+	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", models.Say("List webhooks; requires platform administrator")},
+		a.listWebhooks)
+	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook",
+		models.Say("Create a webhook; the secret is returned only once")}, a.createWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/mail-test", 204, "test-mail", models.Say("Send a test email to yourself")}, a.testMail)
 	register(a, s, route{http.MethodGet, "/webhooks/{id}", 200, "get-webhook", models.Say("Get a webhook")}, a.getWebhook)
 	register(a, s, route{http.MethodPut, "/webhooks/{id}", 200, "update-webhook", models.Say("Update a webhook")}, a.updateWebhook)
-	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", models.Say("Delete a webhook and its queued deliveries")}, a.deleteWebhook)
+	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", models.Say("Delete a webhook and its queued deliveries")},
+		a.deleteWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/rotate", 200, "rotate-webhook-secret",
 		models.Say("Rotate the secret of a webhook; the new secret is returned only once, and the old one stays valid for 24 hours")}, a.rotateWebhookSecret)
-	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", models.Say("Send a test delivery to a webhook")}, a.testWebhook)
-	register(a, s, route{http.MethodPost, "/webhooks/{id}/redeliver", 200, "redeliver-failed-deliveries", models.Say("Redeliver all failed deliveries of a webhook")}, a.redeliverAll)
-	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", models.Say("List webhook and email deliveries, newest first")}, a.listDeliveries)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", models.Say("Send a test delivery to a webhook")},
+		a.testWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/redeliver", 200, "redeliver-failed-deliveries",
+		models.Say("Redeliver all failed deliveries of a webhook")}, a.redeliverAll)
+	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", models.Say("List webhook and email deliveries, newest first")},
+		a.listDeliveries)
 	register(a, s, route{http.MethodGet, "/deliveries/{id}", 200, "get-delivery", models.Say("Get a delivery")}, a.getDelivery)
-	register(a, s, route{http.MethodPost, "/deliveries/{id}/redeliver", 200, "redeliver-delivery", models.Say("Redeliver a message or email with the same key")}, a.redeliver)
+	register(a, s, route{http.MethodPost, "/deliveries/{id}/redeliver", 200, "redeliver-delivery",
+		models.Say("Redeliver a message or email with the same key")}, a.redeliver)
 }
 
 // Webhook is a URL that receives notifications.
@@ -38,7 +45,8 @@ type Webhook struct {
 }
 
 func (a rest) webhookOf(w models.Webhook) Webhook {
-	out := Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: append([]string{}, w.Events...), Enabled: w.Enabled, CreatedAt: w.CreatedAt.UTC()}
+	out := Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: append([]string{}, w.Events...), Enabled: w.Enabled,
+		CreatedAt: w.CreatedAt.UTC()}
 	if w.OldUntil != nil && w.OldUntil.After(a.Store.Now()) {
 		out.Overlap = utc(w.OldUntil)
 	}
@@ -117,7 +125,8 @@ type Delivery struct {
 }
 
 func deliveryOf(v models.DeliveryView) Delivery {
-	d := Delivery{ID: v.ID, Key: v.Key, WebhookID: v.WebhookID, To: v.WebhookName, Kind: v.Kind, State: v.State, Attempts: v.Attempts, Status: v.Status,
+	d := Delivery{ID: v.ID, Key: v.Key, WebhookID: v.WebhookID, To: v.WebhookName, Kind: v.Kind, State: v.State, Attempts: v.Attempts,
+		Status:   v.Status,
 		Response: v.Response, Problem: v.Problem.String(), CreatedAt: v.CreatedAt.UTC(), FinishedAt: utc(v.FinishedAt)}
 	if v.WebhookID == nil {
 		d.To = v.UserEmail

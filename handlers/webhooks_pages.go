@@ -51,7 +51,8 @@ func (a *App) newWebhookPage(ctx context.Context, c echo.Context) (templ.Compone
 }
 
 func (f *form) webhookInput() notifications.WebhookInput {
-	return notifications.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"), Version: f.version()}
+	return notifications.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"),
+		Version: f.version()}
 }
 
 func (a *App) createWebhookPage(c echo.Context) error {
@@ -79,7 +80,8 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 		if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
 			v.State = ""
 		}
-		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), store.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, pageSize))
+		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), store.DeliveryFilter{WebhookID: id, State: v.State},
+			pageAfter(c, pageSize))
 		if n := len(v.Deliveries); n > 0 {
 			v.Next = nextPage(c, n, pageSize, v.Deliveries[n-1].ID)
 		}

@@ -15,12 +15,16 @@ import (
 func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", models.Say("List workspaces, newest first")}, a.listWorkspaces)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", models.Say("Get a workspace")}, a.getWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace",
+		models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/stop", 202, "stop-workspaces",
 		models.Say("Stop workspaces, and tell their owners why")}, a.stopWorkspaces, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace", models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
-	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", models.Say("List the shared directories of a workspace")}, a.listDirectories)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace",
+		models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace",
+		models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories",
+		models.Say("List the shared directories of a workspace")}, a.listDirectories)
 }
 
 // Workspace is a launched environment.
@@ -62,7 +66,8 @@ func idlenessOf(i *workspaces.Idleness) *Idleness {
 	if i == nil {
 		return nil
 	}
-	v := &Idleness{LimitMinutes: int64(time.Duration(i.Limit) / time.Minute), Known: i.Known, Signal: string(i.Signal), Reminded: i.Reminded, StopsAt: utc(i.StopsAt)}
+	v := &Idleness{LimitMinutes: int64(time.Duration(i.Limit) / time.Minute), Known: i.Known, Signal: string(i.Signal), Reminded: i.Reminded,
+		StopsAt: utc(i.StopsAt)}
 	if i.Known {
 		v.WorkedAt = utc(&i.WorkedAt)
 	}
@@ -120,7 +125,8 @@ func (a rest) workspaceOf(ctx context.Context, w workspaces.Summary, position in
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
 		Position: position, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
-		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt), Idleness: idlenessOf(w.Idleness)}
+		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt),
+		Idleness: idlenessOf(w.Idleness)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
 	}
@@ -172,7 +178,8 @@ func sharesIn(view pool.View) map[int64][]WorkspaceShare {
 
 func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
 	return WorkspaceShare{DeviceID: d.ID, Provider: d.ProviderName, Number: d.Number, Model: d.Model, Cores: s.Cores, MemoryMiB: s.MemoryMiB,
-		Enforcement: s.Enforcement, Simulated: d.Simulated, ProviderState: d.ProviderState, EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
+		Enforcement: s.Enforcement, Simulated: d.Simulated, ProviderState: d.ProviderState, EndsAt: utc(s.EndsAt),
+		EndReason: s.EndReason.String()}
 }
 
 // WorkspacesQuery narrows a list of workspaces.

@@ -76,7 +76,8 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	if err != nil {
 		return nil, err
 	}
-	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.HolderID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
+	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.HolderID), Events: w.Events,
+		CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
 	if v.Runs, err = a.runsOfWorkspace(ctx, w.Workspace); err != nil {
@@ -199,7 +200,8 @@ func idlenessView(i *workspaces.Idleness) *web.Idleness {
 	if i == nil {
 		return nil
 	}
-	return &web.Idleness{Limit: time.Duration(i.Limit), Known: i.Known, WorkedAt: i.WorkedAt, Signal: string(i.Signal), Reminded: i.Reminded, StopsAt: i.StopsAt}
+	return &web.Idleness{Limit: time.Duration(i.Limit), Known: i.Known, WorkedAt: i.WorkedAt, Signal: string(i.Signal), Reminded: i.Reminded,
+		StopsAt: i.StopsAt}
 }
 
 // scheduledStopOf is when and why a workspace stops, with the extension that its owner can

@@ -25,7 +25,8 @@ func (s *Scheduler) read(q *store.Queries) (st state, err error) {
 		return st, err
 	}
 	if st.queued, err = q.Queued(); err == nil {
-		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v store.QueuedView) bool { return !st.reserves(v.Claim) }))
+		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued),
+			func(v store.QueuedView) bool { return !st.reserves(v.Claim) }))
 	}
 	return st, err
 }

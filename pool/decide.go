@@ -70,7 +70,8 @@ func (s snapshot) grant(outcome string, c placement.Choice, d placement.Demand) 
 	var labels []string
 	for _, g := range c.Devices {
 		dev, _ := s.device(g.Device)
-		decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: enforcement(dev, g.Cores)})
+		decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB,
+			Enforcement: enforcement(dev, g.Cores)})
 		labels = append(labels, "GPU "+strconv.FormatInt(dev.Number, 10))
 	}
 	decision.Explanation = explainChoice(decision.Provider.Name, strings.Join(labels, ", "), c.Explanation)

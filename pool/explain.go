@@ -106,7 +106,8 @@ func describeReason(reason placement.Reason, r placement.Refusal, d placement.De
 	case placement.TooFewCores:
 		return models.Say("%d GPU cores requested on one device; at most %d available", d.Cores, r.BestCores)
 	case placement.TooLittleMemory:
-		return models.Say("%s of GPU memory requested on one device; at most %s available", models.FormatMiB(d.MemoryMiB), models.FormatMiB(r.BestMemoryMiB))
+		return models.Say("%s of GPU memory requested on one device; at most %s available", models.FormatMiB(d.MemoryMiB),
+			models.FormatMiB(r.BestMemoryMiB))
 	case placement.HostInUse:
 		return models.Say("the machine does not have enough CPU or memory available")
 	case placement.TooFewDevices:

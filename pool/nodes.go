@@ -106,7 +106,8 @@ func (m *machine) boundInstance(v *placement.Device, h horizon) {
 	}
 	left := m.Terms.Cores
 	for _, share := range m.shares {
-		if sibling, known := m.byID(share.DeviceID); known && h == asItIs && share.DeviceID != v.ID && sibling.ParentID != nil && *sibling.ParentID == v.Parent {
+		if sibling, known := m.byID(share.DeviceID); known && h == asItIs && share.DeviceID != v.ID && sibling.ParentID != nil &&
+			*sibling.ParentID == v.Parent {
 			left -= sibling.Cores // an instance is used whole
 		}
 	}

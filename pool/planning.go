@@ -122,7 +122,8 @@ func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in Plann
 	if err != nil {
 		return v, models.Invalid("policy", "must be one of %s", strings.Join(placement.Policies(), ", "))
 	}
-	v = PlanningView{Added: in.Add, Policy: policy.Name, Days: in.Days, Jobs: len(past.Jobs), Assumed: past.Assumed, Span: history.Seconds(past.Span)}
+	v = PlanningView{Added: in.Add, Policy: policy.Name, Days: in.Days, Jobs: len(past.Jobs), Assumed: past.Assumed,
+		Span: history.Seconds(past.Span)}
 	v.Now, v.Then = history.Compare(past.Nodes, extra, past.Jobs, policy)
 	return v, nil
 }

@@ -53,7 +53,10 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 // covered reports whether a share is in a reservation that has not ended. One that stays
 // longer is as any other.
 func (m *machine) covered(s store.ShareView, now time.Time) bool {
-	return s.GrantID != nil && slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool { return g.ID == *s.GrantID && g.EndsAt.After(now) })
+	return s.GrantID != nil && slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool {
+		return g.ID == *s.GrantID &&
+			g.EndsAt.After(now)
+	})
 }
 
 func byDevice(grants []models.ReservedView) map[int64][]models.ReservedView {
@@ -186,7 +189,8 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			cores, memory := m.unused(g)
 			most = max(most, cores)
 			if dev, known := m.byID(g.DeviceID); known && cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
-				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB, Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
+				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
+					Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
 			}
 		}
 		if len(decision.Grants) == int(d.GPUs) {

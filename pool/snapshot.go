@@ -94,7 +94,8 @@ func (s snapshot) with(changed map[int64]*machine) snapshot {
 	s.nodes = make([]*placement.Node, len(machines))
 	for i, m := range machines {
 		s.nodes[i] = m.nodes[asItIs]
-		sameDevices = sameDevices && (m == s.machines[i] || slices.EqualFunc(m.devices, s.machines[i].devices, func(a, b models.Device) bool { return a.ID == b.ID }))
+		sameDevices = sameDevices && (m == s.machines[i] || slices.EqualFunc(m.devices, s.machines[i].devices,
+			func(a, b models.Device) bool { return a.ID == b.ID }))
 	}
 	s.machines = machines
 	if sameDevices {

@@ -58,7 +58,8 @@ func unmet(q *store.Queries, now time.Time) ([]UnmetView, error) {
 		list = append(list, *u)
 	}
 	slices.SortFunc(list, func(a, b UnmetView) int {
-		return cmp.Or(cmp.Compare(b.Waiting*b.GPUs*b.Cores, a.Waiting*a.GPUs*a.Cores), cmp.Compare(b.Refused*b.GPUs*b.Cores, a.Refused*a.GPUs*a.Cores),
+		return cmp.Or(cmp.Compare(b.Waiting*b.GPUs*b.Cores, a.Waiting*a.GPUs*a.Cores),
+			cmp.Compare(b.Refused*b.GPUs*b.Cores, a.Refused*a.GPUs*a.Cores),
 			cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Model, b.Model))
 	})
 	return list, nil

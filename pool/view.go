@@ -77,7 +77,8 @@ type LaunchView struct {
 
 // LaunchView shows the devices on which a decision grants shares or, if it does not
 // grant the demand, also when the demand could be met.
-func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand, decision models.Decision) (v LaunchView, err error) {
+func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand,
+	decision models.Decision) (v LaunchView, err error) {
 	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err

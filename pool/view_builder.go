@@ -298,5 +298,6 @@ func (v viewBuilder) shareView(shareView store.ShareView, d models.Device) Share
 	}
 	return ShareView{Anonymous: true, ShareView: store.ShareView{Share: models.Share{
 		ID: shareView.ID, DeviceID: shareView.DeviceID, Cores: shareView.Cores, MemoryMiB: shareView.MemoryMiB,
-		Enforcement: shareView.Enforcement, From: shareView.From, Until: shareView.Until, EndsAt: shareView.EndsAt, EndReason: shareView.EndReason}}}
+		Enforcement: shareView.Enforcement, From: shareView.From, Until: shareView.Until, EndsAt: shareView.EndsAt,
+		EndReason: shareView.EndReason}}}
 }

@@ -21,7 +21,8 @@ type Explanation struct {
 
 // Explain tells what a member may do with a path, and why; member 0 is the actor. Only
 // who may see the rules gets those of others, and more than the verdict.
-func (s *Service) Explain(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, member int64) (e Explanation, err error) {
+func (s *Service) Explain(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, member int64) (e Explanation,
+	err error) {
 	q := s.store.Read(ctx)
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return e, err
@@ -111,7 +112,8 @@ type MemberVerdict struct {
 }
 
 // MemberVerdicts tells what each member may do with a path.
-func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page store.Page) ([]MemberVerdict, error) {
+func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
+	page store.Page) ([]MemberVerdict, error) {
 	if err := s.checkRead(actor, project); err != nil {
 		return nil, err
 	}
@@ -132,7 +134,10 @@ func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, proj
 		return nil, err
 	}
 	set := s.verdicts.setOf(project, rows)
-	effects, err := s.effects(q, project, members, func(u models.DirectoryUser) (now, after rules.Verdict) { return set.user(u).Verdict(clean), after })
+	effects, err := s.effects(q, project, members, func(u models.DirectoryUser) (now, after rules.Verdict) {
+		return set.user(u).Verdict(clean),
+			after
+	})
 	list := make([]MemberVerdict, len(effects))
 	for i, e := range effects {
 		list[i] = MemberVerdict{e.Member, e.Before}
@@ -140,7 +145,8 @@ func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, proj
 	return list, err
 }
 
-func (s *Service) effects(q *store.Queries, project int64, members []models.MemberView, verdicts func(models.DirectoryUser) (before, after rules.Verdict)) ([]Effect, error) {
+func (s *Service) effects(q *store.Queries, project int64, members []models.MemberView,
+	verdicts func(models.DirectoryUser) (before, after rules.Verdict)) ([]Effect, error) {
 	ids, views := []int64{}, map[int64]models.MemberView{}
 	for _, m := range members {
 		ids, views[m.ID] = append(ids, m.ID), m

@@ -78,7 +78,8 @@ func (in *RuleInput) checkSubject(q *store.Queries, project int64, p *models.Pro
 }
 
 func (in *RuleInput) rule(project int64) models.FileRule {
-	return models.FileRule{ProjectID: project, Path: in.Path, Subject: in.Subject, SubjectID: in.SubjectID, Access: in.Access, Download: in.Download}
+	return models.FileRule{ProjectID: project, Path: in.Path, Subject: in.Subject, SubjectID: in.SubjectID, Access: in.Access,
+		Download: in.Download}
 }
 
 // NamedRule is a rule with the name of its member or role.

@@ -76,7 +76,8 @@ func (s *ruleSet) user(u models.DirectoryUser) *User {
 }
 
 func same(a, b models.DirectoryUser) bool {
-	return a.ProjectID == b.ProjectID && a.MemberID == b.MemberID && a.RoleID == b.RoleID && a.Ended == b.Ended && a.Left == b.Left && a.Exceeded == b.Exceeded && a.AwaitsTakeover == b.AwaitsTakeover &&
+	return a.ProjectID == b.ProjectID && a.MemberID == b.MemberID && a.RoleID == b.RoleID && a.Ended == b.Ended && a.Left == b.Left &&
+		a.Exceeded == b.Exceeded && a.AwaitsTakeover == b.AwaitsTakeover &&
 		slices.Equal(a.Inherits, b.Inherits) && slices.Equal(a.Curates, b.Curates)
 }
 

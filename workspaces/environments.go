@@ -50,7 +50,8 @@ func (in *EnvironmentInput) normalize() error {
 		models.CheckName("versions", version, &p)
 	}
 	m := in.Minimum
-	models.LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli, MemoryMiB: &m.MemoryMiB}.Check("minimum", &p)
+	models.LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli,
+		MemoryMiB: &m.MemoryMiB}.Check("minimum", &p)
 	in.Launch.Check("launch", &p)
 	in.checkPath(&p)
 	in.Image = models.CheckText("image", in.Image, 500, &p)
@@ -139,7 +140,8 @@ func (c *Catalog) Match(ctx context.Context, actor policies.Actor, in MatchInput
 	if err != nil {
 		return nil, nil, err
 	}
-	most := models.Resources{GPUCores: models.MaxAmount, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount, MemoryMiB: models.MaxAmount, StorageMiB: models.MaxAmount}
+	most := models.Resources{GPUCores: models.MaxAmount, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount,
+		MemoryMiB: models.MaxAmount, StorageMiB: models.MaxAmount}
 	matching, refused := MatchEnvironments(all, constraints, most)
 	return matching, refused, nil
 }
@@ -291,7 +293,8 @@ func refreshInstallation(q *store.Queries, actor policies.Actor, known, found mo
 
 // updateInstallation updates an environment unless discovery found no change.
 func updateInstallation(q *store.Queries, actor policies.Actor, before, e models.Environment) error {
-	if before.Unavailable.String() == e.Unavailable.String() && before.LanguageVersion == e.LanguageVersion && before.DefaultPath == e.DefaultPath &&
+	if before.Unavailable.String() == e.Unavailable.String() && before.LanguageVersion == e.LanguageVersion &&
+		before.DefaultPath == e.DefaultPath &&
 		maps.Equal(before.Versions, e.Versions) && slices.Equal(before.Command, e.Command) {
 		return nil
 	}

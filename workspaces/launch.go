@@ -179,6 +179,7 @@ func describe(d models.Demand) models.Text {
 	if d.GPUs == 0 {
 		return models.Say("%s CPU, %s memory, no GPU", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB))
 	}
-	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s GPU memory", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB),
+	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s GPU memory", models.Quantity("cpu_milli", d.CPUMilli),
+		models.FormatMiB(d.MemoryMiB),
 		d.GPUs, d.Cores, models.FormatMiB(d.GPUMemoryMiB))
 }

@@ -103,7 +103,8 @@ type Mismatch struct {
 // MatchEnvironments divides the catalog into what fits the constraints and the
 // limit of a role, best first, and what does not. Newer requested versions are
 // better, then newer languages, then names in alphabetical order.
-func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) (matching []Match, refused []Mismatch) {
+func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) (matching []Match,
+	refused []Mismatch) {
 	for _, e := range all {
 		matched, reasons := matchOne(e, constraints, limit)
 		if len(reasons) == 0 {
@@ -145,7 +146,8 @@ func matchOne(e models.Environment, constraints []VersionConstraint, limit model
 	m := e.Minimum
 	need := models.Demand{GPUs: m.GPUs, Cores: m.Cores, GPUMemoryMiB: m.GPUMemoryMiB, CPUMilli: m.CPUMilli, MemoryMiB: m.MemoryMiB}.Resources()
 	for _, x := range need.Exceeding(limit) {
-		reasons = append(reasons, models.Say("%[2]s: at least %[1]s required; your role's limit is %[3]s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
+		reasons = append(reasons, models.Say("%[2]s: at least %[1]s required; your role's limit is %[3]s", models.Quantity(x.Name, x.Value),
+			x.Label, models.Quantity(x.Name, x.Limit)))
 	}
 	return matched, reasons
 }

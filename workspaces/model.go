@@ -67,7 +67,8 @@ func (m Model) match(matches []Match, mismatches []Mismatch) ([]Match, []Mismatc
 		if strings.EqualFold(c.Environment.Name, m.Needs.Environment) {
 			named = append(named, c)
 		} else {
-			mismatches = append(mismatches, Mismatch{c.Environment, []models.Text{models.Say("the model needs the environment %s", m.Needs.Environment)}})
+			mismatches = append(mismatches, Mismatch{c.Environment, []models.Text{models.Say("the model needs the environment %s",
+				m.Needs.Environment)}})
 		}
 	}
 	return named, mismatches

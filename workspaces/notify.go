@@ -59,6 +59,7 @@ func notifyNearlyUsed(q *store.Queries, c models.Claim) error {
 	}
 	r := list[0]
 	return q.Notify(to, models.Notification{Kind: models.NotificationQuotaNearlyUsed, Link: fmt.Sprintf("/projects/%d", project.ID),
-		Text: models.Say("%s: the project %s uses %s of its quota of %s.", r.Label, project.Name, models.Quantity(r.Name, r.Value), models.Quantity(r.Name, r.Quota)),
+		Text: models.Say("%s: the project %s uses %s of its quota of %s.", r.Label, project.Name, models.Quantity(r.Name, r.Value),
+			models.Quantity(r.Name, r.Quota)),
 		Data: models.QuotaNotification{ProjectID: project.ID, InUse: after, Quota: project.Quota}})
 }

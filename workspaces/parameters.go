@@ -106,7 +106,8 @@ func defaultNumbers() (n numbers) {
 // invalid that name the field.
 func MergeParameters(l Layers) (Target, error) {
 	n := defaultNumbers()
-	model, path := models.Parameter{Name: "gpu_model", Origin: OriginPlatform}, models.Parameter{Name: "path", Value: l.DefaultPath, Origin: OriginEnvironment}
+	model, path := models.Parameter{Name: "gpu_model", Origin: OriginPlatform}, models.Parameter{Name: "path", Value: l.DefaultPath,
+		Origin: OriginEnvironment}
 	env := map[string]models.Parameter{}
 	var given numbers // without the member's request
 	for _, layer := range []struct {

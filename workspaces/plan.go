@@ -76,7 +76,8 @@ type planInput struct {
 }
 
 // readPlanInput reads it for a launch by the actor.
-func (s *Service) readPlanInput(q *store.Queries, actor policies.Actor, project models.Project, launch LaunchInput, model Model, modelError error) (in planInput, err error) {
+func (s *Service) readPlanInput(q *store.Queries, actor policies.Actor, project models.Project, launch LaunchInput, model Model,
+	modelError error) (in planInput, err error) {
 	in = planInput{launch: launch, now: q.Now(), project: project, model: model, modelError: modelError, defaults: s.Defaults}
 	if in.member, in.use, err = membership(q, actor, project); err != nil {
 		return in, err
@@ -248,7 +249,8 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 		if invalid == nil {
 			p.Environment, p.Target = e, target
 			if p.Model.Path != "" {
-				p.Target.Parameters = append(p.Target.Parameters, models.Parameter{Name: modelParameter, Value: string(p.Model.Path), Origin: OriginMember})
+				p.Target.Parameters = append(p.Target.Parameters, models.Parameter{Name: modelParameter, Value: string(p.Model.Path),
+					Origin: OriginMember})
 			}
 			return nil
 		}
@@ -303,7 +305,8 @@ func headroomText(e quota.Excess) models.Text {
 	taken, requested := models.Quantity(e.Name, e.Taken), models.Quantity(e.Name, e.Requested)
 	bound, remaining := models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining)
 	if e.OfProject {
-		return models.Say("%s: %s in use by the project, %s requested, quota of the project %s; %s remaining", e.Label, taken, requested, bound, remaining)
+		return models.Say("%s: %s in use by the project, %s requested, quota of the project %s; %s remaining", e.Label, taken, requested, bound,
+			remaining)
 	}
 	return models.Say("%s: %s in use, %s requested, limit of the role %s; %s remaining", e.Label, taken, requested, bound, remaining)
 }
@@ -326,7 +329,8 @@ func checkWorkspaceCount(n int64) error {
 	if n < maxWorkspaces {
 		return nil
 	}
-	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxWorkspaces)
+	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n,
+		maxWorkspaces)
 }
 
 // withMinimum removes an alternative below the environment's minimum.
@@ -377,7 +381,8 @@ func (s *Insufficient) Unwrap() error { return s.Err }
 func insufficientError(decision models.Decision, d models.Demand) *models.Error {
 	switch decision.Outcome {
 	case models.OutcomePartial:
-		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", decision.Fewer.Cores, d.Cores)
+		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.",
+			decision.Fewer.Cores, d.Cores)
 	case models.OutcomeDelayed:
 		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", decision.Explanation)
 	default:

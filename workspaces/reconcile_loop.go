@@ -107,7 +107,8 @@ func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 	if err != nil || status.Phase == runtime.PhaseExited {
 		return true
 	}
-	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
+	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint ||
+		r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
 }
 
 // reconcile performs one step of a workspace and returns the delay before the

@@ -83,7 +83,8 @@ type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
 // transition writes w, whose state was from, and then calls the functions in
 // the same transaction.
-func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text, then ...func(*store.Queries) error) error {
+func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text,
+	then ...func(*store.Queries) error) error {
 	version := w.Version
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		w.Version = version // the transaction may be retried

@@ -105,7 +105,8 @@ func (r *Reconciler) stopIfWithdrawn(ctx context.Context, w models.Workspace, ho
 			return err
 		}
 		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationAccessWithdrawn, Link: fmt.Sprintf("/workspaces/%d", w.ID),
-			Text: models.Say("The workspace %s is being stopped: rules now give you less access to %s. Start it again to use what they allow.", w.Name, name),
+			Text: models.Say("The workspace %s is being stopped: rules now give you less access to %s. Start it again to use what they allow.",
+				w.Name, name),
 			Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
 		return errors.Join(err, stopWorkspace(q, policies.System("reconciler"), &now,
 			models.Say("Stopped: rules now give less access to %s. Start the workspace again to use what they allow.", name)))

@@ -16,8 +16,10 @@ const (
 	settingsHead = `# Settings
 
 Each setting is a flag (` + "`--session-lifetime 8h`" + `), an environment variable (` + "`WEIR_SESSION_LIFETIME=8h`" + `) and a YAML key
-(` + "`session-lifetime: 8h`" + `) in the file of ` + "`--config`" + `. Flags override the environment, which overrides the file. An empty variable counts as unset.
-Durations are such as ` + "`30s`, `1h`" + `; lists are separated by commas. See [Operate a server](../operating.md#settings) for the ones to consider first.
+(` + "`session-lifetime: 8h`" + `) in the file of ` + "`--config`" + `. Flags override the environment,
+which overrides the file. An empty variable counts as unset.
+Durations are such as ` + "`30s`, `1h`" + `; lists are separated by commas. See [Operate a server](../operating.md#settings)
+for the ones to consider first.
 ` + generated
 
 	commandsHead = `# Command line reference

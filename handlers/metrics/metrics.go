@@ -63,8 +63,10 @@ type gauges struct{ Sources }
 var (
 	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
 	streamsDesc    = prometheus.NewDesc("weir_event_streams", "Open event streams.", nil, nil)
-	notifiedDesc   = prometheus.NewDesc("weir_notifications_total", "Events that were notified of, by the type of the notification: each once, whoever was notified.", []string{"type"}, nil)
-	encodedDesc    = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil, nil)
+	notifiedDesc   = prometheus.NewDesc("weir_notifications_total",
+		"Events that were notified of, by the type of the notification: each once, whoever was notified.", []string{"type"}, nil)
+	encodedDesc = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil,
+		nil)
 )
 
 // Describe lists them.

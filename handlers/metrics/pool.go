@@ -23,29 +23,38 @@ var scraper = policies.System("metrics")
 var gpuLabels = []string{"provider", "device", "model", "simulated"}
 
 var (
-	gpusDesc      = prometheus.NewDesc("weir_pool_gpus", "GPUs in the pool.", nil, nil)
-	coresDesc     = prometheus.NewDesc("weir_pool_gpu_cores", "GPU cores in the pool, by what is done with them.", []string{"use"}, nil)
-	memoryDesc    = prometheus.NewDesc("weir_pool_gpu_memory_mebibytes", "GPU memory in the pool, by what is done with it.", []string{"use"}, nil)
-	largestDesc   = prometheus.NewDesc("weir_pool_largest_free_gpu_cores", "GPU cores that are free on the one device that has most.", nil, nil)
+	gpusDesc   = prometheus.NewDesc("weir_pool_gpus", "GPUs in the pool.", nil, nil)
+	coresDesc  = prometheus.NewDesc("weir_pool_gpu_cores", "GPU cores in the pool, by what is done with them.", []string{"use"}, nil)
+	memoryDesc = prometheus.NewDesc("weir_pool_gpu_memory_mebibytes", "GPU memory in the pool, by what is done with it.", []string{"use"},
+		nil)
+	largestDesc = prometheus.NewDesc("weir_pool_largest_free_gpu_cores", "GPU cores that are free on the one device that has most.", nil,
+		nil)
 	providersDesc = prometheus.NewDesc("weir_pool_providers", "Machines that lend GPUs, by state.", []string{"state"}, nil)
-	devicesDesc   = prometheus.NewDesc("weir_pool_devices", "GPUs whose driver reports them, by how they may be shared and model.", []string{"sharing", "model"}, nil)
-	troubledDesc  = prometheus.NewDesc("weir_pool_troubled_devices", "GPUs and MIG instances on which nothing is placed because of their trouble.", nil, nil)
+	devicesDesc   = prometheus.NewDesc("weir_pool_devices", "GPUs whose driver reports them, by how they may be shared and model.",
+		[]string{"sharing", "model"}, nil)
+	troubledDesc = prometheus.NewDesc("weir_pool_troubled_devices",
+		"GPUs and MIG instances on which nothing is placed because of their trouble.", nil, nil)
 	decisionsDesc = prometheus.NewDesc("weir_pool_decisions_total", "Answers of the pool to requests for GPUs.", []string{"outcome"}, nil)
-	seenDesc      = prometheus.NewDesc("weir_provider_last_seen_timestamp_seconds", "When a machine was last heard of.", []string{"provider"}, nil)
+	seenDesc      = prometheus.NewDesc("weir_provider_last_seen_timestamp_seconds", "When a machine was last heard of.", []string{"provider"},
+		nil)
 
 	waitingDesc      = prometheus.NewDesc("weir_pool_waiting_requests", "Workspaces that wait for GPUs.", nil, nil)
 	waitingCoresDesc = prometheus.NewDesc("weir_pool_waiting_gpu_cores", "GPU cores that those who wait ask for.", nil, nil)
-	unmetDesc        = prometheus.NewDesc("weir_pool_unmet_requests", "Requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
-	unmetCoresDesc   = prometheus.NewDesc("weir_pool_unmet_gpu_cores", "GPU cores of requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
+	unmetDesc        = prometheus.NewDesc("weir_pool_unmet_requests",
+		"Requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
+	unmetCoresDesc = prometheus.NewDesc("weir_pool_unmet_gpu_cores",
+		"GPU cores of requests that wait, or were refused in the last day, by the model they ask for.", []string{"cause", "model"}, nil)
 
-	utilisationDesc = prometheus.NewDesc("weir_gpu_utilisation_ratio", "Part of the time in which a GPU computes, from 0 to 1, as last reported.", gpuLabels, nil)
+	utilisationDesc = prometheus.NewDesc("weir_gpu_utilisation_ratio",
+		"Part of the time in which a GPU computes, from 0 to 1, as last reported.", gpuLabels, nil)
 	gpuUsedDesc     = prometheus.NewDesc("weir_gpu_memory_used_bytes", "Memory of a GPU that is in use, as last reported.", gpuLabels, nil)
 	gpuMemoryDesc   = prometheus.NewDesc("weir_gpu_memory_bytes", "Memory of a GPU that reports measurements.", gpuLabels, nil)
 	temperatureDesc = prometheus.NewDesc("weir_gpu_temperature_celsius", "Temperature of a GPU, as last reported.", gpuLabels, nil)
 	powerDesc       = prometheus.NewDesc("weir_gpu_power_watts", "Power that a GPU draws, as last reported.", gpuLabels, nil)
 )
 
-var poolDescs = []*prometheus.Desc{gpusDesc, coresDesc, memoryDesc, largestDesc, providersDesc, devicesDesc, troubledDesc, decisionsDesc, seenDesc,
+var poolDescs = []*prometheus.Desc{gpusDesc, coresDesc, memoryDesc, largestDesc, providersDesc, devicesDesc, troubledDesc, decisionsDesc,
+	seenDesc,
 	waitingDesc, waitingCoresDesc, unmetDesc, unmetCoresDesc, utilisationDesc, gpuUsedDesc, gpuMemoryDesc, temperatureDesc, powerDesc}
 
 // Describe lists the metrics.
@@ -122,7 +131,8 @@ func (s samples) totals(v pool.View) {
 }
 
 // lendingStates are those of a provider that is in the pool.
-var lendingStates = []string{models.ProviderPending, models.ProviderOnline, models.ProviderDraining, models.ProviderRecalled, models.ProviderLost}
+var lendingStates = []string{models.ProviderPending, models.ProviderOnline, models.ProviderDraining, models.ProviderRecalled,
+	models.ProviderLost}
 
 func (s samples) providers(all []pool.ProviderView) {
 	states, shared, troubled := map[string]int{}, map[[2]string]int{}, 0

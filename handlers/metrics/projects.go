@@ -19,7 +19,8 @@ const maxProjects = 100
 // a project, because names are not for everyone who can read /metrics.
 type projectGauges struct{ Sources }
 
-var quotaDesc = prometheus.NewDesc("weir_project_quota_used_ratio", "Part of a quota of a project that is in use, from 0 to 1.", []string{"project", "resource"}, nil)
+var quotaDesc = prometheus.NewDesc("weir_project_quota_used_ratio", "Part of a quota of a project that is in use, from 0 to 1.",
+	[]string{"project", "resource"}, nil)
 
 // Describe lists the metrics.
 func (g projectGauges) Describe(ch chan<- *prometheus.Desc) { ch <- quotaDesc }

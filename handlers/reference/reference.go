@@ -139,7 +139,8 @@ func addConditions(doc *huma.OpenAPI) {
 	}
 	doc.Components.Parameters[condition] = &huma.Param{Name: "If-None-Match", In: "header", Schema: text,
 		Description: "ETags of representations that the client has. If the current one is among them, the response is 304 without a body."}
-	doc.Components.Responses = map[string]*huma.Response{unmodified: {Description: "Not Modified", Headers: map[string]*huma.Param{tag: header}}}
+	doc.Components.Responses = map[string]*huma.Response{unmodified: {Description: "Not Modified",
+		Headers: map[string]*huma.Param{tag: header}}}
 	for op := range operations(doc.Paths) {
 		ok := op.Responses["200"]
 		if op.Method != http.MethodGet || ok == nil || ok.Content["application/json"] == nil && ok.Content["text/calendar"] == nil {

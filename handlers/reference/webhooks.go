@@ -54,7 +54,8 @@ func webhookHeaders(c *huma.Components) (refs []*huma.Param) {
 			"After a rotation, there is a v1 for each valid secret."},
 	} {
 		key := strings.ReplaceAll(h.name, "-", "")
-		c.Parameters[key] = &huma.Param{Name: h.name, In: "header", Required: true, Description: h.description, Schema: &huma.Schema{Type: huma.TypeString}}
+		c.Parameters[key] = &huma.Param{Name: h.name, In: "header", Required: true, Description: h.description,
+			Schema: &huma.Schema{Type: huma.TypeString}}
 		refs = append(refs, &huma.Param{Ref: "#/components/parameters/" + key})
 	}
 	return refs

@@ -63,7 +63,8 @@ func columnsOf(names, columns, needed []string) ([]string, error) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(columns, name):
-			return nil, models.Invalid("csv", "line %d has the unknown column %s; valid columns are %s, separated by commas", 1, truncated(name), all)
+			return nil, models.Invalid("csv", "line %d has the unknown column %s; valid columns are %s, separated by commas", 1, truncated(name),
+				all)
 		case slices.Contains(seen[:i], name):
 			return nil, models.Invalid("csv", "line %d has the column %s twice", 1, name)
 		}
@@ -115,7 +116,8 @@ func problemOf(err error) error {
 	case errors.Is(err, csv.ErrFieldCount):
 		return models.Invalid("csv", "line %d does not have the same number of cells as the header", p.Line)
 	case errors.Is(err, csv.ErrQuote), errors.Is(err, csv.ErrBareQuote):
-		return models.Invalid("csv", "line %d has a misplaced quotation mark; enclose the cell in quotation marks and double those inside it", p.StartLine)
+		return models.Invalid("csv", "line %d has a misplaced quotation mark; enclose the cell in quotation marks and double those inside it",
+			p.StartLine)
 	}
 	return models.Invalid("csv", "line %d cannot be parsed", p.Line)
 }

@@ -96,8 +96,9 @@ func (q *Queries) SendAllAgain(webhook int64) (int64, error) {
 
 func (q *Queries) sendAgain(which *gorm.DB) (int64, error) {
 	now := q.Now()
-	res := which.Model(&models.Delivery{}).Updates(map[string]any{"state": models.DeliveryPending, "refused": false, "finished_at": nil, "lease_until": nil,
-		"attempts": 0, "queued_at": now, "next_at": now})
+	res := which.Model(&models.Delivery{}).Updates(map[string]any{"state": models.DeliveryPending, "refused": false, "finished_at": nil,
+		"lease_until": nil,
+		"attempts":    0, "queued_at": now, "next_at": now})
 	q.Touch(DeliveriesTopic)
 	return res.RowsAffected, res.Error
 }
@@ -105,5 +106,6 @@ func (q *Queries) sendAgain(which *gorm.DB) (int64, error) {
 // GivenUpSince reports whether another delivery of a webhook was given up since
 // a time.
 func (q *Queries) GivenUpSince(webhook, other int64, since time.Time) (bool, error) {
-	return exists(q.db.Model(&models.Delivery{}).Where("webhook_id = ? AND id <> ? AND state = ? AND finished_at >= ?", webhook, other, models.DeliveryGivenUp, since))
+	return exists(q.db.Model(&models.Delivery{}).Where("webhook_id = ? AND id <> ? AND state = ? AND finished_at >= ?", webhook, other,
+		models.DeliveryGivenUp, since))
 }

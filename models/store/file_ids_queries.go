@@ -61,7 +61,8 @@ func (q *Queries) FilesAwaitTakeover(projectID int64) (bool, error) {
 
 // SaveFileTakeover updates the progress of a takeover.
 func (q *Queries) SaveFileTakeover(t FileTakeover) error {
-	return q.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "project_id"}}, DoUpdates: clause.AssignmentColumns([]string{"begun_at", "cursor"})}).Create(&t).Error
+	return q.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "project_id"}},
+		DoUpdates: clause.AssignmentColumns([]string{"begun_at", "cursor"})}).Create(&t).Error
 }
 
 // DeleteFileTakeover records that the files of a project were taken over.

@@ -29,8 +29,10 @@ func (q *Queries) FileRule(scope Scope, projectID, id int64) (r models.FileRule,
 }
 
 // FileRuleAt finds the rule about a path for a subject.
-func (q *Queries) FileRuleAt(projectID int64, path models.FilePath, subject models.FileSubject, subjectID int64) (r models.FileRule, err error) {
-	return r, found(q.db.Where("project_id = ? AND path = ? AND subject = ? AND subject_id = ?", projectID, path, subject, subjectID).Take(&r).Error, "rule")
+func (q *Queries) FileRuleAt(projectID int64, path models.FilePath, subject models.FileSubject, subjectID int64) (r models.FileRule,
+	err error) {
+	return r, found(q.db.Where("project_id = ? AND path = ? AND subject = ? AND subject_id = ?", projectID, path, subject,
+		subjectID).Take(&r).Error, "rule")
 }
 
 // CountFileRules counts the rules of a project.
@@ -42,7 +44,8 @@ func (q *Queries) CountFileRules(projectID int64) (n int64, err error) {
 // subject.
 func (q *Queries) PutFileRule(r *models.FileRule) error {
 	q.changeFileRules(r.ProjectID)
-	return q.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "project_id"}, {Name: "path"}, {Name: "subject"}, {Name: "subject_id"}},
+	return q.db.Clauses(clause.OnConflict{Columns: []clause.Column{{Name: "project_id"}, {Name: "path"}, {Name: "subject"},
+		{Name: "subject_id"}},
 		DoUpdates: clause.AssignmentColumns([]string{"access", "download", "changed_at"})}, clause.Returning{}).Create(r).Error
 }
 

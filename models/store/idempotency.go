@@ -54,7 +54,8 @@ func (q *Queries) claim(k *IdempotencyKey) error {
 		return nil
 	}
 	now := q.Now()
-	err := q.db.Where("user_id = ? AND key = ? AND created_at <= ?", k.UserID, k.Key, now.Add(-IdempotencyKeyLifetime)).Delete(&IdempotencyKey{}).Error
+	err := q.db.Where("user_id = ? AND key = ? AND created_at <= ?", k.UserID, k.Key,
+		now.Add(-IdempotencyKeyLifetime)).Delete(&IdempotencyKey{}).Error
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,8 @@ func (q *Queries) Invitation(id int64) (v models.InvitationView, err error) {
 // InvitationByToken finds the invitation of a link, in whatever state, by the hash of
 // its secret.
 func (q *Queries) InvitationByToken(hash string) (v models.InvitationView, err error) {
-	db := q.invitationViews().Joins("JOIN one_time_tokens t ON t.invitation_id = invitations.id AND t.purpose = 'invitation' AND t.hash = ?", hash)
+	db := q.invitationViews().Joins("JOIN one_time_tokens t ON t.invitation_id = invitations.id AND t.purpose = 'invitation' AND t.hash = ?",
+		hash)
 	return v, found(db.Take(&v).Error, "link")
 }
 

@@ -59,7 +59,8 @@ func (q *Queries) people(users []int64) (ids []int64, err error) {
 	users = slices.Compact(slices.Sorted(slices.Values(users)))
 	for part := range slices.Chunk(users, 500) {
 		var services []int64
-		if err := q.db.Model(&models.User{}).Where("id IN ? AND email LIKE ?", part, models.ServiceAccountPrefix+"%").Pluck("id", &services).Error; err != nil {
+		if err := q.db.Model(&models.User{}).Where("id IN ? AND email LIKE ?", part, models.ServiceAccountPrefix+"%").Pluck("id",
+			&services).Error; err != nil {
 			return nil, err
 		}
 		ids = append(ids, slices.DeleteFunc(part, func(id int64) bool { return slices.Contains(services, id) })...)
@@ -79,7 +80,8 @@ func (q *Queries) mailsOf(notifications []models.Notification) (list []models.De
 		}
 		var subscribed []int64
 		err := q.db.Model(&models.User{}).Where("id IN ? AND NOT disabled", ids).
-			Where("NOT EXISTS (SELECT 1 FROM notification_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &subscribed).Error
+			Where("NOT EXISTS (SELECT 1 FROM notification_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id",
+			&subscribed).Error
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,8 @@ func (q *Queries) ProjectsToNotify(w PeriodWindow, limit int) (ids []int64, err 
 func (q *Queries) EndsIn(projectID int64, w PeriodWindow) (list []models.PeriodEnd, err error) {
 	values := w.values()
 	values["project"] = projectID
-	err = q.db.Raw("SELECT 'project' AS kind, p.id AS thing_id, p.id AS project_id, p.ends_at AS ends_at, "+notifiedDays(models.EndOfProject, "p.id", "p.ends_at")+" "+
+	err = q.db.Raw("SELECT 'project' AS kind, p.id AS thing_id, p.id AS project_id, p.ends_at AS ends_at, "+notifiedDays(models.EndOfProject,
+		"p.id", "p.ends_at")+" "+
 		projectEnds+" AND p.id = @project", values).Scan(&list).Error
 	if err != nil {
 		return nil, err
@@ -76,7 +77,8 @@ func (q *Queries) NextEnd(after time.Time) (*time.Time, error) {
 		return nil, err
 	}
 	var untils []time.Time
-	if err := q.db.Model(&models.Member{}).Where("until > ? AND removed_at IS NULL", after).Order("until").Limit(1).Pluck("until", &untils).Error; err != nil {
+	if err := q.db.Model(&models.Member{}).Where("until > ? AND removed_at IS NULL", after).Order("until").Limit(1).Pluck("until",
+		&untils).Error; err != nil {
 		return nil, err
 	}
 	var next *time.Time

@@ -247,7 +247,8 @@ func (q *Queries) EndShares(holder int64, now time.Time) error {
 		return err
 	}
 	var ended []int64
-	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE holder_id = ? AND until_at IS NULL RETURNING device_id", now, holder).Scan(&ended).Error
+	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE holder_id = ? AND until_at IS NULL RETURNING device_id", now,
+		holder).Scan(&ended).Error
 	if len(ended) > 0 {
 		q.changeDevices(ended...)
 	}
@@ -307,7 +308,8 @@ func (q *Queries) BusyCoresAt(providerID int64, since time.Time) (map[int64]int6
 
 // OpenSharesAt counts the open shares at a provider.
 func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
-	return n, q.db.Model(&models.Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).
+	return n, q.db.Model(&models.Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)",
+		providerID).
 		Count(&n).Error
 }
 

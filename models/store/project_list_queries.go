@@ -60,7 +60,8 @@ func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []
 		direction, beyond = " DESC", "<"
 	}
 	if page.After > 0 {
-		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.sortable(f.Sort), "projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
+		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.sortable(f.Sort),
+			"projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
 	}
 	return list, db.Order(order + direction).Order("projects.id" + direction).Limit(page.limit()).Find(&list).Error
 }

@@ -173,7 +173,8 @@ type LaunchMember struct {
 
 // LaunchMember finds a user's present membership in a project.
 func (q *Queries) LaunchMember(projectID, userID int64) (m LaunchMember, err error) {
-	active := q.db.Model(&models.Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?", models.ActiveStates)
+	active := q.db.Model(&models.Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?",
+		models.ActiveStates)
 	return m, found(q.memberViews(AllProjects).Select(memberColumns+", (?) AS active_workspaces", active).
 		Where("members.project_id = ? AND members.user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
@@ -206,7 +207,8 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	active, err := countBy[int64](q.db.Model(&models.Workspace{}).Where("project_id IN ? AND state IN ?", ids, models.ActiveStates), "project_id", "*")
+	active, err := countBy[int64](q.db.Model(&models.Workspace{}).Where("project_id IN ? AND state IN ?", ids, models.ActiveStates),
+		"project_id", "*")
 	for _, id := range ids {
 		s := sums[id]
 		s.InUse, s.ActiveWorkspaces = inUse[id], active[id]

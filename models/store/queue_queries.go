@@ -21,7 +21,8 @@ type QueuedView struct {
 // Queued lists all claims of queued holders, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
 	return list, q.db.Table("holders").
-		Select(`holders.*, `+holderID+` AS object_id, projects.name AS project_name, users.name AS user_name, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
+		Select(`holders.*, `+holderID+` AS object_id, projects.name AS project_name, users.name AS user_name,
+			projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
 			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
 			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
 			`+limitColumns).

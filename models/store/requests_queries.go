@@ -82,7 +82,8 @@ func (d DecidableRequests) apply(db *gorm.DB) *gorm.DB {
 	if d.All {
 		return db
 	}
-	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects, models.PlatformKinds, d.ExceptUser)
+	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects,
+		models.PlatformKinds, d.ExceptUser)
 }
 
 // PendingRequests lists pending requests, oldest first.

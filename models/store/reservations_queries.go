@@ -127,7 +127,8 @@ func (q *Queries) TransitionReservation(r *models.Reservation, from models.Reser
 	if err := q.db.Where("reservation_id = ? AND starts_at >= ?", r.ID, *r.EndedAt).Delete(&models.ReservationGrant{}).Error; err != nil {
 		return err
 	}
-	return q.db.Model(&models.ReservationGrant{}).Where("reservation_id = ? AND ends_at > ?", r.ID, *r.EndedAt).Update("ends_at", *r.EndedAt).Error
+	return q.db.Model(&models.ReservationGrant{}).Where("reservation_id = ? AND ends_at > ?", r.ID, *r.EndedAt).Update("ends_at",
+		*r.EndedAt).Error
 }
 
 // ChangeReservation writes r as TransitionReservation does, with other grants: those with

@@ -52,7 +52,8 @@ func sumColumns(prefix string) string {
 		if i > 0 {
 			columns += ", "
 		}
-		columns += fmt.Sprintf("CAST(CASE WHEN SUM(%[1]s%[2]s) > %[3]d THEN %[4]d ELSE COALESCE(SUM(%[1]s%[2]s), 0) END AS BIGINT) AS %[2]s", prefix, name, models.MaxAmount, models.Unlimited)
+		columns += fmt.Sprintf("CAST(CASE WHEN SUM(%[1]s%[2]s) > %[3]d THEN %[4]d ELSE COALESCE(SUM(%[1]s%[2]s), 0) END AS BIGINT) AS %[2]s",
+			prefix, name, models.MaxAmount, models.Unlimited)
 	}
 	return columns
 }

@@ -24,7 +24,8 @@ func (q *Queries) MemberStorageUse(memberID int64) (u models.MemberStorageUse, r
 	if err := models.IgnoreNotFound(found(q.db.Where("member_id = ?", memberID).Take(&u).Error, "member")); err != nil {
 		return u, 0, err
 	}
-	return u, reserved, q.db.Model(&models.FileOperation{}).Select("COALESCE(SUM(reserved), 0)").Where("member_id = ?", memberID).Scan(&reserved).Error
+	return u, reserved, q.db.Model(&models.FileOperation{}).Select("COALESCE(SUM(reserved), 0)").Where("member_id = ?",
+		memberID).Scan(&reserved).Error
 }
 
 // MembersStorage lists what the present members of a project use, by id.
@@ -69,7 +70,8 @@ func addedUse(bytes int64, scanned string, args ...any) map[string]any {
 
 func (q *Queries) updateStorageUse(projectID int64, values map[string]any) error {
 	q.Touch("project", projectID)
-	if err := q.db.Clauses(clause.OnConflict{DoNothing: true}).Select("ProjectID").Create(&models.StorageUse{ProjectID: projectID}).Error; err != nil {
+	use := &models.StorageUse{ProjectID: projectID}
+	if err := q.db.Clauses(clause.OnConflict{DoNothing: true}).Select("ProjectID").Create(use).Error; err != nil {
 		return err
 	}
 	return q.db.Model(&models.StorageUse{}).Where("project_id = ?", projectID).Updates(values).Error
@@ -86,7 +88,8 @@ func (q *Queries) updateMembersStorageUse(projectID int64, bytes models.StorageS
 		if err := q.db.Exec(create, member, projectID).Error; err != nil {
 			return err
 		}
-		if err := q.db.Model(&models.MemberStorageUse{}).Where("member_id = ? AND "+memberOfProject, member, projectID).Updates(values(bytes[member])).Error; err != nil {
+		if err := q.db.Model(&models.MemberStorageUse{}).Where("member_id = ? AND "+memberOfProject, member,
+			projectID).Updates(values(bytes[member])).Error; err != nil {
 			return err
 		}
 	}
@@ -126,12 +129,14 @@ func (q *Queries) FinishScan(projectID int64) error {
 // ProjectsToMeasure lists projects whose files were not measured since a time.
 func (q *Queries) ProjectsToMeasure(since time.Time) (ids []int64, err error) {
 	return ids, q.db.Table("projects").Joins("LEFT JOIN storage_use ON storage_use.project_id = projects.id").
-		Where("storage_use.measured_at IS NULL OR storage_use.measured_at < ?", since).Order("projects.id").Limit(PageSize).Pluck("projects.id", &ids).Error
+		Where("storage_use.measured_at IS NULL OR storage_use.measured_at < ?", since).Order("projects.id").Limit(PageSize).Pluck("projects.id",
+		&ids).Error
 }
 
 // changedExcess is the condition that it is not recorded whether a use exceeds a limit.
 func changedExcess(use, limit string) string {
-	return "CASE WHEN " + limit + " <= ? AND " + use + ".used > " + limit + " * 1048576 THEN 1 ELSE 0 END <> CASE WHEN " + use + ".read_only_at IS NULL THEN 0 ELSE 1 END"
+	return "CASE WHEN " + limit + " <= ? AND " + use + ".used > " + limit + " * 1048576 THEN 1 ELSE 0 END <> CASE WHEN " + use +
+		".read_only_at IS NULL THEN 0 ELSE 1 END"
 }
 
 // ChangedStorageExcesses lists, at most a page, the projects and members that have
@@ -148,7 +153,8 @@ func (q *Queries) ChangedStorageExcesses() (list []models.StorageExcess, err err
 		"member_storage_use.used, member_storage_use.read_only_at, roles.limit_storage_mib AS limit_mib").
 		Joins("JOIN members ON members.id = member_storage_use.member_id").
 		Joins("JOIN roles ON roles.id = members.role_id").Joins("JOIN projects ON projects.id = members.project_id").
-		Where("members.removed_at IS NULL AND "+changedExcess("member_storage_use", "roles.limit_storage_mib"), models.MaxAmount).Order("members.id").Limit(PageSize).Scan(&members).Error
+		Where("members.removed_at IS NULL AND "+changedExcess("member_storage_use", "roles.limit_storage_mib"),
+			models.MaxAmount).Order("members.id").Limit(PageSize).Scan(&members).Error
 	return append(list, members...), err
 }
 

@@ -59,7 +59,8 @@ func (q *Queries) recordProjectHistory(project int64) error {
 	if err != nil {
 		return err
 	}
-	now := ProjectHistory{ProjectID: project, FromAt: q.Now(), Members: sums[project].Members, Allocated: sums[project].Allocated, Quota: p.Quota}
+	now := ProjectHistory{ProjectID: project, FromAt: q.Now(), Members: sums[project].Members, Allocated: sums[project].Allocated,
+		Quota: p.Quota}
 	var open []ProjectHistory
 	if err := q.db.Where("project_id = ? AND until_at IS NULL", project).Find(&open).Error; err != nil {
 		return err
@@ -124,7 +125,8 @@ func (q *Queries) UsageEdges(in UsageTable, project int64, from time.Time, step 
 	} else {
 		began = "MAX(" + began + ", 0)"
 	}
-	rows := "SELECT " + in.first + " AS a, " + in.second + " AS b, " + began + " AS t FROM " + in.table + " WHERE project_id = ? AND " + in.from + " < ? AND " + in.until
+	rows := "SELECT " + in.first + " AS a, " + in.second + " AS b, " + began + " AS t FROM " + in.table + " WHERE project_id = ? AND " +
+		in.from + " < ? AND " + in.until
 	begins, err = q.edges(step, rows+" IS NULL UNION ALL "+rows+" > ?", from, project, to, from, project, to, from)
 	if err != nil {
 		return nil, nil, err
@@ -180,14 +182,18 @@ type usedRow struct{ Key, First, Second int64 }
 // former members are under 0.
 func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]models.Usage, error) {
 	return q.used(project, "COALESCE(members.role_id, 0)", since, now, func(db *gorm.DB) *gorm.DB {
-		return db.Joins("LEFT JOIN members ON members.project_id = ? AND members.user_id = rows_in_use.user_id AND members.removed_at IS NULL", project)
+		return db.Joins("LEFT JOIN members ON members.project_id = ? AND members.user_id = rows_in_use.user_id AND members.removed_at IS NULL",
+			project)
 	})
 }
 
 // UsedByUsers is the usage of some users in a project from since until now, by
 // user.
 func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time) (map[int64]models.Usage, error) {
-	return q.used(project, "rows_in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB { return db.Where("rows_in_use.user_id IN ?", users) })
+	return q.used(project, "rows_in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB {
+		return db.Where("rows_in_use.user_id IN ?",
+			users)
+	})
 }
 
 // used adds up usage in a time span, grouped by a column.
@@ -223,7 +229,9 @@ func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now 
 	sum := func(column string) string {
 		return "CAST(COALESCE(SUM(ROUND(CAST(" + column + " * " + seconds + " AS NUMERIC))), 0) AS BIGINT)"
 	}
-	rows, of := "SELECT user_id, project_id, "+in.first+" AS a, "+in.second+" AS b, "+in.from+" AS began, "+in.until+" AS ended FROM "+in.table+" WHERE ", []any(nil)
+	rows := "SELECT user_id, project_id, " + in.first + " AS a, " + in.second + " AS b, " + in.from + " AS began, " + in.until + " AS ended" +
+		" FROM " + in.table + " WHERE "
+	of := []any(nil)
 	if project != 0 {
 		rows, of = rows+"project_id = ? AND ", []any{project}
 	}

@@ -194,7 +194,8 @@ func (q *Queries) OneTimeToken(hash, purpose string, now time.Time) (t models.On
 // TakeOneTimeToken removes and returns an unexpired token. Of concurrent callers
 // one succeeds, the others get not_found.
 func (q *Queries) TakeOneTimeToken(hash, purpose string, now time.Time) (t models.OneTimeToken, err error) {
-	err = q.db.Raw("DELETE FROM one_time_tokens WHERE hash = ? AND purpose = ? AND expires_at > ? RETURNING *", hash, purpose, now).Scan(&t).Error
+	err = q.db.Raw("DELETE FROM one_time_tokens WHERE hash = ? AND purpose = ? AND expires_at > ? RETURNING *", hash, purpose,
+		now).Scan(&t).Error
 	if err == nil && t.Hash == "" {
 		err = models.NotFound("link")
 	}

@@ -179,7 +179,8 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		if err != nil {
 			return out, err
 		}
-		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: printable(config.Name, 100), Machine: config.Digest, Devices: devices}
+		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: printable(config.Name, 100), Machine: config.Digest,
+			Devices: devices}
 		err = c.post(ctx, "/v1/redeem", r, &out)
 		refused := (*refusal)(nil)
 		if err == nil || errors.As(err, &refused) && refused.final() || errors.Is(err, authority.ErrStranger) {

@@ -48,7 +48,8 @@ func Open(file string, clock func() time.Time) (*Authority, error) {
 	}
 	a, err := parse(raw)
 	if err != nil {
-		return nil, fmt.Errorf("the agents' authority in %s cannot be used: %w; restore the file, or move it away and enrol every agent again", file, err)
+		return nil, fmt.Errorf("the agents' authority in %s cannot be used: %w; restore the file, or move it away and enrol every agent again",
+			file, err)
 	}
 	a.clock = clock
 	return a, nil

@@ -104,7 +104,8 @@ func AgentTLS(certificate, key, authority []byte, clock func() time.Time) (*tls.
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)
-	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots, Certificates: []tls.Certificate{pair}, Time: clock}, nil
+	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots, Certificates: []tls.Certificate{pair},
+		Time: clock}, nil
 }
 
 // expiredAlert is the alert certificate_expired (RFC 8446, section 6).

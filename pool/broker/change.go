@@ -87,11 +87,13 @@ func (s *Service) change(q *store.Queries, actor policies.Actor, r models.Reserv
 	if err := q.ChangeReservation(&r, from, d.grants()); err != nil {
 		return err
 	}
-	return actor.Audit(q, policies.Change{Action: "update", Object: "reservation", ID: r.ID, Project: r.ProjectID, Before: before, After: span(r)})
+	return actor.Audit(q, policies.Change{Action: "update", Object: "reservation", ID: r.ID, Project: r.ProjectID, Before: before,
+		After: span(r)})
 }
 
 // decideChange decides on a change of a reservation.
-func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.Project, r models.Reservation, in ReservationChange) (d Decision, err error) {
+func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.Project, r models.Reservation,
+	in ReservationChange) (d Decision, err error) {
 	switch r.State = s.stateAt(r, q.Now()); {
 	case r.State.Ended():
 		return d, models.Conflict("This reservation is already %s.", r.State.Words())
@@ -117,7 +119,8 @@ func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.
 func (in ReservationChange) check(r models.Reservation, now, last time.Time, rules Rules) (w wish, err error) {
 	var p models.Problems
 	begun := r.State == models.ReservationActive
-	w = wish{last: last, from: r.StartsAt, until: r.EndsAt, demand: models.Demand{GPUs: r.GPUs, Cores: r.Cores, GPUMemoryMiB: r.GPUMemoryMiB, GPUModel: r.GPUModel}}
+	w = wish{last: last, from: r.StartsAt, until: r.EndsAt, demand: models.Demand{GPUs: r.GPUs, Cores: r.Cores, GPUMemoryMiB: r.GPUMemoryMiB,
+		GPUModel: r.GPUModel}}
 	if in.StartsAt == nil && in.EndsAt == nil {
 		p.Add("ends_at", "must be given unless the start is")
 	}
@@ -151,7 +154,8 @@ func (in ReservationChange) check(r models.Reservation, now, last time.Time, rul
 
 // decideEnd decides on another end of a reservation that has begun. What it has until its
 // end, it has for longer, on the same devices; what is after a new end goes.
-func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMember, r models.Reservation, w wish) (d Decision, err error) {
+func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMember, r models.Reservation, w wish) (d Decision,
+	err error) {
 	d = Decision{Outcome: timeline.Granted, Demand: w.demand, wish: w}
 	list, err := q.GrantsOf(r.ID)
 	if err != nil {
@@ -186,7 +190,8 @@ func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMe
 }
 
 // freeUntil is until when extensions of a reservation can be granted.
-func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (latest time.Time, err error) {
+func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (latest time.Time,
+	err error) {
 	_, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, models.AssumedReservations{})
 	if err != nil {
 		return latest, err

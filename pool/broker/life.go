@@ -58,7 +58,8 @@ func (s *Service) cancelAbandoned(ctx context.Context) error {
 			if err != nil {
 				return models.IgnoreNotFound(err)
 			}
-			return end(q, policies.System("broker"), &r, models.ReservationCanceled, models.Say("Canceled: its member can no longer launch workspaces in the project."))
+			return end(q, policies.System("broker"), &r, models.ReservationCanceled,
+				models.Say("Canceled: its member can no longer launch workspaces in the project."))
 		}))
 	}
 	return errors.Join(failed...)
@@ -98,7 +99,8 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 		if err := end(q, system, r, state, reason); err != nil {
 			return err
 		}
-		return notify(q, *r, models.NotificationReservationExpired, models.Say("Your reservation of %s has expired, because it was not used.", describe(*r)))
+		return notify(q, *r, models.NotificationReservationExpired,
+			models.Say("Your reservation of %s has expired, because it was not used.", describe(*r)))
 	case state == models.ReservationDone:
 		return end(q, system, r, state, models.Say("Its time is over."))
 	case r.State == models.ReservationActive && r.UsedAt != nil:
@@ -108,8 +110,9 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 		if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
 			return err
 		}
-		return notify(q, *r, models.NotificationReservationActive, models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
-			describe(*r), int64(s.rules.UseWithin/time.Minute), models.Moment(r.EndsAt)))
+		return notify(q, *r, models.NotificationReservationActive,
+			models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
+				describe(*r), int64(s.rules.UseWithin/time.Minute), models.Moment(r.EndsAt)))
 	}
 	return nil
 }
@@ -150,5 +153,6 @@ func describe(r models.Reservation) models.Text {
 
 func notify(q *store.Queries, r models.Reservation, kind string, text models.Text) error {
 	return q.Notify([]int64{r.UserID}, models.Notification{Kind: kind, Link: fmt.Sprintf("/reservations/%d", r.ID), Text: text,
-		Data: models.ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State), StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}})
+		Data: models.ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State),
+			StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}})
 }

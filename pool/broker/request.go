@@ -167,9 +167,10 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		if d.Outcome == timeline.Refused {
 			return d.refusal()
 		}
-		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted, Outcome: d.Outcome.String(),
-			GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes,
-			WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
+		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted,
+			Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel,
+			DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
+			AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
 		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
 		r.Score, r.ScoreParts = d.score, d.parts
 		r.LeastCores = leastCores(r.QoS, r.Cores)
@@ -223,7 +224,8 @@ func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Pr
 }
 
 // decideRequest decides on a request of the actor in a project.
-func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision, m store.LaunchMember, err error) {
+func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision,
+	m store.LaunchMember, err error) {
 	m, last, err := s.membership(q, actor, p)
 	if err != nil {
 		return d, m, err
@@ -335,7 +337,8 @@ func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.Launch
 		}
 	}
 	if most := float64(m.Limit.GPUCores) * s.rules.Budget.Hours(); m.Limit.GPUCores != models.Unlimited && coreHours > most {
-		return models.NoCapacity("duration_minutes", "%d GPU core-hours would be reserved ahead; your role allows %d", int64(math.Ceil(coreHours)), int64(most))
+		return models.NoCapacity("duration_minutes", "%d GPU core-hours would be reserved ahead; your role allows %d",
+			int64(math.Ceil(coreHours)), int64(most))
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func read(r io.Reader) ([]Session, error) {
 		submit, err1 := strconv.ParseFloat(row[at[1]], 64)
 		duration, err2 := strconv.ParseFloat(row[at[2]], 64)
 		gpus, err3 := strconv.Atoi(row[at[3]])
-		if err1 != nil || err2 != nil || err3 != nil || !(submit >= 0 && submit <= maxSeconds) || !(duration >= 0 && duration <= maxSeconds) || gpus < 0 || gpus > 1e6 {
+		if err1 != nil || err2 != nil || err3 != nil || !(submit >= 0 && submit <= maxSeconds) || !(duration >= 0 && duration <= maxSeconds) ||
+			gpus < 0 || gpus > 1e6 {
 			return nil, fmt.Errorf("line %d: submit_s and duration_s must be seconds from 0, gpus a whole number from 0", line)
 		}
 		name := row[at[0]]

@@ -55,7 +55,8 @@ func (d *Driver) listen() *events {
 	if ret != gonvml.SUCCESS {
 		return nil
 	}
-	e := &events{set: set, now: d.cfg.Now, uuid: map[gonvml.Device]string{}, stop: make(chan struct{}), done: make(chan struct{}), worst: map[string]int64{}}
+	e := &events{set: set, now: d.cfg.Now, uuid: map[gonvml.Device]string{}, stop: make(chan struct{}), done: make(chan struct{}),
+		worst: map[string]int64{}}
 	count, _ := d.lib.DeviceGetCount()
 	for i := range max(count, 0) {
 		dev, ret := d.lib.DeviceGetHandleByIndex(i)

@@ -204,7 +204,8 @@ func (d *Driver) links(g gpu) (ends []string, switched bool) {
 			switched = true
 			continue
 		}
-		far := queryOr(d, "nvmlDeviceGetNvLinkRemotePciInfo", func() (gonvml.PciInfo, gonvml.Return) { return g.GetNvLinkRemotePciInfo(link) }, gonvml.PciInfo{})
+		far := queryOr(d, "nvmlDeviceGetNvLinkRemotePciInfo", func() (gonvml.PciInfo, gonvml.Return) { return g.GetNvLinkRemotePciInfo(link) },
+			gonvml.PciInfo{})
 		ends = append(ends, pciAddress(busID(far)))
 	}
 	return ends, switched && len(ends) == 0

@@ -214,7 +214,8 @@ func (i *simInstance) GetUUID() (string, gonvml.Return) {
 
 func (i *simInstance) GetAttributes() (gonvml.DeviceAttributes, gonvml.Return) {
 	p := i.profile()
-	return gonvml.DeviceAttributes{GpuInstanceSliceCount: p.SliceCount, ComputeInstanceSliceCount: p.SliceCount, MemorySizeMB: p.MemorySizeMB}, gonvml.SUCCESS
+	return gonvml.DeviceAttributes{GpuInstanceSliceCount: p.SliceCount, ComputeInstanceSliceCount: p.SliceCount, MemorySizeMB: p.MemorySizeMB},
+		gonvml.SUCCESS
 }
 
 func (i *simInstance) GetMemoryInfo() (gonvml.Memory, gonvml.Return) {

@@ -131,7 +131,8 @@ func (p *expectedDemand) add(l demandFrequency) {
 	s, n := &p.sizes[last], len(p.sizes[last].cpus.numbers)
 	s.cpus.set(append(s.cpus.numbers, l.CPUMilli))
 	s.frequency = append(s.frequency, s.frequency[n]+l.frequency)
-	s.gpuPerCPU = append(s.gpuPerCPU, s.gpuPerCPU[n]+l.frequency*cpuOvercommit*float64(int64(l.GPUs)*l.Cores*milli)/float64(max(l.CPUMilli, 1)))
+	s.gpuPerCPU = append(s.gpuPerCPU, s.gpuPerCPU[n]+l.frequency*cpuOvercommit*float64(int64(l.GPUs)*l.Cores*milli)/float64(max(l.CPUMilli,
+		1)))
 }
 
 // stepIndex finds in ascending numbers: a step for each stretch of 2^shift says
@@ -251,7 +252,8 @@ func (r *remainder) change(p *expectedDemand, first int, m *machine, n *demandIn
 	return change
 }
 
-var lookaheadFields = []field{{NewToProject, 7, 1, 0}, {Fragmentation, 23, 1, 1 << 22}, {Unlinked, 11, 1, 0}, {LeftoverCores, 11, 1, 0}, {LeftoverMemory, 12, 1024, 0}}
+var lookaheadFields = []field{{NewToProject, 7, 1, 0}, {Fragmentation, 23, 1, 1 << 22}, {Unlinked, 11, 1, 0}, {LeftoverCores, 11, 1, 0},
+	{LeftoverMemory, 12, 1024, 0}}
 
 // opportunityCostShift is where the fragmentation stands in a cost.
 const opportunityCostShift = 11 + 11 + 12

@@ -150,7 +150,8 @@ type RunnerUp struct {
 
 // valid tells whether the numbers of a demand mean anything.
 func (d *Demand) valid() bool {
-	return d.GPUs >= 0 && d.GPUs <= MaxGPUs && (d.GPUs == 0 || d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0) && d.CPUMilli >= 0 && d.HostMemoryMiB >= 0
+	return d.GPUs >= 0 && d.GPUs <= MaxGPUs && (d.GPUs == 0 || d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0) && d.CPUMilli >= 0 &&
+		d.HostMemoryMiB >= 0
 }
 
 // memoryOn is what the demand needs of a device's memory, in MiB. Shares in

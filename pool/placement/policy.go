@@ -196,7 +196,8 @@ func (m *machine) linkedPair(i, j int) bool {
 // what remains takes the tightest fit in cores, then in memory.
 type bestFit struct{}
 
-var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0}, {LeftoverMemory, 24, 1, 0}}
+var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0},
+	{LeftoverMemory, 24, 1, 0}}
 
 func (bestFit) fields() []field                     { return bestFitFields }
 func (bestFit) observe(*machine)                    {}

@@ -21,7 +21,8 @@ func (d Devices) Devices(context.Context) ([]providers.DeviceReport, error) { re
 // Machine is a machine with n GPUs.
 func Machine(n int) (d Devices) {
 	for i := range n {
-		d = append(d, providers.DeviceReport{UUID: fmt.Sprintf("GPU-%d", i), Index: i, Minor: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
+		d = append(d, providers.DeviceReport{UUID: fmt.Sprintf("GPU-%d", i), Index: i, Minor: i, Model: "NVIDIA H100 80GB HBM3",
+			MemoryMiB: 80_000, Simulated: true})
 	}
 	return d
 }
@@ -71,7 +72,8 @@ func (w *World) Heartbeat(t *testing.T, b providers.Heartbeat) providers.Orders 
 // Claim makes a workspace and asks for its shares; whoever gets none has none.
 func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Workspace, models.Decision) {
 	t.Helper()
-	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
+	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t),
+		Name:  policies.NewSecret(),
 		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
 	var decision models.Decision
 	err := w.Store.InTx(w.Ctx, func(q *store.Queries) (err error) {

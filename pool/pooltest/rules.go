@@ -58,7 +58,8 @@ func (w *World) CheckDevices(t Reporter) {
 		t.Fatalf("%v", err)
 	}
 	over, err := db.Query(`SELECT d.uuid, SUM(s.cores), SUM(s.memory_mib), COUNT(DISTINCT s.holder_id), COUNT(DISTINCT s.project_id)
-		FROM shares s JOIN devices d ON d.id = s.device_id WHERE s.until_at IS NULL GROUP BY d.id, d.uuid, d.memory_mib, d.sharing = 'exclusive', d.mixed
+		FROM shares s JOIN devices d ON d.id = s.device_id WHERE s.until_at IS NULL
+		GROUP BY d.id, d.uuid, d.memory_mib, d.sharing = 'exclusive', d.mixed
 		HAVING SUM(s.cores) > 100 OR SUM(s.memory_mib) > d.memory_mib OR (d.sharing = 'exclusive' AND COUNT(*) > 1)
 			OR (NOT d.mixed AND COUNT(DISTINCT s.project_id) > 1)`)
 	if err != nil {

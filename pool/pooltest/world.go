@@ -116,7 +116,8 @@ func (w *World) Actor(t *testing.T, u models.User) policies.Actor {
 // without asking whether it may.
 func (w *World) NewWorkspace(t *testing.T, m models.Member, d models.Demand) models.Workspace {
 	t.Helper()
-	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
+	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t),
+		Name:  policies.NewSecret(),
 		State: models.StateRunning, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
 	storetest.InTx(t, w.Store, func(q *store.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
 	return row
@@ -166,7 +167,8 @@ func (w *World) CapacityOf(t *testing.T, resource string) projects.CapacityRow {
 // SetOvercommit lets so many percent of each resource be allocated.
 func (w *World) SetOvercommit(t *testing.T, percent int64, stated projects.Stated) {
 	t.Helper()
-	in := projects.OvercommitInput{Ratio: models.Resources{GPUCores: percent, GPUMemoryMiB: percent, CPUMilli: percent, MemoryMiB: percent, StorageMiB: percent}, Stated: stated}
+	in := projects.OvercommitInput{Ratio: models.Resources{GPUCores: percent, GPUMemoryMiB: percent, CPUMilli: percent, MemoryMiB: percent,
+		StorageMiB: percent}, Stated: stated}
 	_, err := w.Capacity.Set(w.Ctx, w.Root, in)
 	NoError(t, err)
 }

@@ -37,7 +37,8 @@ func NewCapacity(store *store.Store, access *policies.Access, machines Machines,
 // quotaBase is what a quota is filled from now; own is the present one.
 func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base, error) {
 	s, err := c.state(q)
-	return quota.Pool{Capacity: s.capacity, Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine, PerGPU: c.defaults.PerGPU}.QuotaBase(), err
+	return quota.Pool{Capacity: s.capacity, Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine,
+		PerGPU: c.defaults.PerGPU}.QuotaBase(), err
 }
 
 // CapacityRow is the capacity and the allocation of one resource.
@@ -158,7 +159,8 @@ func (in OvercommitInput) check() error {
 			p.Add("ratio."+a.Name, "must be from 1 to %d percent", maxRatio)
 		}
 	}
-	models.Resources{CPUMilli: in.Stated.CPUMilli, MemoryMiB: in.Stated.MemoryMiB, StorageMiB: in.Stated.StorageMiB}.Input().Check("stated", &p)
+	models.Resources{CPUMilli: in.Stated.CPUMilli, MemoryMiB: in.Stated.MemoryMiB, StorageMiB: in.Stated.StorageMiB}.Input().Check("stated",
+		&p)
 	return p.Err()
 }
 
@@ -192,7 +194,8 @@ func Beyond(rows []CapacityRow, more models.Resources) (texts []models.Text) {
 	mores := more.Amounts()
 	for i, r := range rows {
 		if over := r.Beyond(mores[i].Value); over > 0 {
-			texts = append(texts, models.Say("%s: %s would be allocated, %s more than the maximum of %s (%d%% of the pool's capacity of %s)", r.Label,
+			texts = append(texts, models.Say("%s: %s would be allocated, %s more than the maximum of %s (%d%% of the pool's capacity of %s)",
+				r.Label,
 				models.Quantity(r.Name, r.Value+mores[i].Value), models.Quantity(r.Name, over), models.Quantity(r.Name, r.Allocatable),
 				r.Ratio, models.Quantity(r.Name, r.Capacity)))
 		}

@@ -139,7 +139,8 @@ func (at *groupMembership) giveRole(name string) (bool, error) {
 	if err := at.q.MarkGrantedByIdentity(at.identity.ID, at.member.ID); err != nil {
 		return false, err
 	}
-	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
+	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID,
+		Before: before, After: at.member})
 }
 
 // recordRefusal audits that a role was refused, and returns a note with the reason.

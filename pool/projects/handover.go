@@ -46,7 +46,8 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 
 // CreateHandover hands the directory of a former member over to a current one: workspaces
 // that the recipient starts afterwards can write to it. Others can still read it.
-func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
+func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember,
+	err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		v, err := formerMember(e.q, actor, project, member)
 		if err != nil {
@@ -92,7 +93,8 @@ func (e Editor) createHandover(p models.Project, from models.FormerMember, in Ha
 		return err
 	}
 	n := models.Notification{Kind: models.NotificationHandoverGiven, Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
-		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
+		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.",
+			from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
 	if err := e.q.Notify([]int64{recipient.UserID}, n); err != nil {
 		return err
 	}
@@ -175,6 +177,7 @@ func notifyPreviousRecipient(q *store.Queries, h models.Handover) error {
 	if err != nil {
 		return err
 	}
-	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: models.NotificationHandoverEnded, Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
-		Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
+	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: models.NotificationHandoverEnded,
+		Link: fmt.Sprintf("/projects/%d", p.ID), Data: h, Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.",
+			DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

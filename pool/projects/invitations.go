@@ -112,7 +112,10 @@ func (e Editor) inviteToPlatform(in InvitationInput) ([]Invited, error) {
 	if err := policies.CheckDepartment(e.q, in.DepartmentID); err != nil {
 		return nil, err
 	}
-	if err := e.checkInvited(in.Emails, func(models.User) (models.Text, error) { return models.Say("already has an account"), nil }); err != nil {
+	if err := e.checkInvited(in.Emails, func(models.User) (models.Text, error) {
+		return models.Say("already has an account"),
+			nil
+	}); err != nil {
 		return nil, err
 	}
 	return e.invite(models.Invitation{Admin: in.Admin, Auditor: in.Auditor, DepartmentID: in.DepartmentID}, in.Emails)
@@ -191,7 +194,8 @@ func (e Editor) createInvitation(i *Invited, replaced bool) (err error) {
 	}
 	after := auditInvitation(i.Invitation)
 	after["replaces_earlier"] = replaced
-	if err := e.actor.Audit(e.q, policies.Change{Action: "create", Object: "invitation", ID: i.ID, Project: projectOf(i.Invitation), After: after}); err != nil {
+	if err := e.actor.Audit(e.q, policies.Change{Action: "create", Object: "invitation", ID: i.ID, Project: projectOf(i.Invitation),
+		After: after}); err != nil {
 		return err
 	}
 	return e.q.QueueLetter(models.LetterInvitation, models.Letter{Address: i.Email, Invitation: i.ID})
@@ -327,7 +331,8 @@ func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64
 		if ok, err := q.RevokeInvitation(i.Invitation); err != nil || !ok {
 			return cmp.Or[error](err, models.Conflict("This invitation has already been accepted."))
 		}
-		return actor.Audit(q, policies.Change{Action: "revoke", Object: "invitation", ID: id, Project: project, Before: auditInvitation(i.Invitation)})
+		return actor.Audit(q, policies.Change{Action: "revoke", Object: "invitation", ID: id, Project: project,
+			Before: auditInvitation(i.Invitation)})
 	})
 	return i, err
 }

@@ -83,7 +83,8 @@ func (a *acceptance) prepare(ctx context.Context, o Offer, in policies.NewUser) 
 	case a.invited.SignedIn():
 		return models.Forbidden("This invitation is for %s. Sign out, and open the link again.", i.Email)
 	case o.HasAccount:
-		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("%s has an account. Sign in to accept the invitation.", i.Email)}
+		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("%s has an account. Sign in to accept the invitation.",
+			i.Email)}
 	case o.ProviderOnly:
 		return models.Forbidden("Accounts for %s sign in with %s.", i.Email, a.accounts.Provider.Name)
 	}
@@ -114,7 +115,8 @@ func (a *acceptance) commit(q *store.Queries) error {
 	if err := a.join(q, inviter); err != nil {
 		return err
 	}
-	return a.invited.Audit(q, policies.Change{Action: "accept", Object: "invitation", ID: a.invitation.ID, Project: project, After: auditInvitation(a.invitation.Invitation)})
+	return a.invited.Audit(q, policies.Change{Action: "accept", Object: "invitation", ID: a.invitation.ID, Project: project,
+		After: auditInvitation(a.invitation.Invitation)})
 }
 
 // closed says why the invitation could not be accepted any more.
@@ -194,5 +196,6 @@ func (s *Invitations) recordRefusal(ctx context.Context, i models.InvitationView
 	if err != nil {
 		return err
 	}
-	return &models.Error{Kind: e.Kind, Message: models.Say("This invitation cannot be accepted now, and %s has been informed. The reason: %s", i.InviterName, reason)}
+	return &models.Error{Kind: e.Kind, Message: models.Say("This invitation cannot be accepted now, and %s has been informed. The reason: %s",
+		i.InviterName, reason)}
 }

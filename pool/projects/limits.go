@@ -21,7 +21,8 @@ func quotaError(problems models.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This would exceed a quota or limit. No changes were made."), Fields: problems}
+	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This would exceed a quota or limit. No changes were made."),
+		Fields: problems}
 }
 
 // checkQuota checks rules 1 and 2 for a new quota.

@@ -119,7 +119,8 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 	}
 	m, err := e.q.Membership(r.ProjectID, user)
 	if models.KindOf(err) == models.KindNotFound {
-		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, JoinedAt: joined, Version: 1, CreatedAt: e.q.Now()}
+		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, JoinedAt: joined, Version: 1,
+			CreatedAt: e.q.Now()}
 		return m, e.q.CreateMember(&m)
 	}
 	if err != nil {

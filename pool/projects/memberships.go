@@ -47,7 +47,8 @@ func membershipsOf(q *store.Queries, user int64) ([]Membership, error) {
 	list := make([]Membership, len(memberships))
 	for i, m := range memberships {
 		p := projects[m.ProjectID]
-		list[i] = Membership{Project: p, Member: m, CanLaunch: p.Active(q.Now()) && m.Permits().Contains(models.WorkspaceLaunch), Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
+		list[i] = Membership{Project: p, Member: m, CanLaunch: p.Active(q.Now()) && m.Permits().Contains(models.WorkspaceLaunch),
+			Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
 	}
 	return list, errors.Join(err1, err2, err3)
 }

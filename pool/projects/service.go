@@ -50,7 +50,8 @@ func (s *Service) Within(q *store.Queries, actor policies.Actor) Editor {
 }
 
 // edit changes a project in a transaction in which the actor has a right.
-func (s *Service) edit(ctx context.Context, actor policies.Actor, project int64, right policies.Right, change func(e Editor, p models.Project) error) error {
+func (s *Service) edit(ctx context.Context, actor policies.Actor, project int64, right policies.Right,
+	change func(e Editor, p models.Project) error) error {
 	return s.access.Write(ctx, s.store, actor, project, right, func(q *store.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {

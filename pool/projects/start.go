@@ -58,11 +58,13 @@ func (e Editor) start(in StartInput) (v Started, err error) {
 		role       *models.Role
 		permission string
 	}{{&v.Owner, models.PermissionOwner}, {&v.Member, models.PermissionMember}} {
-		if *r.role, err = e.CreateRole(v.Project, RoleInput{Name: r.permission, Permission: r.permission, Limit: plan.limit.Input()}); err != nil {
+		if *r.role, err = e.CreateRole(v.Project, RoleInput{Name: r.permission, Permission: r.permission,
+			Limit: plan.limit.Input()}); err != nil {
 			return v, err
 		}
 	}
-	if v.Membership, err = e.AddMember(v.Project, MemberInput{Email: e.actor.User.Email, RoleID: v.Owner.ID}); err != nil || len(in.Emails) == 0 {
+	if v.Membership, err = e.AddMember(v.Project, MemberInput{Email: e.actor.User.Email, RoleID: v.Owner.ID}); err != nil ||
+		len(in.Emails) == 0 {
 		return v, err
 	}
 	v.Invited, err = e.Invite(v.Project, InvitationInput{Emails: in.Emails, RoleID: v.Member.ID})

@@ -58,7 +58,8 @@ func replaceAgent(q *store.Queries, in admission) (agent models.Agent, err error
 	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for this machine"), false); err != nil {
 		return agent, err
 	}
-	agent = models.Agent{ProviderID: id, KeyHash: in.request.KeyHash, Serial: in.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
+	agent = models.Agent{ProviderID: id, KeyHash: in.request.KeyHash, Serial: in.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(),
+		CreatedAt: q.Now()}
 	if err := q.CreateAgent(&agent); err != nil || in.by == nil {
 		return agent, err
 	}
@@ -66,7 +67,8 @@ func replaceAgent(q *store.Queries, in admission) (agent models.Agent, err error
 }
 
 // issueCertificate issues an agent's certificate and first token.
-func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
+func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled,
+	err error) {
 	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
 	if err != nil {
 		return out, err
@@ -74,6 +76,7 @@ func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider
 	token := policies.NewSecret()
 	agent.Serial, agent.IssuedAt, agent.ExpiresAt = cert.Serial, cert.Issued, cert.Expires
 	agent.TokenHash, agent.PreviousHash = policies.HashSecret(token), ""
-	out = Enrolled{Provider: provider.Name, State: provider.State, Certificate: string(cert.PEM), Authority: string(e.Authority.PEM()), Token: token}
+	out = Enrolled{Provider: provider.Name, State: provider.State, Certificate: string(cert.PEM), Authority: string(e.Authority.PEM()),
+		Token: token}
 	return out, q.UpdateAgent(agent)
 }

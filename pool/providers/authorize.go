@@ -21,7 +21,8 @@ type AuthorizeInput struct {
 
 // Authorize creates a code with which the machine with this GPU code can enroll
 // once within 15 minutes. Only a hash of the code is stored.
-func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
+func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization,
+	err error) {
 	gpuCode, ok := ParseGPUCode(in.GPUCode)
 	given := in.OwnerID != 0
 	if !given {
@@ -43,7 +44,8 @@ func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in Aut
 			return err
 		}
 		now := q.Now()
-		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, OwnerGiven: given, IssuedBy: actor.User.ID,
+		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, OwnerGiven: given,
+			IssuedBy:  actor.User.ID,
 			CreatedAt: now, ExpiresAt: now.Add(codeLife)}
 		if a.IssuedBy == 0 { // on the command line
 			a.IssuedBy = in.OwnerID

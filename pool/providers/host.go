@@ -68,12 +68,14 @@ func homeProvider(q *store.Queries, host Host, reports []DeviceReport) (models.P
 		if err := q.UpdateProvider(known); err != nil {
 			return provider, err
 		}
-		return *known, policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: known.ID, Before: before, After: *known})
+		return *known, policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: known.ID, Before: before,
+			After: *known})
 	}
 	if provider, err = newProvider(q, host.Name, host.Digest); err != nil {
 		return provider, err
 	}
-	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "register", Object: "provider", ID: provider.ID, After: provider})
+	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "register", Object: "provider", ID: provider.ID,
+		After: provider})
 }
 
 // formerProvider finds the provider without an agent that had some of the reported GPUs:

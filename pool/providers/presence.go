@@ -21,7 +21,8 @@ func markSeen(q *store.Queries, provider *models.Provider) error {
 		return err
 	}
 	if before.State == models.ProviderLost {
-		if err := notifyOwner(q, *provider, models.NotificationProviderReturned, models.Say("The machine %s is responding again.", provider.Name)); err != nil {
+		if err := notifyOwner(q, *provider, models.NotificationProviderReturned,
+			models.Say("The machine %s is responding again.", provider.Name)); err != nil {
 			return err
 		}
 		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
@@ -39,10 +40,12 @@ func markLost(q *store.Queries, provider *models.Provider, reason models.Text) e
 		return err
 	}
 	if before.State != models.ProviderLost {
-		if err := notifyOwner(q, *provider, models.NotificationProviderLost, models.Say("The machine %s is lost: %s.", provider.Name, reason)); err != nil {
+		if err := notifyOwner(q, *provider, models.NotificationProviderLost,
+			models.Say("The machine %s is lost: %s.", provider.Name, reason)); err != nil {
 			return err
 		}
-		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
+		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name,
+			reason)); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,8 @@ func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
 		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
 	case in.Sharing == models.SharingExclusive && len(holders) > 1:
-		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(holders))
+		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.",
+			len(holders))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
 		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))
 	}

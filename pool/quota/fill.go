@@ -116,7 +116,8 @@ func (p Pool) QuotaBase() Base {
 		cores = coresPerGPU
 	}
 	settings := part(p.PerGPU, cores, coresPerGPU)
-	b := Base{Cores: p.Capacity.Sub(p.Allocated.Floor()).Floor().GPUCores, Least: models.Resources{CPUMilli: 1000, MemoryMiB: 2048}, Sources: Sources{Unallocated}}
+	b := Base{Cores: p.Capacity.Sub(p.Allocated.Floor()).Floor().GPUCores, Least: models.Resources{CPUMilli: 1000, MemoryMiB: 2048},
+		Sources: Sources{Unallocated}}
 	known := func(i int, capacity, machine, settings int64) int64 {
 		switch {
 		case capacity > 0:

@@ -116,7 +116,8 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 	if err := notifyRequester(r); err != nil {
 		return err
 	}
-	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: idOrZero(r.req.ProjectID), Before: before, After: v})
+	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: idOrZero(r.req.ProjectID), Before: before,
+		After: v})
 }
 
 // approve makes the requested change with the terms of the decision.

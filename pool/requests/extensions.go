@@ -40,7 +40,8 @@ func (s *Service) ExtensionsIn(ctx context.Context, actor policies.Actor, list [
 	return s.extensions(s.store.Read(ctx), actor, visible, memberships)
 }
 
-func (s *Service) extensions(q *store.Queries, actor policies.Actor, visible []models.Project, memberships []store.ProjectMember) ([]models.Extension, error) {
+func (s *Service) extensions(q *store.Queries, actor policies.Actor, visible []models.Project,
+	memberships []store.ProjectMember) ([]models.Extension, error) {
 	now := q.Now()
 	var list []models.Extension
 	for _, p := range visible {
@@ -52,8 +53,8 @@ func (s *Service) extensions(q *store.Queries, actor policies.Actor, visible []m
 	}
 	for _, m := range memberships {
 		if near(m.Until, now) {
-			list = append(list, models.Extension{Kind: models.RequestDeadline, ProjectID: m.ProjectID, Project: m.ProjectName, MemberID: m.ID, EndsAt: *m.Until,
-				Later: laterThan(*m.Until, now), Direct: s.access.May(actor, m.ProjectID, policies.ProjectWrite),
+			list = append(list, models.Extension{Kind: models.RequestDeadline, ProjectID: m.ProjectID, Project: m.ProjectName, MemberID: m.ID,
+				EndsAt: *m.Until, Later: laterThan(*m.Until, now), Direct: s.access.May(actor, m.ProjectID, policies.ProjectWrite),
 				Reason: models.Say("My work continues after my membership ends.")})
 		}
 	}

@@ -185,7 +185,8 @@ func (t *projectEnds) notify(e models.PeriodEnd) error {
 	if !due {
 		return nil
 	}
-	fresh, err := t.q.RecordPeriodNotification(models.PeriodNotification{Kind: e.Kind, ThingID: e.ThingID, EndsAt: e.EndsAt, Days: days, NotifiedAt: t.q.Now()})
+	fresh, err := t.q.RecordPeriodNotification(models.PeriodNotification{Kind: e.Kind, ThingID: e.ThingID, EndsAt: e.EndsAt, Days: days,
+		NotifiedAt: t.q.Now()})
 	if err != nil || !fresh {
 		return err
 	}

@@ -59,7 +59,8 @@ func (r *review) create(reason string) error {
 	if err := r.checkDuplicate(); err != nil {
 		return err
 	}
-	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason, State: models.RequestPending,
+	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason,
+		State:   models.RequestPending,
 		Version: 1, CreatedAt: r.q.Now()}
 	r.setSubject()
 	if err := r.q.CreateRequest(&r.req); err != nil {
@@ -89,7 +90,8 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 		if err := settle(q, &after); err != nil {
 			return err
 		}
-		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: idOrZero(after.ProjectID), Before: before, After: after})
+		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: idOrZero(after.ProjectID), Before: before,
+			After: after})
 	})
 	if err != nil {
 		return v, err
@@ -130,6 +132,7 @@ func notifyApprovers(q *store.Queries, req models.QuotaRequest) error {
 			return err
 		}
 	}
-	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: models.NotificationRequestAsked, Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
+	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: models.NotificationRequestAsked,
+		Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

@@ -33,7 +33,8 @@ type device struct {
 func NewCalendar(devices []Device) *Calendar {
 	c := &Calendar{devices: map[int64]*device{}}
 	nodes := map[int64]*node{}
-	for _, d := range slices.SortedFunc(slices.Values(devices), func(a, b Device) int { return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.ID, b.ID)) }) {
+	for _, d := range slices.SortedFunc(slices.Values(devices),
+		func(a, b Device) int { return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.ID, b.ID)) }) {
 		n := nodes[d.Node]
 		if n == nil {
 			n = &node{id: d.Node}
@@ -134,7 +135,8 @@ type choice struct {
 }
 
 func (a choice) compare(b choice) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost), cmp.Compare(a.devices[0].ID, b.devices[0].ID))
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost),
+		cmp.Compare(a.devices[0].ID, b.devices[0].ID))
 }
 
 // Earliest finds the earliest span for a demand, and the devices that the preference

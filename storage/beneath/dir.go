@@ -35,8 +35,8 @@ type Info struct {
 }
 
 func infoOf(name string, st *unix.Stat_t) Info {
-	i := Info{Name: name, Kind: Irregular, Modified: time.Unix(st.Mtim.Unix()), Changed: time.Unix(st.Ctim.Unix()), Inode: st.Ino, Blocks: st.Blocks * 512,
-		UID: st.Uid, GID: st.Gid, Mode: st.Mode & 0o7777, Links: uint64(st.Nlink)}
+	i := Info{Name: name, Kind: Irregular, Modified: time.Unix(st.Mtim.Unix()), Changed: time.Unix(st.Ctim.Unix()), Inode: st.Ino,
+		Blocks: st.Blocks * 512, UID: st.Uid, GID: st.Gid, Mode: st.Mode & 0o7777, Links: uint64(st.Nlink)}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		i.Kind = Directory

@@ -40,7 +40,8 @@ const maxItems = 1000
 
 // OpenArchive prepares the archive of a directory, or of some entries below it: then the
 // directory is the deepest one that contains them. Close it. sends is as for Open.
-func (s *Service) OpenArchive(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, items []models.FilePath, format Format, sends bool) (*Archive, error) {
+func (s *Service) OpenArchive(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, items []models.FilePath,
+	format Format, sends bool) (*Archive, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,8 @@ const (
 
 // Extract creates a directory with the content of an archive. It appears when it is
 // complete. Archives with links, special files or paths that lead elsewhere are refused.
-func (s *Service) Extract(ctx context.Context, actor policies.Actor, project int64, to models.FilePath, format Format, archive io.Reader) (Entry, error) {
+func (s *Service) Extract(ctx context.Context, actor policies.Actor, project int64, to models.FilePath, format Format,
+	archive io.Reader) (Entry, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return Entry{}, err
@@ -61,7 +62,8 @@ func (s *Service) Extract(ctx context.Context, actor policies.Actor, project int
 
 // archiveError is an error of the archive for users.
 func archiveError(err error) error {
-	malformed := []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum, io.ErrUnexpectedEOF, io.EOF}
+	malformed := []error{zip.ErrFormat, zip.ErrAlgorithm, zip.ErrChecksum, tar.ErrHeader, gzip.ErrHeader, gzip.ErrChecksum,
+		io.ErrUnexpectedEOF, io.EOF}
 	if slices.ContainsFunc(malformed, func(m error) bool { return errors.Is(err, m) }) || errors.As(err, new(flate.CorruptInputError)) {
 		return models.Invalid("body", "is not a complete archive of this format")
 	}

@@ -39,7 +39,8 @@ func etag(i beneath.Info) string {
 
 func (v *view) entry(path string, i beneath.Info) Entry {
 	_, name := rules.Split(path)
-	e := Entry{Name: models.VisibleName(name), Path: models.FilePath(path), Kind: i.Kind, Size: i.Size, Modified: i.Modified.UTC(), Verdict: v.user.Verdict(path)}
+	e := Entry{Name: models.VisibleName(name), Path: models.FilePath(path), Kind: i.Kind, Size: i.Size, Modified: i.Modified.UTC(),
+		Verdict: v.user.Verdict(path)}
 	if i.Kind == beneath.Regular {
 		e.ETag = etag(i)
 	}

@@ -35,7 +35,8 @@ func needsPaths(e Entry) []models.FilePath {
 
 // ModelNeeds returns the path of a model and what its manifest says that it needs; no
 // manifest: nothing. The user must be able to read both.
-func (s *Service) ModelNeeds(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (models.FilePath, models.ModelNeeds, error) {
+func (s *Service) ModelNeeds(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (models.FilePath,
+	models.ModelNeeds, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return "", models.ModelNeeds{}, err
@@ -101,7 +102,8 @@ func parseNeeds(content []byte) (n models.ModelNeeds, err error) {
 }
 
 // SetModelNeeds writes the manifest of a model.
-func (s *Service) SetModelNeeds(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, needs models.ModelNeeds) (Entry, error) {
+func (s *Service) SetModelNeeds(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
+	needs models.ModelNeeds) (Entry, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return Entry{}, err

@@ -32,7 +32,8 @@ type operation struct {
 
 // begin records the intent of a change, and reserves bytes for it.
 func (v *view) begin(ctx context.Context, kind, path, target string, bytes int64) (*operation, error) {
-	o := &operation{view: v, row: models.FileOperation{ProjectID: v.project, UserID: &v.actor.User.ID, Kind: kind, Path: models.FilePath(path), Target: models.FilePath(target),
+	o := &operation{view: v, row: models.FileOperation{ProjectID: v.project, UserID: &v.actor.User.ID, Kind: kind, Path: models.FilePath(path),
+		Target:   models.FilePath(target),
 		MemberID: v.payer(path)}}
 	return o, o.start(ctx, bytes)
 }
@@ -155,7 +156,8 @@ func (o *operation) finish(ctx context.Context, use []models.StorageChange, befo
 }
 
 // conclude ends an operation in the transaction that records its effect.
-func conclude(q *store.Queries, actor policies.Actor, o models.FileOperation, use []models.StorageChange, before, after any, also func(*store.Queries) error) error {
+func conclude(q *store.Queries, actor policies.Actor, o models.FileOperation, use []models.StorageChange, before, after any,
+	also func(*store.Queries) error) error {
 	if err := q.DeleteFileOperation(o.ID); err != nil {
 		return err
 	}

@@ -127,7 +127,8 @@ func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, e
 		}
 	}
 	if n.skipped > 0 {
-		s.Logger.WarnContext(ctx, "directories of a project cannot be measured: too deep, or no permission", "project", project, "directories", n.skipped)
+		s.Logger.WarnContext(ctx, "directories of a project cannot be measured: too deep, or no permission", "project", project, "directories",
+			n.skipped)
 	}
 	return true, s.Store.InTx(ctx, func(q *store.Queries) error {
 		return errors.Join(q.AdvanceScan(project, scanEnd, n.found), q.FinishScan(project))

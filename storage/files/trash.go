@@ -13,7 +13,8 @@ import (
 )
 
 // Delete moves a file or directory to the trash.
-func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, c Condition) (models.TrashedFile, error) {
+func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, c Condition) (models.TrashedFile,
+	error) {
 	var item models.TrashedFile
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
@@ -162,7 +163,8 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 		return Entry{}, err
 	}
 	v.source = source
-	o := &operation{view: v, row: models.FileOperation{ProjectID: project, UserID: &actor.User.ID, Kind: "restore", Path: models.FilePath(path), ItemID: id}}
+	o := &operation{view: v, row: models.FileOperation{ProjectID: project, UserID: &actor.User.ID, Kind: "restore",
+		Path: models.FilePath(path), ItemID: id}}
 	if err := o.start(ctx, 0); err != nil {
 		return Entry{}, err
 	}

@@ -107,7 +107,8 @@ func (v *view) openBranch(ctx context.Context, d *TreeDirectory, path string) er
 	}
 	d.Open, d.Complete = true, complete
 	for _, name := range names {
-		d.Directories = append(d.Directories, TreeDirectory{Name: models.VisibleName(name), Path: models.FilePath(rules.Join(string(d.Path), name)), Complete: true})
+		d.Directories = append(d.Directories, TreeDirectory{Name: models.VisibleName(name),
+			Path: models.FilePath(rules.Join(string(d.Path), name)), Complete: true})
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func (u *Upload) Path() models.FilePath { return u.row.Path }
 const uploadKind = "upload"
 
 // BeginUpload begins the upload of a file of so many bytes.
-func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (*Upload, error) {
+func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (*Upload,
+	error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err
@@ -139,7 +140,8 @@ func (u *Upload) Append(ctx context.Context, offset int64, part io.Reader) (n in
 	if err := u.renew(ctx, 0); err != nil {
 		return 0, err
 	}
-	n, err = io.CopyBuffer(&earlyWriter{f, offset, offset}, io.TeeReader(io.LimitReader(part, u.Length-offset), renewer{u, ctx}), make([]byte, 1<<20))
+	n, err = io.CopyBuffer(&earlyWriter{f, offset, offset}, io.TeeReader(io.LimitReader(part, u.Length-offset), renewer{u, ctx}),
+		make([]byte, 1<<20))
 	u.Offset += n
 	return n, fileError(err)
 }

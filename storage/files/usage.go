@@ -83,7 +83,8 @@ func (s *Service) keptShares(ctx context.Context, k models.KeptFile, kind string
 
 // relocated is what a move from one path to another changes. Within the directories of
 // one member, or of none, it is nothing; only for a file that is known as well.
-func (s *Service) relocated(ctx context.Context, project int64, dir *beneath.Dir, name string, source, target models.FilePath) (before, after models.StorageShares, err error) {
+func (s *Service) relocated(ctx context.Context, project int64, dir *beneath.Dir, name string, source, target models.FilePath) (before,
+	after models.StorageShares, err error) {
 	from, to := rules.MemberOf(project, string(source)), rules.MemberOf(project, string(target))
 	if from == to && counted(source) == counted(target) {
 		return nil, nil, nil

@@ -44,7 +44,8 @@ func (c Condition) check(info beneath.Info, present bool) error {
 // Write replaces the content of a file, or creates it. Readers see the old content or
 // the new one. size is -1 if it is unknown; otherwise the content must have it. What was
 // overwritten is kept as a version.
-func (s *Service) Write(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, content io.Reader, size int64, c Condition) (Entry, error) {
+func (s *Service) Write(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, content io.Reader, size int64,
+	c Condition) (Entry, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return Entry{}, err

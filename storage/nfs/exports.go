@@ -58,11 +58,13 @@ func (c Config) Exports(projects []Project) []Export {
 		all = append(all, Export{ID: everythingID, Dir: c.Root, Path: c.Path + "-all", Root: true, Clients: c.Servers})
 	}
 	for i, dir := range rules.PublicDirs() {
-		all = append(all, Export{ID: uint16(publicIDs + i), Dir: path.Join(c.Root, dir), Path: c.Path + dir, ReadOnly: true, Group: nobody, Clients: c.Nodes})
+		all = append(all, Export{ID: uint16(publicIDs + i), Dir: path.Join(c.Root, dir), Path: c.Path + dir, ReadOnly: true, Group: nobody,
+			Clients: c.Nodes})
 	}
 	for _, p := range projects {
 		dir := rules.ProjectDir(p.ID)
-		all = append(all, Export{ID: uint16(projectIDs + p.ID), Dir: path.Join(c.Root, dir), Path: c.Path + dir, Group: p.Group, Clients: c.Nodes})
+		all = append(all, Export{ID: uint16(projectIDs + p.ID), Dir: path.Join(c.Root, dir), Path: c.Path + dir, Group: p.Group,
+			Clients: c.Nodes})
 	}
 	return all
 }
@@ -71,7 +73,8 @@ func (c Config) Exports(projects []Project) []Export {
 func (c Config) Check() error {
 	var wrong []error
 	for name, p := range map[string]string{"the shared directory": c.Root, "the state directory": c.Dir, "the path of the exports": c.Path} {
-		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || strings.ContainsRune(`"'\#$%`, r) }) {
+		if !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsFunc(p,
+			func(r rune) bool { return r < ' ' || strings.ContainsRune(`"'\#$%`, r) }) {
 			wrong = append(wrong, fmt.Errorf("%s %q is not an absolute path without quotes and special characters", name, p))
 		}
 	}
@@ -120,7 +123,8 @@ NFSV4 {
 	Grace_Period = 30;
 	Only_Numeric_Owners = true;
 }
-EXPORT_DEFAULTS { Access_Type = None; Protocols = 4; Transports = TCP; SecType = sys; Squash = root_squash; Attr_Expiration_Time = 0; } # servers change files beside it
+# Attributes expire at once: servers change files beside it.
+EXPORT_DEFAULTS { Access_Type = None; Protocols = 4; Transports = TCP; SecType = sys; Squash = root_squash; Attr_Expiration_Time = 0; }
 LOG { COMPONENTS { DBUS = FATAL; DISPATCH = FATAL; NFS_CB = FATAL; TIRPC = FATAL; } } # without D-Bus, rpcbind and Kerberos
 `, c.Listen.Port(), c.Listen.Addr().Unmap(), c.Dir)
 	for _, e := range exports {

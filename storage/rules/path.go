@@ -32,7 +32,8 @@ func Clean(path string) (string, bool) {
 
 // ValidName reports whether a file can have the name: any bytes but '/' and NUL.
 func ValidName(name string) bool {
-	return name != "" && name != "." && name != ".." && len(name) <= maxName && strings.IndexByte(name, '/') < 0 && strings.IndexByte(name, 0) < 0
+	return name != "" && name != "." && name != ".." && len(name) <= maxName && strings.IndexByte(name, '/') < 0 &&
+		strings.IndexByte(name, 0) < 0
 }
 
 // Split returns the directory of a clean path, and the name in it.

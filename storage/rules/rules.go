@@ -21,7 +21,8 @@ func SubjectsOf(u models.DirectoryUser) Subjects {
 	if u.MemberID == 0 {
 		return Subjects{3: everyone}
 	}
-	return Subjects{subject(models.SubjectMember, u.MemberID), subject(models.SubjectRole, u.RoleID), subject(models.SubjectProject, u.ProjectID), everyone}
+	return Subjects{subject(models.SubjectMember, u.MemberID), subject(models.SubjectRole, u.RoleID),
+		subject(models.SubjectProject, u.ProjectID), everyone}
 }
 
 // Contains reports whether a rule's subject is one of the user's.

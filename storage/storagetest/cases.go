@@ -76,7 +76,8 @@ var Sets = []Set{
 		{Who: "ann", Path: "/notebook/{q}/project_model", Access: none},
 	}},
 	{Name: "read for the role, write for a member", Rules: []Rule{{top, "role", read}, {top, "ann", write}}, Lines: []Line{
-		{Who: "ann", Path: top, Access: write}, {Who: "ann", Path: inner, Access: write}, {Who: "ben", Path: top, Access: read, InPod: none}, {Who: "ben", Path: inner, Access: read, InPod: none},
+		{Who: "ann", Path: top, Access: write}, {Who: "ann", Path: inner, Access: write}, {Who: "ben", Path: top, Access: read,
+			InPod: none}, {Who: "ben", Path: inner, Access: read, InPod: none},
 		{Who: "ben", Path: model, Access: write}, {Who: "ben", Path: top + "/file", Access: read, InPod: none},
 	}},
 	{Name: "hidden, with a way in", Rules: []Rule{{top, "ben", none}, {inner, "ben", read}}, Lines: []Line{
@@ -84,28 +85,36 @@ var Sets = []Set{
 		{Who: "ben", Path: inner, Access: read, Mounted: none}, {Who: "ben", Path: model, Access: write},
 	}},
 	{Name: "writable in what is read", Rules: []Rule{{model, "project", read}, {inner, "role", write}}, Lines: []Line{
-		{Who: "ann", Path: model, Access: read}, {Who: "ann", Path: top, Access: read}, {Who: "ann", Path: inner, Access: write, InPod: read}, {Who: "ben", Path: inner + "/file", Access: write, InPod: read},
+		{Who: "ann", Path: model, Access: read}, {Who: "ann", Path: top, Access: read}, {Who: "ann", Path: inner, Access: write,
+			InPod: read}, {Who: "ben", Path: inner + "/file", Access: write, InPod: read},
 	}},
-	{Name: "a colleague's directory", Rules: []Rule{{"/notebook/{p}/{ann}/sub", "ben", write}, {"/notebook/{p}/{ben}", "ann", none}}, Lines: []Line{
-		{Who: "ben", Path: "/notebook/{p}/{ann}/sub", Access: write, InPod: read}, {Who: "ben", Path: "/notebook/{p}/{ann}", Access: read},
-		{Who: "ann", Path: "/notebook/{p}/{ann}/sub", Access: write}, {Who: "ann", Path: "/notebook/{p}/{ben}", Access: none}, {Who: "ben", Path: "/notebook/{p}/{ben}", Access: write},
-	}},
+	{Name: "a colleague's directory", Rules: []Rule{{"/notebook/{p}/{ann}/sub", "ben", write}, {"/notebook/{p}/{ben}", "ann", none}},
+		Lines: []Line{
+			{Who: "ben", Path: "/notebook/{p}/{ann}/sub", Access: write, InPod: read}, {Who: "ben", Path: "/notebook/{p}/{ann}", Access: read},
+			{Who: "ann", Path: "/notebook/{p}/{ann}/sub", Access: write}, {Who: "ann", Path: "/notebook/{p}/{ben}", Access: none}, {Who: "ben",
+				Path: "/notebook/{p}/{ben}", Access: write},
+		}},
 	{Name: "files", Rules: []Rule{{top + "/file", "role", read}, {inner + "/file", "ben", none}}, Lines: []Line{
 		{Who: "ann", Path: top + "/file", Access: read, Mounted: write}, {Who: "ben", Path: inner + "/file", Access: none, Mounted: write},
 		{Who: "ann", Path: inner + "/file", Access: write}, {Who: "ann", Path: model, Access: write},
 	}},
-	{Name: "read, and not downloaded", Rules: []Rule{{model, "ann", write}}, Kept: []Rule{{model, "project", read}, {"/notebook/{p}/{ann}", "ben", read}}, Lines: []Line{
-		{Who: "ann", Path: model, Access: write, Kept: true}, {Who: "ben", Path: model, Access: read, Kept: true}, {Who: "ben", Path: inner + "/file", Access: read, Kept: true},
-		{Who: "ben", Path: "/notebook/{p}/{ann}", Access: read, Kept: true}, {Who: "ann", Path: "/notebook/{p}/{ann}", Access: write}, {Who: "ann", Path: "/notebook/{p}/{ben}", Access: read},
-	}},
+	{Name: "read, and not downloaded", Rules: []Rule{{model, "ann", write}},
+		Kept: []Rule{{model, "project", read}, {"/notebook/{p}/{ann}", "ben", read}}, Lines: []Line{
+			{Who: "ann", Path: model, Access: write, Kept: true}, {Who: "ben", Path: model, Access: read, Kept: true}, {Who: "ben",
+				Path: inner + "/file", Access: read, Kept: true},
+			{Who: "ben", Path: "/notebook/{p}/{ann}", Access: read, Kept: true}, {Who: "ann", Path: "/notebook/{p}/{ann}",
+				Access: write}, {Who: "ann", Path: "/notebook/{p}/{ben}", Access: read},
+		}},
 	{Name: "not there at the start", Rules: []Rule{{later, "project", read}}, Lines: []Line{
 		{Who: "ann", Path: later, Access: read, Mounted: write}, {Who: "ann", Path: top, Access: write},
 	}},
 	{Name: "everything is hidden", Rules: []Rule{{"/notebook/{p}", "project", none}, {"/notebook/{p}/{ann}", "ann", write}}, Lines: []Line{
-		{Who: "ann", Path: model, Access: none}, {Who: "ben", Path: "/notebook/{p}/{ann}", Access: none}, {Who: "ann", Path: "/public_model", Access: read},
+		{Who: "ann", Path: model, Access: none}, {Who: "ben", Path: "/notebook/{p}/{ann}", Access: none}, {Who: "ann", Path: "/public_model",
+			Access: read},
 		{Who: "ann", Path: "/home/jovyan", Access: write},
 	}},
 	{Name: "after the end", Ended: true, Rules: []Rule{{top, "role", write}}, Lines: []Line{
-		{Who: "ann", Path: model, Access: read}, {Who: "ann", Path: top, Access: read}, {Who: "ann", Path: "/notebook/{p}/{ann}", Access: read}, {Who: "ben", Path: "/notebook/{p}/{cid}", Access: read},
+		{Who: "ann", Path: model, Access: read}, {Who: "ann", Path: top, Access: read}, {Who: "ann", Path: "/notebook/{p}/{ann}",
+			Access: read}, {Who: "ben", Path: "/notebook/{p}/{cid}", Access: read},
 	}},
 }

@@ -40,7 +40,8 @@ func (b *Notebooks) Start(t *testing.T, who string, command ...string) runtime.S
 		t.Fatal(err)
 	}
 	b.count++
-	spec := runtime.Spec{Workspace: b.count, Generation: 1, Project: u.ProjectID, Member: u.MemberID, UID: uid, GID: gid, Token: token, Mounts: mounts, Command: command}
+	spec := runtime.Spec{Workspace: b.count, Generation: 1, Project: u.ProjectID, Member: u.MemberID, UID: uid, GID: gid, Token: token,
+		Mounts: mounts, Command: command}
 	var state runtime.State
 	b.eventually(t, func() (bool, string) {
 		if state, err = b.Runtime.Start(t.Context(), spec); err != nil && models.KindOf(err) != models.KindUnavailable {

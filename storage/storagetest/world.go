@@ -50,7 +50,8 @@ func (w *World) create(q *store.Queries) error {
 		return err
 	}
 	w.Project, w.other = p.ID, o.ID
-	r := models.Role{ProjectID: p.ID, Name: "engineer", Permission: models.PermissionMember, Limit: models.Resources{StorageMiB: 20}, Version: 1, CreatedAt: q.Now()}
+	r := models.Role{ProjectID: p.ID, Name: "engineer", Permission: models.PermissionMember, Limit: models.Resources{StorageMiB: 20},
+		Version: 1, CreatedAt: q.Now()}
 	if err := q.CreateRole(&r); err != nil {
 		return err
 	}
@@ -141,7 +142,8 @@ func (w *World) apply(t *testing.T, s Set) {
 			err = errors.Join(err, q.DeleteFileRule(w.Project, r.ID))
 		}
 		for i, r := range slices.Concat(s.Rules, s.Kept) {
-			row := models.FileRule{ProjectID: w.Project, Path: models.FilePath(w.Expand(r.Path)), Subject: models.FileSubject(r.Subject), Access: r.Access,
+			row := models.FileRule{ProjectID: w.Project, Path: models.FilePath(w.Expand(r.Path)), Subject: models.FileSubject(r.Subject),
+				Access:   r.Access,
 				Download: models.DownloadInherit, ChangedAt: q.Now()}
 			if i >= len(s.Rules) {
 				row.Download = models.DownloadDeny

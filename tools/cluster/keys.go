@@ -37,7 +37,8 @@ func newKeys(dir string) (keys, error) {
 	if k.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return keys{}, err
 	}
-	if k.cert, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "weir-cluster", NotBefore: time.Now().Add(-time.Hour)}, k.key); err != nil {
+	if k.cert, err = cert.NewSelfSignedCACert(cert.Config{CommonName: "weir-cluster", NotBefore: time.Now().Add(-time.Hour)},
+		k.key); err != nil {
 		return keys{}, err
 	}
 	accounts, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -81,7 +81,8 @@ func (c *Cluster) writeContainerd() error {
 	text := fmt.Sprintf(`version = 2
 root = %[1]q
 state = %[2]q
-disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs"]
 [grpc]
   address = %[3]q
 [plugins."io.containerd.internal.v1.opt"]
@@ -100,7 +101,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
   Root = %[8]q
-`, c.path("containerd"), c.path("state"), c.containerdSocket(), c.path("opt"), image.PauseName, cniPlugins, c.path("cni"), c.path(runcRoot), snapshotter(c.dir))
+`, c.path("containerd"), c.path("state"), c.containerdSocket(), c.path("opt"), image.PauseName, cniPlugins,
+		c.path("cni"), c.path(runcRoot), snapshotter(c.dir))
 	return os.WriteFile(c.path("containerd.toml"), []byte(text), 0o644)
 }
 

@@ -36,7 +36,8 @@ func startProxy(ctx context.Context, ps *processes, name, program, target string
 		return nil, 0, 0, err
 	}
 	first := http.StatusNotFound // JupyterHub sets the routes later
-	argv := []string{program, "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--api-ip", "127.0.0.1", "--api-port", strconv.Itoa(ports[1]), "--log-level", "warn"}
+	argv := []string{program, "--ip", "127.0.0.1", "--port", strconv.Itoa(ports[0]), "--api-ip", "127.0.0.1", "--api-port",
+		strconv.Itoa(ports[1]), "--log-level", "warn"}
 	if target != "" {
 		argv, first = append(argv, "--default-target", target), http.StatusOK
 	}

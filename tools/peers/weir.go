@@ -56,7 +56,8 @@ func startWeir(ctx context.Context, ps *processes, program, databaseURL string) 
 	port, data := strconv.Itoa(ports[0]), filepath.Join(ps.dir, "weir")
 	w.env = []string{"WEIR_DATA_DIR=" + data, "WEIR_DATABASE_URL=" + databaseURL}
 	w.address, w.origin = "127.0.0.1:"+port, "http://localhost:"+port
-	w.process, err = ps.start("weir-serve", w.env, program, "serve", "--listen", w.address, "--agents-listen", "127.0.0.1:0", "--simulate-gpus", "h100:8")
+	w.process, err = ps.start("weir-serve", w.env, program, "serve", "--listen", w.address, "--agents-listen", "127.0.0.1:0",
+		"--simulate-gpus", "h100:8")
 	if err != nil {
 		return w, err
 	}
@@ -103,7 +104,8 @@ type fields = map[string]any
 // makeWorld makes accounts, projects and running workspaces. The reader is a
 // member of half of the projects.
 func (w *weir) makeWorld(ctx context.Context, stub string) (err error) {
-	if _, err = w.command(ctx, password+"\n", "admin", "create-user", "--email", operator, "--name", "Operator", "--admin", "--password-stdin"); err != nil {
+	if _, err = w.command(ctx, password+"\n", "admin", "create-user", "--email", operator, "--name", "Operator", "--admin",
+		"--password-stdin"); err != nil {
 		return err
 	}
 	if w.admin, err = w.tokenOf(ctx, operator, "peers"); err != nil {
@@ -140,11 +142,13 @@ func (w *weir) makeProject(ctx context.Context, p int) (project int64, err error
 		return fields{"gpu_cores": 100 * n, "gpu_memory_mib": n * 81920, "cpu_milli": n * 8000, "memory_mib": n * 2048, "storage_mib": 0}
 	}
 	var made, role id
-	if err := w.admin.call(ctx, "POST", "/projects", fields{"name": fmt.Sprintf("Project %d", p), "quota": limit(memberCount)}, &made); err != nil {
+	if err := w.admin.call(ctx, "POST", "/projects", fields{"name": fmt.Sprintf("Project %d", p), "quota": limit(memberCount)},
+		&made); err != nil {
 		return 0, err
 	}
 	at := fmt.Sprintf("/projects/%d", made.ID)
-	if err := w.admin.call(ctx, "POST", at+"/roles", fields{"name": "engineer", "permission": "member", "limit": limit(1)}, &role); err != nil {
+	if err := w.admin.call(ctx, "POST", at+"/roles", fields{"name": "engineer", "permission": "member", "limit": limit(1)},
+		&role); err != nil {
 		return 0, err
 	}
 	for m := range memberCount {

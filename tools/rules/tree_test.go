@@ -83,9 +83,12 @@ func parse(path string) (source, error) {
 }
 
 // longLines are the numbers of the lines with more than maxLineLength characters.
+// longLines returns the lines with more than maxLineLength characters. Of a text in quotes,
+// maxQuoted count: a sentence or the tag of a field is not broken.
 func longLines(text string) (numbers []int) {
 	number := 0
 	for line := range strings.SplitSeq(text, "\n") {
+		line = quoted.ReplaceAllStringFunc(line, func(q string) string { return string([]rune(q)[:min(utf8.RuneCountInString(q), maxQuoted)]) })
 		if number++; utf8.RuneCountInString(line) > maxLineLength {
 			numbers = append(numbers, number)
 		}

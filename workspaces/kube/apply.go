@@ -117,7 +117,8 @@ func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *appli
 }
 
 // applyEach applies objects of one kind, and records the API server's responses in a.
-func applyEach[C any, O metav1.Object](ctx context.Context, a *applied, apply func(context.Context, C, metav1.ApplyOptions) (O, error), all ...C) error {
+func applyEach[C any, O metav1.Object](ctx context.Context, a *applied, apply func(context.Context, C, metav1.ApplyOptions) (O, error),
+	all ...C) error {
 	for _, one := range all {
 		object, err := apply(ctx, one, applyOptions)
 		if err != nil {
@@ -140,7 +141,8 @@ func (r *Runtime) clearClaims(ctx context.Context, volumes []*core.PersistentVol
 			continue
 		}
 		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`, v.ResourceVersion)
-		_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+		_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, []byte(patch),
+			metav1.PatchOptions{FieldManager: manager})
 		if err != nil && !apierrors.IsConflict(err) {
 			return err
 		}

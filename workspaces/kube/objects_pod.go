@@ -270,7 +270,8 @@ func (c Config) mounts(spec runtime.Spec) ([]*core.VolumeMountApplyConfiguration
 
 // claimVolume returns a volume of a claim.
 func claimVolume(name, claim string, readOnly bool) *core.VolumeApplyConfiguration {
-	return core.Volume().WithName(name).WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claim).WithReadOnly(readOnly))
+	return core.Volume().WithName(name).WithPersistentVolumeClaim(
+		core.PersistentVolumeClaimVolumeSource().WithClaimName(claim).WithReadOnly(readOnly))
 }
 
 // locate returns the volume of the directory that the source of a mount is or is in, and
@@ -304,7 +305,8 @@ func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithSpec(core.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(labels).
-				WithPorts(core.ServicePort().WithName("http").WithPort(notebookPort).WithTargetPort(intstr.FromInt32(notebookPort)).WithProtocol(corev1.ProtocolTCP))),
+				WithPorts(core.ServicePort().WithName("http").WithProtocol(corev1.ProtocolTCP).
+					WithPort(notebookPort).WithTargetPort(intstr.FromInt32(notebookPort)))),
 	}
 	if c.Ingress.Domain != "" {
 		o.Ingress = networking.Ingress(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
@@ -335,7 +337,8 @@ func (c Config) ingressSpec(workspace int64) *networking.IngressSpecApplyConfigu
 	host := fmt.Sprintf("ws-%d.%s", workspace, c.Ingress.Domain)
 	spec := networking.IngressSpec().WithRules(networking.IngressRule().WithHost(host).WithHTTP(networking.HTTPIngressRuleValue().
 		WithPaths(networking.HTTPIngressPath().WithPath("/").WithPathType("Prefix").WithBackend(networking.IngressBackend().
-			WithService(networking.IngressServiceBackend().WithName(servicePortal).WithPort(networking.ServiceBackendPort().WithNumber(c.Ingress.Port)))))))
+			WithService(networking.IngressServiceBackend().WithName(servicePortal).
+				WithPort(networking.ServiceBackendPort().WithNumber(c.Ingress.Port)))))))
 	if c.Ingress.Class != "" {
 		spec.WithIngressClassName(c.Ingress.Class)
 	}

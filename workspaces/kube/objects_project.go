@@ -40,7 +40,8 @@ func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) 
 		Quota:     quotaObject(ns, quota).WithLabels(labels),
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
-		Jupyter:   core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`, fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
+		Jupyter: core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`,
+			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)
@@ -151,7 +152,8 @@ func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.Network
 // addVolume adds a claim and its volume, which no other claim can bind to. The volume
 // refers to the claim and not vice versa, because the volume controller then retries a
 // failed binding at once.
-func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration, readOnly bool) {
+func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration,
+	readOnly bool) {
 	// No backend enforces the capacity.
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Pi")}
 	name := ns + "-" + claim

@@ -218,7 +218,8 @@ func addHostPath(spec *core.PersistentVolumeSpecApplyConfiguration, dir string, 
 
 // csiDirectory returns the source of a volume that shows a directory of another one. How
 // is a matter of the driver. The handle must be unique in the cluster.
-func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly bool) (*core.CSIPersistentVolumeSourceApplyConfiguration, error) {
+func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly bool) (*core.CSIPersistentVolumeSourceApplyConfiguration,
+	error) {
 	attributes := map[string]string{}
 	maps.Copy(attributes, source.VolumeAttributes)
 	handle := source.VolumeHandle + "#" + dir
@@ -236,7 +237,8 @@ func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly 
 	default:
 		return nil, fmt.Errorf("the CSI driver %s cannot show one directory of a volume, or is not known to; export the volume by NFS, for example with “weir nfs”", source.Driver)
 	}
-	applied := core.CSIPersistentVolumeSource().WithDriver(source.Driver).WithVolumeHandle(handle).WithReadOnly(readOnly).WithVolumeAttributes(attributes)
+	applied := core.CSIPersistentVolumeSource().WithDriver(source.Driver).WithVolumeHandle(handle).WithReadOnly(readOnly).
+		WithVolumeAttributes(attributes)
 	if source.FSType != "" {
 		applied.WithFSType(source.FSType)
 	}

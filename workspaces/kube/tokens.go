@@ -47,7 +47,8 @@ func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error
 	case !s.Authenticated || !slices.Contains(s.Audiences, Audience):
 		return "", unauthenticated(s.Error, models.Say("The cluster rejected this token: it is not for the audience %s, it has expired, or its pod has ended.", Audience))
 	case s.User.Username != "system:serviceaccount:"+strings.Replace(account, "/", ":", 1):
-		return "", unauthenticated("", models.Say("This token belongs to %s, but the agents of this cluster run as the service account %s.", s.User.Username, account))
+		return "", unauthenticated("", models.Say("This token belongs to %s, but the agents of this cluster run as the service account %s.",
+			s.User.Username, account))
 	}
 	pod, node := singleValue(s.User.Extra[extraPod]), singleValue(s.User.Extra[extraNode])
 	if pod == "" || node == "" {

@@ -49,8 +49,10 @@ func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 		return models.Limit{Resource: controller, Enforced: true, How: how}
 	}
 	limits := []models.Limit{
-		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
-		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
+		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)),
+			cpuSettings(spec.CPU)),
+		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)),
+			memorySettings(spec.Memory)),
 	}
 	pids := limit("pids", true, models.Text{}, func(bool) []setting {
 		return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}}

@@ -325,7 +325,8 @@ func (s *sandbox) command(m mark, gate, status *os.File, argv []string) (*exec.C
 func (s *sandbox) start(cmd *exec.Cmd) error {
 	defer searchAgain()
 	return onSpareThread(func() error {
-		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+		if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && !errors.Is(err, unix.ENOSYS) &&
+			!errors.Is(err, unix.EPERM) {
 			return fmt.Errorf("session keyring: %w", err)
 		}
 		if len(s.staged) > 0 {

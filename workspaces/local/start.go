@@ -177,7 +177,8 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 	in.MemoryMiB = spec.Memory
 	in.Cgroup, in.Limits = confine(cgroupName(in.dir, in.owner), p.pid, spec)
 	if in.UID == r.user.uid {
-		in.Limits = append(in.Limits, models.Limit{Resource: "user", How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
+		in.Limits = append(in.Limits, models.Limit{Resource: "user",
+			How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
 	}
 	in.Limits = append(in.Limits, r.network.limit())
 	in.Limits = append(in.Limits, runtime.GPULimits(spec.GPUs, runtime.GPU.Isolation)...)

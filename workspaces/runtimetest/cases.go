@@ -129,7 +129,8 @@ func testMounts(t *testing.T, b *bench) {
 	if got, _ := os.ReadFile(filepath.Join(own, "mine.txt")); string(got) != "written inside" {
 		t.Errorf("the share has %q", got)
 	}
-	if code, body := Call(t, s.Endpoint, token, "GET", "/api/contents/public/given.txt", ""); code != http.StatusOK || !strings.Contains(body, "for all") {
+	if code, body := Call(t, s.Endpoint, token, "GET", "/api/contents/public/given.txt", ""); code != http.StatusOK ||
+		!strings.Contains(body, "for all") {
 		t.Errorf("reading a read-only mount: %d %s", code, body)
 	}
 	for _, file := range []string{"new.txt", "given.txt"} {

@@ -61,7 +61,8 @@ func (k *Kernel) Execute(ctx context.Context, t testing.TB, code string) string 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return k.ask(ctx, t, "execute", map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}})
+	return k.ask(ctx, t, "execute", map[string]any{"code": code, "silent": false, "store_history": false,
+		"user_expressions": map[string]string{}})
 }
 
 // Info requests what the kernel is, as a page does that opens a notebook.

@@ -43,6 +43,7 @@ func (s *session) authorize(in providers.AuthorizeInput) error {
 	if err != nil || s.json {
 		return err
 	}
-	fmt.Fprintf(s.errOut, "Valid until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n", moment(made.ExpiresAt), s.server)
+	fmt.Fprintf(s.errOut, "Valid until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n",
+		moment(made.ExpiresAt), s.server)
 	return nil
 }

@@ -35,13 +35,14 @@ func (s *session) deviceID(ref string) (int64, error) {
 }
 
 func newDeviceShowCommand() *cobra.Command {
-	return remoteCommand("show DEVICE", "Show a GPU, its measurements and its shares", cobra.ExactArgs(1), func(s *session, args []string) error {
-		id, err := s.deviceID(args[0])
-		if err != nil {
-			return err
-		}
-		return send(s, http.MethodGet, devicePath(id), nil, "", deviceTable)
-	})
+	return remoteCommand("show DEVICE", "Show a GPU, its measurements and its shares", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			id, err := s.deviceID(args[0])
+			if err != nil {
+				return err
+			}
+			return send(s, http.MethodGet, devicePath(id), nil, "", deviceTable)
+		})
 }
 
 func deviceTable(t *table, d handlers.DeviceHistory) {
@@ -147,13 +148,14 @@ func newDeviceShareCommand() *cobra.Command {
 
 func newTelemetryCommand() *cobra.Command {
 	span := config.Choice{Value: providers.LastHour, Allowed: []string{providers.LastHour, providers.LastDay, providers.LastMonths}}
-	cmd := remoteCommand("telemetry DEVICE", "Show the measurements of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
-		id, err := s.deviceID(args[0])
-		if err != nil {
-			return err
-		}
-		return send(s, http.MethodGet, devicePath(id)+"/telemetry?span="+span.Value, nil, "", telemetryTable)
-	})
+	cmd := remoteCommand("telemetry DEVICE", "Show the measurements of a GPU over time", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			id, err := s.deviceID(args[0])
+			if err != nil {
+				return err
+			}
+			return send(s, http.MethodGet, devicePath(id)+"/telemetry?span="+span.Value, nil, "", telemetryTable)
+		})
 	cmd.Flags().Var(&span, "span", "the last hour in steps of 5 seconds, day in minutes, or 90 days in hours")
 	return cmd
 }

@@ -34,13 +34,14 @@ func newProviderListCommand() *cobra.Command {
 }
 
 func newProviderShowCommand() *cobra.Command {
-	return remoteCommand("show PROVIDER", "Show a provider, its terms and its GPUs", cobra.ExactArgs(1), func(s *session, args []string) error {
-		id, err := s.providerID(args[0])
-		if err != nil {
-			return err
-		}
-		return send(s, http.MethodGet, providerPath(id), nil, "", providerTable)
-	})
+	return remoteCommand("show PROVIDER", "Show a provider, its terms and its GPUs", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			id, err := s.providerID(args[0])
+			if err != nil {
+				return err
+			}
+			return send(s, http.MethodGet, providerPath(id), nil, "", providerTable)
+		})
 }
 
 // providerID finds a provider by its id, or by its name.
@@ -77,7 +78,8 @@ func providerCommand(name, short string, run func(s *session, p handlers.Provide
 
 // act posts an action on the version of a provider that was read.
 func (s *session) act(p handlers.Provider, read response, action string, body any) error {
-	return send(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag, func(t *table, now handlers.Provider) { t.line("%s", statusLine(now)) })
+	return send(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag,
+		func(t *table, now handlers.Provider) { t.line("%s", statusLine(now)) })
 }
 
 // statusLine is a provider's state in one line.
@@ -98,7 +100,8 @@ func newProviderActionCommand(action, short string) *cobra.Command {
 
 func newRecallCommand() *cobra.Command {
 	var grace, reason string
-	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the grace period", cobra.ExactArgs(1),
+	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the grace period",
+		cobra.ExactArgs(1),
 		func(s *session, args []string) error {
 			wait, err := parseMinutes(grace)
 			if err != nil {
@@ -130,15 +133,16 @@ func newRevokeCommand() *cobra.Command {
 }
 
 func newRemoveCommand() *cobra.Command {
-	return confirmable(providerCommand("remove", "Remove a provider without shares from the pool", func(s *session, p handlers.Provider, read response) error {
-		if err := s.confirm("This removes %s (provider %d) with %s from the pool, and revokes its agent.",
-			p.Name, p.ID, count(len(present(p)), "GPU", "GPUs")); err != nil {
-			return err
-		}
-		a, err := s.call(s, http.MethodDelete, providerPath(p.ID), nil, read.etag)
-		if err != nil {
-			return err
-		}
-		return s.show(a.body, func(t *table) { t.line("%s (provider %d) is removed", p.Name, p.ID) })
-	}))
+	return confirmable(providerCommand("remove", "Remove a provider without shares from the pool",
+		func(s *session, p handlers.Provider, read response) error {
+			if err := s.confirm("This removes %s (provider %d) with %s from the pool, and revokes its agent.",
+				p.Name, p.ID, count(len(present(p)), "GPU", "GPUs")); err != nil {
+				return err
+			}
+			a, err := s.call(s, http.MethodDelete, providerPath(p.ID), nil, read.etag)
+			if err != nil {
+				return err
+			}
+			return s.show(a.body, func(t *table) { t.line("%s (provider %d) is removed", p.Name, p.ID) })
+		}))
 }

@@ -32,9 +32,10 @@ type providerFlags struct {
 func newProviderSetCommand() *cobra.Command {
 	var v providerFlags
 	var cmd *cobra.Command
-	cmd = remoteCommand("set PROVIDER", "Change the name, owner or terms of a provider", cobra.ExactArgs(1), func(s *session, args []string) error {
-		return v.apply(s, cmd.Flags(), args[0])
-	})
+	cmd = remoteCommand("set PROVIDER", "Change the name, owner or terms of a provider", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			return v.apply(s, cmd.Flags(), args[0])
+		})
 	flags := cmd.Flags()
 	flags.StringVar(&v.name, "name", "", "`NAME` of the provider")
 	flags.StringVar(&v.owner, "owner", "", "`EMAIL` or ID of the owner; administrators only")

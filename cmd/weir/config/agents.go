@@ -83,7 +83,8 @@ func (c *Config) checkClusterAgents() (p problems) {
 	p.require(c.KubeAgentsOwner == "" || c.KubeAgents != "", "kube-agents-owner: requires kube-agents")
 	p.require(c.ClusterTokenFile == "" || c.Code == "", "cluster-token-file: cannot be used together with code")
 	p.require(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: requires authority-certificate")
-	p.require(c.AuthorityCertificate == "" || c.ClusterTokenFile != "", "authority-certificate: requires cluster-token-file; a code needs none")
+	p.require(c.AuthorityCertificate == "" || c.ClusterTokenFile != "",
+		"authority-certificate: requires cluster-token-file; a code needs none")
 	return p
 }
 

@@ -158,7 +158,8 @@ func parseToleration(text string) (corev1.Toleration, error) {
 	if equal {
 		t.Operator = corev1.TolerationOpEqual
 	}
-	known := slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect)
+	known := slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule,
+		corev1.TaintEffectNoExecute}, t.Effect)
 	if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || limited && !known {
 		return t, fmt.Errorf("%q is not a taint such as nvidia.com/gpu:NoSchedule or dedicated=gpu:NoExecute", text)
 	}
@@ -199,7 +200,8 @@ func parsePairs(text string) (map[string]string, error) {
 func (c *Config) completeIngress() (p problems) {
 	i := &c.Kube.Ingress
 	if i.Service == "" {
-		p.require(i.Class == "" && i.TLSSecret == "" && len(i.Annotations) == 0, "kube-ingress-service: is required by the other settings of ingresses")
+		p.require(i.Class == "" && i.TLSSecret == "" && len(i.Annotations) == 0,
+			"kube-ingress-service: is required by the other settings of ingresses")
 		return p
 	}
 	i.Domain = c.AppsDomain

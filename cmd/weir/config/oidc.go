@@ -87,7 +87,8 @@ func parseGroup(text string) (policies.GroupRule, error) {
 	at := strings.LastIndex(text, "=")
 	group, right := strings.TrimSpace(text[:max(at, 0)]), strings.TrimSpace(text[at+1:])
 	if group == "" {
-		return policies.GroupRule{}, fmt.Errorf("%q must be a group and what it gives, such as staff=%s or vision=PROJECT:ROLE", text, groupAdministrator)
+		return policies.GroupRule{}, fmt.Errorf("%q must be a group and what it gives, such as staff=%s or vision=PROJECT:ROLE", text,
+			groupAdministrator)
 	}
 	if right == groupAdministrator {
 		return policies.GroupRule{Group: group, Admin: true}, nil

@@ -20,7 +20,8 @@ type Dataset struct {
 // SmallDataset and LargeDataset are a small and a large data set.
 var (
 	SmallDataset = Dataset{People: 400, Projects: 70, Workspaces: 120, Requests: 700, Notifications: 300, Audit: 300, FocusRows: 55}
-	LargeDataset = Dataset{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notifications: 4000, Audit: 100_000, FocusRows: 60}
+	LargeDataset = Dataset{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notifications: 4000, Audit: 100_000,
+		FocusRows: 60}
 )
 
 // Focus is the user and the project that a test looks at. Their rows must
@@ -93,7 +94,8 @@ func (b *builder) addPeople() {
 		return err
 	})
 	b.rows(b.People, func(q *store.Queries, i int) error {
-		u := models.User{Email: fmt.Sprintf("citizen%d@example.org", i), Name: fmt.Sprint("Citizen ", i), DepartmentID: &departments[i%len(departments)],
+		u := models.User{Email: fmt.Sprintf("citizen%d@example.org", i), Name: fmt.Sprint("Citizen ", i),
+			DepartmentID:      &departments[i%len(departments)],
 			SessionGeneration: 1, Version: 1, CreatedAt: b.ago()}
 		err := q.CreateUser(&u)
 		b.people = append(b.people, u.ID)
@@ -164,18 +166,20 @@ func (b *builder) addWorkspaces() {
 		}
 		began := b.ago()
 		ended := began.Add(time.Hour)
-		w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: b.Environment, Name: fmt.Sprint("notebook ", i),
+		w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: b.Environment,
+			Name:  fmt.Sprint("notebook ", i),
 			State: models.StateStopped, Demand: models.Demand{GPUs: 1, Cores: 20, CPUMilli: 1000, MemoryMiB: 1024}, Version: 1, RequestedAt: began,
 			StartedAt: &began, EndedAt: &ended}
 		if err := q.CreateWorkspace(&w, models.StateStopped.Words()); err != nil {
 			return err
 		}
-		if err := q.CreateShare(&models.Share{DeviceID: 1, HolderID: w.HolderID, ProjectID: w.ProjectID, UserID: w.UserID, Cores: 20, MemoryMiB: 1024,
+		if err := q.CreateShare(&models.Share{DeviceID: 1, HolderID: w.HolderID, ProjectID: w.ProjectID, UserID: w.UserID, Cores: 20,
+			MemoryMiB:   1024,
 			Enforcement: models.EnforcedAdvisory, From: began, Until: &ended}); err != nil {
 			return err
 		}
-		return q.CreateDecisionRecord(&models.DecisionRecord{At: began, ProjectID: w.ProjectID, HolderID: &w.HolderID, UserID: w.UserID, Outcome: models.OutcomeGranted,
-			Demand: models.StateRequested.Words(), GPUs: 1, Cores: 20, Explanation: models.StateRunning.Words()})
+		return q.CreateDecisionRecord(&models.DecisionRecord{At: began, ProjectID: w.ProjectID, HolderID: &w.HolderID, UserID: w.UserID,
+			Outcome: models.OutcomeGranted, Demand: models.StateRequested.Words(), GPUs: 1, Cores: 20, Explanation: models.StateRunning.Words()})
 	})
 }
 
@@ -185,8 +189,10 @@ func (b *builder) addRequests() {
 		if i%10 == 0 {
 			project = b.Project
 		}
-		r := models.QuotaRequest{Kind: models.RequestQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.", State: models.RequestPending,
-			Requested: models.Requested{Quota: &models.QuotaSpec{ProjectID: project, Quota: models.Resources{GPUCores: 500}.Input()}}, Version: 1, CreatedAt: b.ago()}
+		r := models.QuotaRequest{Kind: models.RequestQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.",
+			State: models.RequestPending,
+			Requested: models.Requested{Quota: &models.QuotaSpec{ProjectID: project,
+				Quota: models.Resources{GPUCores: 500}.Input()}}, Version: 1, CreatedAt: b.ago()}
 		if i%3 > 0 {
 			at := b.store.Now()
 			r.State, r.DeciderID, r.DecidedAt, r.DecisionReason = models.RequestRefused, &b.people[0], &at, "No."
@@ -209,7 +215,8 @@ func (b *builder) addNotifications() {
 func (b *builder) addAudit() {
 	b.rows(b.Audit, func(q *store.Queries, i int) error {
 		project := b.one(b.projects)
-		return q.PutAudit(models.AuditEntry{At: b.store.Now(), Actor: fmt.Sprintf("citizen%d@example.org", i%100), Action: "update", Object: "project",
+		return q.PutAudit(models.AuditEntry{At: b.store.Now(), Actor: fmt.Sprintf("citizen%d@example.org", i%100), Action: "update",
+			Object:   "project",
 			ObjectID: project, ProjectID: &project, Before: `{"name":"a"}`, After: `{"name":"b"}`})
 	})
 }

@@ -133,7 +133,8 @@ func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]placement.Demand,
 	}
 }
 
-func replay(ctx context.Context, e *placement.Engine, arrivals []placement.Demand, capacity float64, clock func() time.Time) (Outcome, curve, error) {
+func replay(ctx context.Context, e *placement.Engine, arrivals []placement.Demand, capacity float64, clock func() time.Time) (Outcome,
+	curve, error) {
 	var arrived, allocated int64
 	c := newCurve()
 	o := Outcome{Decisions: len(arrivals)}
