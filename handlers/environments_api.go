@@ -33,6 +33,7 @@ type Environment struct {
 	Image           string                  `json:"image,omitempty" doc:"container image, for Kubernetes"`
 	Command         []string                `json:"command" doc:"command and arguments, for the local runtime"`
 	DefaultPath     string                  `json:"default_path,omitempty" doc:"default URL path"`
+	NoNotebook      bool                    `json:"no_notebook,omitempty" doc:"has no notebook server: for runs and deployments, not for workspaces"`
 	Discovered      bool                    `json:"discovered" doc:"discovered on the local machine"`
 	Unavailable     string                  `json:"unavailable,omitempty" doc:"reason that the environment is unavailable"`
 	CreatedAt       time.Time               `json:"created_at"`
@@ -40,7 +41,7 @@ type Environment struct {
 
 func environmentOf(e models.Environment) Environment {
 	v := Environment{ID: e.ID, Name: e.Name, Language: e.Language, LanguageVersion: e.LanguageVersion, Versions: e.Versions,
-		Minimum: e.Minimum, Launch: e.Launch, Image: e.Image, Command: e.Command, DefaultPath: e.DefaultPath,
+		Minimum: e.Minimum, Launch: e.Launch, Image: e.Image, Command: e.Command, DefaultPath: e.DefaultPath, NoNotebook: e.NoNotebook,
 		Discovered: e.DiscoveredKey != nil, Unavailable: e.Unavailable.String(), CreatedAt: e.CreatedAt.UTC()}
 	if v.Versions == nil {
 		v.Versions = map[string]string{}

@@ -33,7 +33,7 @@ func (f *form) environmentInput() workspaces.EnvironmentInput {
 		Versions: f.versions("versions"), Launch: f.launch("launch."), Image: f.text("image"), Command: f.lines("command"),
 		Minimum: models.Minimum{GPUs: f.number("minimum.gpus"), Cores: f.number("minimum.cores"),
 			GPUMemoryMiB: f.number("minimum.gpu_memory_mib"), CPUMilli: f.number("minimum.cpu_milli"), MemoryMiB: f.number("minimum.memory_mib")},
-		DefaultPath: f.text("default_path"), Version: f.version()}
+		DefaultPath: f.text("default_path"), NoNotebook: f.bool("no_notebook"), Version: f.version()}
 }
 
 // versions reads lines such as "torch 2.9.0".
@@ -54,6 +54,9 @@ func environmentForm(e models.Environment) web.Form {
 	f := formOf(e.Version)
 	f.Values["name"], f.Values["language"], f.Values["language_version"] = e.Name, e.Language, e.LanguageVersion
 	f.Values["image"], f.Values["command"], f.Values["default_path"] = e.Image, strings.Join(e.Command, "\n"), e.DefaultPath
+	if e.NoNotebook {
+		f.Values["no_notebook"] = "1"
+	}
 	var lines []string
 	for tool, version := range e.Versions {
 		lines = append(lines, tool+" "+version)

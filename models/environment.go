@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// Environment is a catalog entry: a notebook program with the versions of
-// its language, frameworks and tools.
+// Environment is a catalog entry: a notebook program, or a language alone, with the
+// versions of the language, of frameworks and tools.
 type Environment struct {
 	ID              int64             `json:"id"`
 	Name            string            `json:"name"`
@@ -16,6 +16,7 @@ type Environment struct {
 	Image           string            `json:"image"`                                   // on Kubernetes
 	Command         []string          `json:"command" gorm:"serializer:json;not null"` // on one machine
 	DefaultPath     string            `json:"default_path"`
+	NoNotebook      bool              `json:"no_notebook"` // for runs and deployments only
 	Unavailable     Text              `json:"unavailable"` // reason; empty: available
 	Version         int64             `json:"version"`
 	CreatedAt       time.Time         `json:"created_at"`

@@ -18,7 +18,7 @@ type EnvironmentsView struct {
 // EnvironmentFormView creates a catalog entry or, with an ID, edits it.
 //
 // Fields: name, language, language_version, versions (lines "torch 2.9.0"),
-// minimum.*, launch.*, image, command (an argument a line), default_path.
+// minimum.*, launch.*, image, command (an argument a line), default_path, no_notebook.
 type EnvironmentFormView struct {
 	Form       Form
 	ID         int64

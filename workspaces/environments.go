@@ -34,6 +34,7 @@ type EnvironmentInput struct {
 	Image           string                  `json:"image,omitempty" maxLength:"500" doc:"container image, for Kubernetes"`
 	Command         []string                `json:"command,omitempty" maxItems:"50" doc:"command and arguments, for the local runtime"`
 	DefaultPath     string                  `json:"default_path,omitempty" maxLength:"500" doc:"default URL path, such as /lab"`
+	NoNotebook      bool                    `json:"no_notebook,omitempty" doc:"has no notebook server: for runs and deployments, not for workspaces"`
 	Version         int64                   `json:"-"`
 }
 
@@ -78,6 +79,7 @@ func (in *EnvironmentInput) checkPath(p *models.Problems) {
 func (in EnvironmentInput) apply(e *models.Environment) {
 	e.Name, e.Language, e.LanguageVersion, e.Versions = in.Name, in.Language, in.LanguageVersion, in.Versions
 	e.Minimum, e.Launch, e.Image, e.Command, e.DefaultPath = in.Minimum, in.Launch, in.Image, in.Command, in.DefaultPath
+	e.NoNotebook = in.NoNotebook
 	e.Unavailable = models.Text{}
 	if len(in.Command) == 0 {
 		e.Unavailable = models.Say("it has a container image but no command for this machine")

@@ -117,6 +117,18 @@ func MatchEnvironments(all []models.Environment, constraints []VersionConstraint
 	return matching, refused
 }
 
+// withNotebook moves the environments in which no workspace can run to the mismatches.
+func withNotebook(matches []Match, mismatches []Mismatch) (with []Match, _ []Mismatch) {
+	for _, m := range matches {
+		if m.Environment.NoNotebook {
+			mismatches = append(mismatches, Mismatch{m.Environment, []models.Text{models.Say("has no notebook server")}})
+		} else {
+			with = append(with, m)
+		}
+	}
+	return with, mismatches
+}
+
 func compareEnvironments(a, b models.Environment, constraints []VersionConstraint) int {
 	for _, c := range constraints {
 		if d := compareVersions(versionOf(b, c.Name), versionOf(a, c.Name)); d != 0 {

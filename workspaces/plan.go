@@ -188,6 +188,9 @@ func plan(in planInput) (p Plan) {
 	p.name, p.Requested = in.launch.Name, in.launch.requests()
 	p.Matches, p.Mismatches = MatchEnvironments(in.model.environments(in.environments), constraints, in.use.Limit)
 	p.Matches, p.Mismatches = in.model.match(p.Matches, p.Mismatches)
+	if in.liveRuns == nil && in.liveDeployments == nil {
+		p.Matches, p.Mismatches = withNotebook(p.Matches, p.Mismatches)
+	}
 	if err == nil {
 		err = in.project.CheckActive(in.now)
 	}

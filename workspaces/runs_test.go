@@ -307,6 +307,23 @@ func TestEnvironmentOfARunIsKept(t *testing.T) {
 	})
 }
 
+// An environment without a notebook server is the best match of a run, and of no workspace.
+func TestEnvironmentWithoutNotebook(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		e := w.environment(w.T, workspaces.EnvironmentInput{Name: "A PyTorch", Command: []string{"/bin/sh"}, NoNotebook: true})
+		if r := w.start("exit 0"); r.EnvironmentID != e.ID {
+			w.Errorf("the run has the environment %d, best is %d", r.EnvironmentID, e.ID)
+		}
+		p, err := w.Preview(w.ctx, w.actor, w.ask("", models.LaunchParameters{}))
+		if err != nil || p.Environment.ID == e.ID || p.Rejection != nil {
+			w.Errorf("a workspace would have the environment %d: %v, %v", p.Environment.ID, p.Rejection, err)
+		}
+		requested := w.ask("", models.LaunchParameters{})
+		requested.EnvironmentID = e.ID
+		want(w.T, second(w.Launch(w.ctx, w.actor, requested)), models.KindInvalid, "environment_id", "has no notebook server")
+	})
+}
+
 // The pages of a run are told when it has printed something, and only then.
 func TestOutputOfARunIsTold(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {
