@@ -18,7 +18,7 @@ func TestDeploymentInBrowser(t *testing.T) {
 		dir := fmt.Sprintf("/notebook/%d/project_model/%s", team.Project, name)
 		ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
 		s.writes(dir+"/config.json", config)
-		s.writes(dir+"/model.safetensors", decoder())
+		s.writes(dir+"/model.safetensors", decoder(1))
 	}
 	b := chromium.person(t, s.url).tab()
 	b.signIn(ada.Email, password)

@@ -23,7 +23,7 @@ const decoderConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama
 	"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256,"max_position_embeddings":512,"rms_norm_eps":1e-5,"torch_dtype":"float32"}`
 
 // decoder is a safetensors file of a small decoder with random weights.
-func decoder() string {
+func decoder(seed uint64) string {
 	type tensor struct {
 		name  string
 		shape []int
@@ -36,7 +36,7 @@ func decoder() string {
 			tensor{at + "self_attn.v_proj.weight", []int{16, 32}}, tensor{at + "self_attn.o_proj.weight", []int{32, 32}},
 			tensor{at + "mlp.gate_proj.weight", []int{64, 32}}, tensor{at + "mlp.up_proj.weight", []int{64, 32}}, tensor{at + "mlp.down_proj.weight", []int{32, 64}})
 	}
-	header, random := map[string]any{}, rand.New(rand.NewPCG(1, 2))
+	header, random := map[string]any{}, rand.New(rand.NewPCG(seed, 2))
 	var data []byte
 	for _, t := range list {
 		n, from := 1, len(data)
@@ -63,7 +63,7 @@ func (m member) deploy(t *testing.T, project int64, parts int) served {
 	t.Helper()
 	var d handlers.Deployment
 	m.must("POST", "/deployments", map[string]any{"project_id": project, "path": fmt.Sprintf("/notebook/%d/project_model/tiny", project),
-		"parts": parts, "cores": 10, "context": 64, "batch": 2}, &d)
+		"parts": parts, "cores": 10, "context": 64, "batch": 2, "manual_updates": true}, &d)
 	v := served{t, m, d.ID}
 	v.serves()
 	return v
@@ -198,6 +198,68 @@ func (s *server) workers() (list []int) {
 	return list
 }
 
+// A model whose files change is deployed anew by itself. Each request to its address is
+// answered by the one or the other version, none is lost, and files that cannot be served
+// change nothing.
+func TestDeploymentFollowsItsModel(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{gpus: "h100:4"})
+	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
+	ada := team.Members[0]
+	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
+	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
+	s.writes(dir+"/config.json", decoderConfig)
+	s.writes(dir+"/model.safetensors", decoder(1))
+	s.shell(ada.token).says([]string{"tiny", "serving"}, "deploy", "--parts", "2", "--cores", "10", "--context", "64", "--batch", "2",
+		"--project", fmt.Sprint(team.Project), dir)
+	address := served{t, ada, 1}
+	old, ok := address.asks()
+	if !ok {
+		t.Fatalf("it is not served: %+v", address.get())
+	}
+	s.writes(dir+"/model.safetensors", decoder(1)[:5000])
+	eventually(t, starting, func() string { return address.lacks("is not deployed. This deployment goes on") })
+	address.same(old)
+	s.writes(dir+"/model.safetensors", decoder(3))
+	eventually(t, starting, func() string {
+		c, ok := address.asks()
+		switch {
+		case !ok:
+			t.Errorf("a request was not answered: %+v", address.get())
+			return ""
+		case slices.Equal(c.Choices[0].TokenIDs, old.Choices[0].TokenIDs):
+			return fmt.Sprintf("%+v", address.get())
+		}
+		return ""
+	})
+	update := served{t, ada, 2}
+	if v := update.get(); v.State != models.DeploymentServing || v.FirstID != 1 || len(v.Parts) != 2 {
+		t.Errorf("%+v", v)
+	}
+	now, _ := update.asks()
+	address.same(now)
+	eventually(t, gone, func() string {
+		if v := address.get(); v.State != models.DeploymentStopped || len(s.workers()) != 2 {
+			return fmt.Sprintf("%v of %+v", s.workers(), v)
+		}
+		return ""
+	})
+	ada.must("POST", "/deployments/2/stop", nil, nil)
+	eventually(t, gone, func() string { return strings.Repeat("a part is left", len(s.workers())) })
+}
+
+// lacks is the history of a deployment if no line of it contains a text.
+func (d served) lacks(text string) string {
+	d.t.Helper()
+	v := d.get()
+	for _, e := range v.Events {
+		if strings.Contains(e.Message, text) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%+v", v.Events)
+}
+
 // A model generates the same on one, two and three GPUs, and also after one of its parts and
 // then the server were killed with kill -9; meanwhile requests fail and are never wrong.
 func TestDeployment(t *testing.T) {
@@ -209,9 +271,9 @@ func TestDeployment(t *testing.T) {
 	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
 	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
 	s.writes(dir+"/config.json", decoderConfig)
-	s.writes(dir+"/model.safetensors", decoder())
+	s.writes(dir+"/model.safetensors", decoder(1))
 	sh := s.shell(ada.token)
-	sh.says([]string{"tiny", "serving", "numpy"}, "deploy", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
+	sh.says([]string{"tiny", "serving", "numpy"}, "deploy", "--manual-updates", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
 		"--context", "64", "--batch", "2", dir)
 	whole := served{t, ada, 1}
 	sh.says([]string{"tiny", "serving"}, "deployments")

@@ -154,6 +154,7 @@ var twins = map[string]string{
 	"GET /deployments":                          "GET /deployments",
 	"GET /deployments/:id":                      "GET /deployments/{id}",
 	"POST /deployments/:id/stop":                "POST /deployments/{id}/stop",
+	"POST /deployments/:id/update":              "POST /deployments/{id}/update",
 	"GET /runs/:id":                             "GET /runs/{id}",
 	"GET /runs/new":                             "POST /runs/preview",
 	"POST /runs":                                "POST /runs",

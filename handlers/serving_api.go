@@ -18,6 +18,9 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodGet, "/deployments/{id}", 200, "get-deployment", models.Say("Get a deployment")}, a.getDeployment)
 	register(a, s, route{http.MethodPost, "/deployments/{id}/stop", 202, "stop-deployment",
 		models.Say("Stop a deployment; stopping is asynchronous, see its state")}, a.stopDeployment)
+	register(a, s, route{http.MethodPost, "/deployments/{id}/update", 201, "update-deployment",
+		models.Say("Deploy the present files of a deployment's model, and replace the deployment when they serve")}, a.updateDeployment,
+		http.StatusNotFound, http.StatusConflict)
 	register(a, s, route{http.MethodGet, "/deployments/{id}/v1/models", 200, "list-served-models",
 		models.Say("List the model of a deployment, as OpenAI's API does")}, a.listServedModels)
 	register(a, s, route{http.MethodPost, completionsPath, 200, "create-completion",
@@ -38,6 +41,8 @@ type Deployment struct {
 	ServiceType    string                 `json:"service_type" doc:"service type whose split is used"`
 	State          models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
 	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
+	FirstID        int64                  `json:"first_id" doc:"first deployment of the model; the address of any of them leads to the one that serves"`
+	ManualUpdates  bool                   `json:"manual_updates" doc:"files of the model that change are deployed on request only"`
 	Batch          int64                  `json:"batch" doc:"requests at once"`
 	Context        int64                  `json:"context" doc:"tokens of a request and its completion"`
 	Demand         models.Demand          `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
@@ -73,7 +78,8 @@ type DeploymentEvent struct {
 
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
-		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), ManualUpdates: d.ManualUpdates,
+		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {
@@ -118,6 +124,16 @@ func (a rest) getDeployment(ctx context.Context, in *ByID) (*Found[Deployment], 
 
 func (a rest) deployModel(ctx context.Context, in *Create[workspaces.DeployInput]) (*Created[Deployment], error) {
 	d, err := a.Workspaces.Deploy(ctx, actorOf(ctx), in.Body)
+	return a.deployed(ctx, d, err)
+}
+
+func (a rest) updateDeployment(ctx context.Context, in *ByID) (*Created[Deployment], error) {
+	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), in.ID)
+	return a.deployed(ctx, d, err)
+}
+
+// deployed is the response to a request that has started a deployment.
+func (a rest) deployed(ctx context.Context, d models.Deployment, err error) (*Created[Deployment], error) {
 	if err != nil {
 		return nil, launchRefusal(err)
 	}

@@ -22,6 +22,7 @@ func (a *App) servingRoutes(p *echo.Group) {
 	p.POST("/deployments", a.submit(a.deployPage, a.deploy))
 	p.GET("/deployments/:id", a.page(a.deploymentPage))
 	p.POST("/deployments/:id/stop", a.submit(nil, a.stopDeploymentPage))
+	p.POST("/deployments/:id/update", a.submit(nil, a.updateDeploymentPage))
 }
 
 func deploymentRow(d workspaces.DeploymentSummary) web.DeploymentRow {
@@ -67,8 +68,8 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
 		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
-		EnvironmentID: f.number("environment_id"),
-		ServedInput:   models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
+		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"),
+		ServedInput: models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
@@ -90,6 +91,11 @@ func (a *App) deploymentPage(ctx context.Context, c echo.Context) (templ.Compone
 	}
 	return web.DeploymentPage(web.DeploymentDetail{DeploymentRow: deploymentRow(d), Events: d.Events,
 		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID)}), nil
+}
+
+func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{path("deployments", d.ID), models.Say("Deployment %s is deploying.", d.Name)}, err
 }
 
 func (a *App) stopDeploymentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

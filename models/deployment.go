@@ -65,13 +65,19 @@ type Deployment struct {
 	Name          string
 	Path          FilePath // of the model's directory
 	ServiceType   string
-	Plan          ModelPlan `gorm:"serializer:json;not null"`
-	Batch         int64     // sequences at once
-	Context       int64     // tokens of a sequence
-	Hidden        int64     // width of the hidden states
-	Vocabulary    int64     // number of tokens
-	TextPrompts   bool      // a token is a byte of text
-	Secret        string    // key of the parts, in hexadecimal
+	Plan          ModelPlan     `gorm:"serializer:json;not null"`
+	Batch         int64         // sequences at once
+	Context       int64         // tokens of a sequence
+	Hidden        int64         // width of the hidden states
+	Vocabulary    int64         // number of tokens
+	TextPrompts   bool          // a token is a byte of text
+	FirstID       *int64        // the first deployment of the model, whose place this one takes; nil: it is the first
+	Request       DeployRequest `gorm:"serializer:json;not null"`
+	ManualUpdates bool          // files that change are deployed on request only
+	Files         string        // state of the model's files that it serves; empty: unknown
+	TriedFiles    string        // the state of which an update has failed
+	DrainsUntil   *time.Time    // that it finishes its requests, when it was replaced
+	Secret        string        // key of the parts, in hexadecimal
 	State         DeploymentState
 	Failed        bool        // it will be failed, not stopped
 	Demand        Demand      `gorm:"embedded"`
@@ -81,6 +87,22 @@ type Deployment struct {
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
+}
+
+// DeployRequest is what was requested, which holds for updates, too; 0: as is best.
+type DeployRequest struct {
+	Parts         int64
+	Cores         int64
+	EnvironmentID int64
+	ServedInput
+}
+
+// First is the deployment whose address all updates of the model have.
+func (d Deployment) First() int64 {
+	if d.FirstID != nil {
+		return *d.FirstID
+	}
+	return d.ID
 }
 
 // Claim is the deployment's claim, which is stored with its holder.

@@ -4,10 +4,11 @@ package models
 type ServedModel struct {
 	Path        FilePath
 	Plan        ModelPlan
-	Hidden      int64 // width of the hidden states
-	Vocabulary  int64 // number of tokens
-	Context     int64 // tokens of a sequence: as requested, or the default
-	TextPrompts bool  // a token is a byte of text
+	Hidden      int64  // width of the hidden states
+	Vocabulary  int64  // number of tokens
+	Context     int64  // tokens of a sequence: as requested, or the default
+	TextPrompts bool   // a token is a byte of text
+	Files       string // state of the files, as they were before they were read
 }
 
 // WrittenPart is the file of a part.

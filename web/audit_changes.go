@@ -43,6 +43,7 @@ var columns = map[string]models.Text{
 	"decider_id":         models.Say("Approver"),
 	"decision_reason":    models.Say("Reason for the decision"),
 	"demand":             models.Say("Request"),
+	"first_id":           models.Say("First deployment"),
 	"parts":              models.Say("Parts"),
 	"discovered_key":     models.Say("Discovered as"),
 	"download":           models.Say("Download"),

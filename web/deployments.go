@@ -28,7 +28,7 @@ type DeploymentDetail struct {
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
-// batch, cores, environment_id and service_type.
+// batch, cores, environment_id, service_type and manual_updates.
 type DeployForm struct {
 	Form         Form
 	Projects     []Option // in which the reader can deploy
@@ -50,6 +50,14 @@ func (r DeploymentRow) ready() (n int64) {
 		}
 	}
 	return n
+}
+
+// updates says what happens when the files of the model change.
+func (r DeploymentRow) updates(ctx context.Context) string {
+	if r.ManualUpdates {
+		return T(ctx, "are deployed on request only")
+	}
+	return T(ctx, "are deployed by themselves")
 }
 
 // virtualMiB is the memory of the virtual GPU: the sum of the parts' shares.

@@ -222,6 +222,8 @@ var fields = map[string]field{
 		Hint: models.Say("Minutes after which the run is ended. Default: no limit."), Inputmode: "numeric"},
 	"default_path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first, for example /lab."), Mono: true},
 
+	"manual_updates": {Label: models.Say("Manual updates"),
+		Hint: models.Say("Deploy files that change on request only. Otherwise they take the place of this version when they serve.")},
 	"no_notebook": {Label: models.Say("No notebook server"), Hint: models.Say("For runs and deployments, not for workspaces.")},
 
 	"subject_id": {Label: models.Say("For")},

@@ -128,7 +128,11 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
-	c = &OpenCompletion{Deployment: v.Deployment, Logprobs: in.Logprobs > 0, s: s}
+	d, err := s.addressed(ctx, v.Deployment)
+	if err != nil {
+		return nil, err
+	}
+	c = &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s}
 	if err := c.readGeneration(); err != nil {
 		return nil, err
 	}

@@ -27,6 +27,13 @@ type completionQueue struct {
 	requests  int           // those and the ones that wait
 }
 
+// Computing reports whether requests to a deployment are computed or wait.
+func (s *Service) Computing(deployment int64) bool {
+	s.queues.mu.Lock()
+	defer s.queues.mu.Unlock()
+	return s.queues.all[deployment] != nil
+}
+
 // enter waits until a request to d can be computed. Call leave after that. The error is
 // rate_limited if too many wait.
 func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leave func(), err error) {

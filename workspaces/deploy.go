@@ -32,6 +32,8 @@ type Served interface {
 		in models.ServedInput) (models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
+	// Files is the state of the files of a deployment's model: another one for other files.
+	Files(ctx context.Context, d models.Deployment) (string, error)
 	// Generation is what generating text with a deployment needs besides its parts.
 	Generation(d models.Deployment) (serving.Generation, error)
 	// Directory is what the sandbox of a part sees.
@@ -51,6 +53,7 @@ type DeployInput struct {
 	models.ServedInput
 	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment that runs the parts; absent: the first suitable one"`
 	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
+	ManualUpdates bool  `json:"manual_updates,omitempty" doc:"true: when the model's files change, they are deployed on request only"`
 }
 
 const (
@@ -97,10 +100,16 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
 		return d, err
 	}
+	return s.deploy(ctx, actor, in, nil)
+}
+
+// deploy deploys a model as its owner; update is nil, or commits what belongs to an update.
+func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInput, update *deploymentUpdate) (
+	d models.Deployment, err error) {
 	if s.Parts == nil {
 		return d, errNoDeployments
 	}
-	model, err := s.Served.Plan(ctx, actor, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput)
+	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput)
 	if err != nil {
 		return d, err
 	}
@@ -110,18 +119,19 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	}
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
-		Secret: hex.EncodeToString(secret)}
+		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, Files: model.Files,
+		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
-	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		project, err := q.Project(actor.Scope(), in.ProjectID) // which Write has locked
+	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
+		project, err := q.Project(owner.Scope(), in.ProjectID) // which Write has locked
 		if err != nil {
 			return err
 		}
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		planned, member, err := s.planDeployment(q, actor, project, in, model.Plan)
+		planned, member, err := s.planDeployment(q, owner, project, in, model.Plan)
 		if err != nil {
 			return err
 		}
@@ -132,10 +142,17 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 		if refused = p.Insufficient(); refused != nil {
 			return refused
 		}
-		return s.commitDeployment(q, actor, &d, p, member)
+		if err := update.check(q, &d); err != nil {
+			return err
+		}
+		d.MemberID, d.UserID = member, owner.User.ID
+		if err := s.commitDeployment(q, update.actor(owner), &d, p); err != nil {
+			return err
+		}
+		return update.record(q, d)
 	})
-	if refused != nil {
-		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
+	if refused != nil && update == nil {
+		err = errors.Join(refused, s.recordUnmet(ctx, owner, p))
 	}
 	return d, err
 }
@@ -192,8 +209,8 @@ func computing(all []models.Environment, requested int64) (list []models.Environ
 }
 
 // commitDeployment writes the planned deployment and takes its shares.
-func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan, member int64) error {
-	d.ID, d.ProjectID, d.MemberID, d.UserID, d.EnvironmentID = 0, p.Project.ID, member, actor.User.ID, p.Environment.ID
+func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan) error {
+	d.ID, d.ProjectID, d.EnvironmentID = 0, p.Project.ID, p.Environment.ID
 	d.State, d.Demand, d.Target, d.Version, d.RequestedAt = models.DeploymentDeploying, p.Target.Demand, p.Target.Parameters, 1, q.Now()
 	message := models.Say("Requested: %s. %s", describe(p.Demand), p.launchDecision.Explanation)
 	if err := q.CreateDeployment(d, len(d.Plan.Parts), message); err != nil {
@@ -206,11 +223,14 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 	if err := errors.Join(notifyNearlyUsed(q, c), s.pool.Record(q, c, p.launchDecision)); err != nil {
 		return err
 	}
-	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID,
-		After: map[string]any{"name": d.Name, "path": d.Path, "parts": len(d.Plan.Parts), "demand": d.Demand}})
+	after := map[string]any{"name": d.Name, "path": d.Path, "parts": len(d.Plan.Parts), "demand": d.Demand}
+	if d.FirstID != nil {
+		after["first_id"] = *d.FirstID
+	}
+	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID, After: after})
 }
 
-// StopDeployment stops a deployment. Its shares are released together, when all its parts are
+// StopDeployment stops a deployment, and an update of it that is being deployed. Its shares are released together, when all its parts are
 // gone.
 func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id int64) (d models.Deployment, err error) {
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
@@ -227,7 +247,17 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 		if d.State == models.DeploymentStopping || d.State.Ended() {
 			return models.Conflict("This deployment is already %s.", d.State.Words())
 		}
-		return stopDeployment(q, actor, &d, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
+		why := models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label()))
+		if err := stopDeployment(q, actor, &d, why); err != nil {
+			return err
+		}
+		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
+		for _, u := range updates {
+			if err = stopDeployment(q, actor, &u, why); err != nil {
+				break
+			}
+		}
+		return err
 	})
 	return d, err
 }
@@ -238,6 +268,11 @@ func stopDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment
 	d.State, d.Reason = models.DeploymentStopping, why
 	if err := q.TransitionDeployment(d, from, why); err != nil {
 		return err
+	}
+	if from == models.DeploymentDeploying && d.FirstID != nil {
+		if err := keepPrevious(q, *d, why); err != nil {
+			return err
+		}
 	}
 	return actor.Audit(q, policies.Change{Action: "stop", Object: "deployment", ID: d.ID, Project: d.ProjectID,
 		Before: map[string]any{"state": from}, After: map[string]any{"state": d.State}})

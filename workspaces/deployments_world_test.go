@@ -193,13 +193,30 @@ type testServed struct {
 	writes int
 	failed error // of Write
 	kept   serving.Generation
+	files  string // state of the model's files
+	broken error  // of the model
 	swept  [][]int64
 }
 
 func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, in models.ServedInput) (
 	models.ServedModel, error) {
-	return models.ServedModel{Path: path, Hidden: 2, Vocabulary: 256, Context: 64, TextPrompts: true,
-		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return models.ServedModel{Path: path, Files: s.files, Hidden: 2, Vocabulary: 256, Context: 64, TextPrompts: true,
+		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, s.broken
+}
+
+func (s *testServed) Files(context.Context, models.Deployment) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files, nil
+}
+
+// change changes the files of the model; broken is why they cannot be served then.
+func (s *testServed) change(files string, broken error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.files, s.broken = files, broken
 }
 
 func (s *testServed) Write(context.Context, models.Deployment) ([]models.WrittenPart, error) {
@@ -223,9 +240,15 @@ func (s *testServed) Sweep(ctx context.Context, live func(context.Context) ([]in
 }
 
 // testActors has the rights of actors in a test.
-type testActors struct{ err error }
+type testActors struct {
+	err   error
+	owner policies.Actor // of deployments, with its grants
+}
 
 func (a *testActors) RefreshActor(_ context.Context, actor policies.Actor) (policies.Actor, error) {
+	if actor.User.ID == a.owner.User.ID {
+		actor.Grants = a.owner.Grants
+	}
 	return actor, a.err
 }
 
@@ -241,18 +264,26 @@ type deploymentWorld struct {
 
 func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
 	t.Helper()
-	w := &deploymentWorld{world: b, T: t, served: &testServed{}, actors: &testActors{},
+	w := &deploymentWorld{world: b, T: t, served: &testServed{files: "first"}, actors: &testActors{owner: b.actor},
 		parts: &testParts{processes: map[int64]*partProcess{}, computing: make(chan struct{}, 8), compute: make(chan struct{})}}
 	b.gpus(t, 1)
 	b.environment(t, workspaces.EnvironmentInput{Name: "computing", Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"numpy": "2.0"}})
 	b.Service.Parts, b.Service.Served, b.Service.Actors = w.parts, w.served, w.actors
-	b.restartWith(func(c *workspaces.ReconcilerConfig) { c.Parts, c.Served = w.parts, w.served })
+	b.restartWith(func(c *workspaces.ReconcilerConfig) {
+		c.Parts, c.Served, c.FollowModel, c.Computing = w.parts, w.served, b.Service.FollowModel, b.Service.Computing
+	})
 	return w
 }
 
 func (w *deploymentWorld) deploy() {
 	w.Helper()
-	d, err := w.Deploy(w.ctx, w.actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10})
+	w.deployWith(workspaces.DeployInput{Cores: 10})
+}
+
+func (w *deploymentWorld) deployWith(in workspaces.DeployInput) {
+	w.Helper()
+	in.ProjectID, in.Path = w.project.ID, "/notebook/1/project_model/tiny"
+	d, err := w.Deploy(w.ctx, w.actor, in)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -276,13 +307,15 @@ func (w *deploymentWorld) until(state models.PartState) {
 	w.poll(w.T, "the part is "+string(state), func() bool { return w.get().Parts[0].State == state })
 }
 
+// process is that of the only part of the deployment.
 func (w *deploymentWorld) process() *partProcess {
+	parts, err := w.store.Read(w.ctx).DeploymentParts(w.id)
+	if err != nil {
+		w.Fatal(err)
+	}
 	w.parts.mu.Lock()
 	defer w.parts.mu.Unlock()
-	for _, one := range w.parts.processes {
-		return one
-	}
-	return nil
+	return w.parts.processes[parts[0].ID]
 }
 
 // set changes what the part answers.
@@ -296,6 +329,12 @@ func (w *deploymentWorld) set(change func(*partProcess)) {
 func (w *deploymentWorld) serve() {
 	w.Helper()
 	w.deploy()
+	w.load()
+}
+
+// load lets the deployment serve.
+func (w *deploymentWorld) load() {
+	w.Helper()
 	w.until(models.PartLoading)
 	w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100, Library: "numpy"} })
 	w.poll(w.T, "the deployment serves", func() bool { return w.get().State == models.DeploymentServing })

@@ -33,6 +33,7 @@ func (r *Reconciler) StepDeployments() {
 func (r *Reconciler) watchDeployments(ctx context.Context) {
 	defer r.writers.Wait()
 	r.watches = partWatches{}
+	r.modelFiles = map[int64]*modelWatch{}
 	r.writing = map[int64]*partsWriting{} // without what an earlier term as the leader has begun
 	for r.config.Parts != nil && ctx.Err() == nil {
 		r.logError(ctx, errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx)))
@@ -49,7 +50,7 @@ func (r *Reconciler) stepDeployments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) })
+	return errors.Join(forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) }), r.followModels(ctx, live))
 }
 
 func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) error {
@@ -74,7 +75,8 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 		return nil
 	}
 	d.State, d.StartedAt = models.DeploymentServing, new(r.config.Store.Now())
-	return r.transitionDeployment(ctx, d, models.DeploymentDeploying, models.Say("All parts are loaded. Requests are served."))
+	return r.transitionDeployment(ctx, d, models.DeploymentDeploying, models.Say("All parts are loaded. Requests are served."),
+		func(q *store.Queries) error { return takePlace(q, *d) })
 }
 
 // recordParts records what was written.
@@ -195,6 +197,9 @@ func (r *Reconciler) lastLine(p models.DeploymentPart) string {
 func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
 	if r.writing[d.ID].goesOn() {
 		return nil // what is being written would be left
+	}
+	if d.DrainsUntil != nil && r.config.Store.Now().Before(*d.DrainsUntil) && r.config.Computing(d.ID) {
+		return nil
 	}
 	delete(r.writing, d.ID)
 	instances, err := r.config.Parts.List(ctx)

@@ -43,6 +43,7 @@ type Reconciler struct {
 	partSteps        chan struct{} // a step of all deployments is requested
 	partsSweptAt     time.Time     // of watchDeployments only, like the next two
 	partFilesSweptAt time.Time
+	modelFiles       map[int64]*modelWatch   // by deployment that serves
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
 	watches          partWatches
@@ -62,6 +63,10 @@ type ReconcilerConfig struct {
 	// no deployments.
 	Parts  Parts
 	Served Served
+	// FollowModel deploys the present files of a deployment's model, and Computing reports
+	// whether a deployment computes requests.
+	FollowModel func(ctx context.Context, d models.Deployment) error
+	Computing   func(deployment int64) bool
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -73,6 +78,9 @@ type ReconcilerConfig struct {
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
 		partSteps: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{}}
+	if c.Computing == nil {
+		r.config.Computing = func(int64) bool { return false }
+	}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r

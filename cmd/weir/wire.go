@@ -136,9 +136,10 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	if p.parts != nil {
 		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
 	}
+	service := workspaces.NewService(p.store, access, p.pool)
+	reconciled.FollowModel, reconciled.Computing = service.FollowModel, service.Computing
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
-	service := workspaces.NewService(p.store, access, p.pool)
 	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	if p.parts != nil {

@@ -110,6 +110,12 @@ func (q *Queries) DeploymentsIn(states ...models.DeploymentState) (list []models
 	return list, withClaims(q.db, "deployments").Where("state IN ?", states).Order("id").Find(&list).Error
 }
 
+// DeploymentSeries lists the deployments with an address, in any of the states, newest first.
+func (q *Queries) DeploymentSeries(first int64, states ...models.DeploymentState) (list []models.Deployment, err error) {
+	return list, withClaims(q.db, "deployments").Where("(deployments.id = ? OR first_id = ?) AND state IN ?", first, first, states).
+		Order("id DESC").Find(&list).Error
+}
+
 // CountLiveDeployments counts the deployments of a member that have not ended.
 func (q *Queries) CountLiveDeployments(member int64) (n int64, err error) {
 	return n, q.db.Model(&models.Deployment{}).Where("member_id = ? AND state IN ?", member, models.LiveDeployments).Count(&n).Error

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/models"
 	"weir/policies"
@@ -106,5 +107,12 @@ func (l listed) Type() fs.FileMode {
 	}
 }
 
-// Info is not known: a file that is opened has it.
-func (l listed) Info() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
+func (l listed) Info() (fs.FileInfo, error) { return listedInfo{l}, nil }
+
+// listedInfo is what is known of an entry when it is listed.
+type listedInfo struct{ listed }
+
+func (i listedInfo) Size() int64        { return i.info.Size }
+func (i listedInfo) Mode() fs.FileMode  { return i.Type() | fs.FileMode(i.info.Mode).Perm() }
+func (i listedInfo) ModTime() time.Time { return i.info.Modified }
+func (i listedInfo) Sys() any           { return nil }

@@ -42,6 +42,10 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
+	state, err := serving.Files(folder)
+	if err != nil {
+		return v, err
+	}
 	m, err := s.service.read(ctx, folder)
 	if err != nil {
 		return v, err
@@ -60,7 +64,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 		}
 		r.All, r.Fewest = false, true
 	}
-	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Vocabulary: m.Facts.Vocabulary, Context: load.Context}
+	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Vocabulary: m.Facts.Vocabulary, Context: load.Context, Files: state}
 	if v.Plan, err = shard.Plan(m.Facts, r); err != nil {
 		return v, err
 	}
@@ -100,9 +104,24 @@ func checkPlan(plan models.ModelPlan, parts int64) error {
 	return nil
 }
 
+// folder is the directory of a deployment's model, as its user can read it.
+func (s *Served) folder(ctx context.Context, d models.Deployment) (fs.ReadDirFS, error) {
+	_, folder, err := s.service.files.Folder(ctx, policies.Actor{User: models.User{ID: d.UserID}}, d.ProjectID, d.Path)
+	return folder, err
+}
+
+// Files is the state of the files of a deployment's model.
+func (s *Served) Files(ctx context.Context, d models.Deployment) (string, error) {
+	folder, err := s.folder(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	return serving.Files(folder)
+}
+
 // Write writes the parts of a deployment as its user can read the model.
 func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.WrittenPart, err error) {
-	_, folder, err := s.service.files.Folder(ctx, policies.Actor{User: models.User{ID: d.UserID}}, d.ProjectID, d.Path)
+	folder, err := s.folder(ctx, d)
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,7 @@ func newDeployCommand() *cobra.Command {
 	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU")
 	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`, with PyTorch or NumPy; default: the first that is suitable")
 	f.StringVar(&in.ServiceType, "service-type", "", "service `TYPE` whose split is used; default: by the architecture")
+	f.BoolVar(&in.ManualUpdates, "manual-updates", false, "deploy files that change on request only; see “weir deployments update”")
 	f.BoolVar(&detach, "detach", false, "print the ID of the deployment and do not wait for it")
 	return cmd
 }
@@ -94,6 +95,7 @@ func newDeploymentsCommand() *cobra.Command {
 	cmd.Flags().Int64Var(&project, "project", 0, "only deployments of the project with this `ID`")
 	cmd.AddCommand(
 		deploymentCommand("show", "Show a deployment with its parts", http.MethodGet, ""),
+		deploymentCommand("update", "Deploy the changed files of a model, and replace the deployment when they serve", http.MethodPost, "/update"),
 		deploymentCommand("stop", "Stop a deployment and release its shares", http.MethodPost, "/stop"))
 	return cmd
 }

@@ -1,0 +1,152 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+)
+
+// drainTime is how long a deployment that was replaced finishes its requests.
+const drainTime = 5 * time.Minute
+
+// deploymentUpdate takes the place of a deployment whose model has changed.
+type deploymentUpdate struct {
+	of models.Deployment
+	by policies.Actor
+}
+
+// check makes d the update. It is a conflict if the other one does not serve any more, or if
+// it is being updated already.
+func (u *deploymentUpdate) check(q *store.Queries, d *models.Deployment) error {
+	if u == nil {
+		return nil
+	}
+	of, err := q.LockDeployment(u.of.ID)
+	if err != nil {
+		return err
+	}
+	if err := checkUpdate(q, of); err != nil {
+		return err
+	}
+	if of.Files == d.Files {
+		return models.Conflict("The files of the model have not changed since they were deployed.")
+	}
+	d.FirstID = new(of.First())
+	return nil
+}
+
+func checkUpdate(q *store.Queries, d models.Deployment) error {
+	if d.State != models.DeploymentServing {
+		return models.Conflict("This deployment is %s. Only one that serves can be updated.", d.State.Words())
+	}
+	others, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
+	if err == nil && len(others) > 0 {
+		err = models.Conflict("The update of this deployment, deployment %d, is already being deployed.", others[0].ID)
+	}
+	return err
+}
+
+// record says in the history of the deployment that it is updated.
+func (u *deploymentUpdate) record(q *store.Queries, d models.Deployment) error {
+	if u == nil {
+		return nil
+	}
+	return q.AddDeploymentEvent(u.of, models.Say("The model has changed. Deployment %d is its update.", d.ID))
+}
+
+// actor is who deploys: for an update its cause, else the owner.
+func (u *deploymentUpdate) actor(owner policies.Actor) policies.Actor {
+	if u == nil {
+		return owner
+	}
+	return u.by
+}
+
+// UpdateDeployment deploys the present files of a deployment's model beside it, as its owner
+// may. When that serves, it takes the place of the deployment, and has its address. Errors: as
+// of Deploy; conflict, if the files have not changed or an update goes on.
+func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id int64) (d models.Deployment, err error) {
+	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
+	if err != nil {
+		return d, err
+	}
+	if s.Parts == nil {
+		return d, errNoDeployments
+	}
+	q := s.store.Read(ctx)
+	if err := cmp.Or(checkUpdate(q, v.Deployment), s.store.CheckSpace()); err != nil {
+		return d, err
+	}
+	return s.update(ctx, deploymentUpdate{v.Deployment, actor})
+}
+
+func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Deployment, err error) {
+	of := u.of
+	user, err := s.store.Read(ctx).User(of.UserID)
+	if err != nil {
+		return d, err
+	}
+	owner, err := s.Actors.RefreshActor(ctx, policies.Actor{User: user})
+	if err != nil {
+		return d, err
+	}
+	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
+		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates}
+	if err := in.check(); err != nil {
+		return d, err
+	}
+	return s.deploy(ctx, owner, in, &u)
+}
+
+// FollowModel deploys the present files of a deployment's model without anyone's request.
+func (s *Service) FollowModel(ctx context.Context, d models.Deployment) error {
+	_, err := s.update(ctx, deploymentUpdate{d, policies.System("reconciler")})
+	return err
+}
+
+// takePlace stops the other deployments with the address of one that begins to serve. They
+// finish the requests that they compute.
+func takePlace(q *store.Queries, d models.Deployment) error {
+	others, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying, models.DeploymentServing)
+	if err != nil {
+		return err
+	}
+	for _, o := range others {
+		if o.ID == d.ID {
+			continue
+		}
+		o.DrainsUntil = new(q.Now().Add(drainTime))
+		if err := stopDeployment(q, policies.System("reconciler"), &o, models.Say("Replaced by deployment %d.", d.ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepPrevious says in the history of the deployment that an update was for that it goes on.
+func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) error {
+	others, err := q.DeploymentSeries(update.First(), models.DeploymentServing)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	o := others[0]
+	o.TriedFiles = update.Files
+	return q.TransitionDeployment(&o, o.State, models.Say("Its update, deployment %d, has ended. This deployment goes on: %s", update.ID, why))
+}
+
+// addressed is the deployment that answers the requests to d: itself while it serves, else
+// its update.
+func (s *Service) addressed(ctx context.Context, d models.Deployment) (models.Deployment, error) {
+	if d.State == models.DeploymentServing {
+		return d, nil
+	}
+	serving, err := s.store.Read(ctx).DeploymentSeries(d.First(), models.DeploymentServing)
+	if err != nil || len(serving) == 0 {
+		return d, err
+	}
+	return serving[0], nil
+}
