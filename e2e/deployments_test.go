@@ -199,8 +199,7 @@ func (s *server) workers() (list []int) {
 }
 
 // A model whose files change is deployed anew by itself. Each request to its address is
-// answered by the one or the other version, none is lost, and files that cannot be served
-// change nothing.
+// answered by the one or the other version, and none is lost.
 func TestDeploymentFollowsItsModel(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
@@ -217,9 +216,6 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	if !ok {
 		t.Fatalf("it is not served: %+v", address.get())
 	}
-	s.writes(dir+"/model.safetensors", decoder(1)[:5000])
-	eventually(t, starting, func() string { return address.lacks("is not deployed. This deployment goes on") })
-	address.same(old)
 	s.writes(dir+"/model.safetensors", decoder(3))
 	eventually(t, starting, func() string {
 		c, ok := address.asks()
@@ -246,18 +242,6 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	})
 	ada.must("POST", "/deployments/2/stop", nil, nil)
 	eventually(t, gone, func() string { return strings.Repeat("a part is left", len(s.workers())) })
-}
-
-// lacks is the history of a deployment if no line of it contains a text.
-func (d served) lacks(text string) string {
-	d.t.Helper()
-	v := d.get()
-	for _, e := range v.Events {
-		if strings.Contains(e.Message, text) {
-			return ""
-		}
-	}
-	return fmt.Sprintf("%+v", v.Events)
 }
 
 // A model generates the same on one, two and three GPUs, and also after one of its parts and

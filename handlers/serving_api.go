@@ -42,6 +42,7 @@ type Deployment struct {
 	State          models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
 	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
 	FirstID        int64                  `json:"first_id" doc:"first deployment of the model; the address of any of them leads to the one that serves"`
+	CurrentID      int64                  `json:"current_id,omitempty" doc:"deployment that has taken its place; absent if none has, and in lists"`
 	ManualUpdates  bool                   `json:"manual_updates" doc:"files of the model that change are deployed on request only"`
 	Batch          int64                  `json:"batch" doc:"requests at once"`
 	Context        int64                  `json:"context" doc:"tokens of a request and its completion"`
@@ -78,8 +79,8 @@ type DeploymentEvent struct {
 
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
-		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), ManualUpdates: d.ManualUpdates,
-		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
+		ManualUpdates: d.ManualUpdates, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {

@@ -89,7 +89,7 @@ func (a *App) deploymentPage(ctx context.Context, c echo.Context) (templ.Compone
 	if err != nil {
 		return nil, err
 	}
-	return web.DeploymentPage(web.DeploymentDetail{DeploymentRow: deploymentRow(d), Events: d.Events,
+	return web.DeploymentPage(web.DeploymentDetail{DeploymentRow: deploymentRow(d), Events: d.Events, CurrentID: d.CurrentID,
 		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID)}), nil
 }
 

@@ -26,7 +26,7 @@ func (a *Access) WriteOwned(ctx context.Context, db *store.Store, actor Actor, o
 		return err
 	}
 	return db.InRevokingTx(ctx, func(q *store.Queries) error {
-		if err := a.recheck(q, actor, owner, project, right); err != nil {
+		if err := a.RecheckOwned(q, actor, owner, project, right); err != nil {
 			return err
 		}
 		return fn(q)
@@ -46,8 +46,8 @@ func (a *Access) WriteSelf(ctx context.Context, db *store.Store, actor Actor, fn
 	})
 }
 
-// recheck reads the actor's rights again under lock, and checks them.
-func (a *Access) recheck(q *store.Queries, actor Actor, owner, project int64, right Right) error {
+// RecheckOwned reads the actor's rights again under lock, and checks them as CheckOwned does.
+func (a *Access) RecheckOwned(q *store.Queries, actor Actor, owner, project int64, right Right) error {
 	if actor.System != "" {
 		return nil
 	}

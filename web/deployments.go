@@ -25,6 +25,8 @@ type DeploymentDetail struct {
 	DeploymentRow
 	Devices []Device // of the parts, in their order
 	Events  []models.DeploymentEvent
+	// CurrentID is the deployment that has taken its place; 0: none.
+	CurrentID int64
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
@@ -57,7 +59,7 @@ func (r DeploymentRow) updates(ctx context.Context) string {
 	if r.ManualUpdates {
 		return T(ctx, "are deployed on request only")
 	}
-	return T(ctx, "are deployed by themselves")
+	return T(ctx, "are deployed automatically")
 }
 
 // virtualMiB is the memory of the virtual GPU: the sum of the parts' shares.

@@ -29,7 +29,10 @@ type CompletionInput struct {
 	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"log probabilities of so many tokens per position"`
 }
 
-const defaultMaxTokens = 16
+const (
+	defaultMaxTokens = 16
+	maxSwitches      = 3 // of the deployment, while a request to it begins
+)
 
 // check returns the prompt and how it is continued.
 func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (request serving.Input, err error) {
@@ -128,10 +131,29 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
-	d, err := s.addressed(ctx, v.Deployment)
-	if err != nil {
-		return nil, err
+	for range maxSwitches {
+		d, err := current(s.store.Read(ctx), v.Deployment)
+		if err != nil {
+			return nil, err
+		}
+		if c, err = s.completeWith(ctx, actor, d, in); err != nil {
+			return nil, err
+		}
+		// Only now does it finish what it computes when it is replaced.
+		if v, err = s.store.Read(ctx).Deployment(actor.Scope(), d.ID); err == nil && v.State == models.DeploymentServing {
+			return c, nil
+		}
+		c.Close()
+		if err != nil {
+			return nil, err
+		}
 	}
+	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+}
+
+// completeWith checks a request to a deployment, and waits until it can be computed.
+func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput) (
+	c *OpenCompletion, err error) {
 	c = &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s}
 	if err := c.readGeneration(); err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return d, err
 	}
-	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
+	if err := in.check(); err != nil {
 		return d, err
 	}
 	return s.deploy(ctx, actor, in, nil)
@@ -109,9 +109,12 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	if s.Parts == nil {
 		return d, errNoDeployments
 	}
+	if err := s.store.CheckSpace(); err != nil {
+		return d, err
+	}
 	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput)
 	if err != nil {
-		return d, err
+		return d, &planError{err}
 	}
 	secret := make([]byte, deploymentKeySize)
 	if _, err := rand.Read(secret); err != nil {
@@ -142,7 +145,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		if refused = p.Insufficient(); refused != nil {
 			return refused
 		}
-		if err := update.check(q, &d); err != nil {
+		if err := update.check(q, s.access, &d); err != nil {
 			return err
 		}
 		d.MemberID, d.UserID = member, owner.User.ID
@@ -230,8 +233,8 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID, After: after})
 }
 
-// StopDeployment stops a deployment, and an update of it that is being deployed. Its shares are released together, when all its parts are
-// gone.
+// StopDeployment stops a deployment, with what has taken its place, and an update that is being
+// deployed. The shares of each are released together, when all its parts are gone.
 func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id int64) (d models.Deployment, err error) {
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
 	if err != nil {
@@ -244,6 +247,9 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 		if d, err = q.LockDeployment(id); err != nil {
 			return err
 		}
+		if d, err = current(q, d); err != nil {
+			return err
+		}
 		if d.State == models.DeploymentStopping || d.State.Ended() {
 			return models.Conflict("This deployment is already %s.", d.State.Words())
 		}
@@ -251,13 +257,7 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 		if err := stopDeployment(q, actor, &d, why); err != nil {
 			return err
 		}
-		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
-		for _, u := range updates {
-			if err = stopDeployment(q, actor, &u, why); err != nil {
-				break
-			}
-		}
-		return err
+		return stopOthers(q, actor, d, why)
 	})
 	return d, err
 }
@@ -296,9 +296,11 @@ func (s *Service) authorizeDeployment(ctx context.Context, actor policies.Actor,
 // DeploymentSummary is a deployment with its parts, and what the actor may do with it now.
 type DeploymentSummary struct {
 	models.DeploymentView
-	Parts   []models.DeploymentPart
-	Events  []models.DeploymentEvent // of one deployment, not in lists
-	CanStop bool
+	Parts  []models.DeploymentPart
+	Events []models.DeploymentEvent // of one deployment, not in lists
+	// CurrentID is the deployment that has taken the place of one; 0: none, and in lists.
+	CurrentID int64
+	CanStop   bool
 }
 
 func (s *Service) deploymentSummary(q *store.Queries, actor policies.Actor, d models.DeploymentView) (v DeploymentSummary, err error) {
@@ -318,6 +320,11 @@ func (s *Service) ViewDeployment(ctx context.Context, actor policies.Actor, id i
 	q := s.store.Read(ctx)
 	if v, err = s.deploymentSummary(q, actor, d); err != nil {
 		return v, err
+	}
+	if now, err := current(q, d.Deployment); err != nil {
+		return v, err
+	} else if now.ID != id {
+		v.CurrentID = now.ID
 	}
 	v.Events, err = q.DeploymentEvents(id)
 	return v, err

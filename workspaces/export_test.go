@@ -39,5 +39,6 @@ func (r *Reconciler) TickRuns(ctx context.Context) error {
 
 // TickDeployments is one round of watchDeployments.
 func (r *Reconciler) TickDeployments(ctx context.Context) error {
+	defer r.followers.Wait()
 	return errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx))
 }

@@ -32,6 +32,7 @@ func (r *Reconciler) StepDeployments() {
 // after it.
 func (r *Reconciler) watchDeployments(ctx context.Context) {
 	defer r.writers.Wait()
+	defer r.followers.Wait()
 	r.watches = partWatches{}
 	r.modelFiles = map[int64]*modelWatch{}
 	r.writing = map[int64]*partsWriting{} // without what an earlier term as the leader has begun
@@ -50,7 +51,8 @@ func (r *Reconciler) stepDeployments(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) }), r.followModels(ctx, live))
+	r.followModels(ctx, live)
+	return forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) })
 }
 
 func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) error {

@@ -10,31 +10,42 @@ import (
 )
 
 const (
-	modelCheckPeriod = 5 * time.Second // between two looks at the files of a served model
-	updatePause      = time.Minute     // between two attempts of an update that has to wait
+	modelCheckPeriod = 10 * time.Second // between two looks at the files of a served model
+	modelSettleTime  = time.Minute      // without a change, until changed files are deployed
+	updateInterval   = 10 * time.Minute // between updates of a deployment
+	updatePause      = time.Minute      // between two attempts of an update that has to wait
+	planTimeout      = 10 * time.Minute // of an update
 )
 
 // modelWatch is what was last seen of the files of a deployment's model.
 type modelWatch struct {
 	next    time.Time // of the next look
 	files   string
-	waiting string // why the update has to wait, as it was said
+	since   time.Time // that they are like this
+	waiting string    // why the update has to wait, as it was said, without its numbers
 }
 
-// followModels updates the deployments whose model has changed. What differs twice in the same
-// way is no longer being written.
-func (r *Reconciler) followModels(ctx context.Context, live []models.Deployment) error {
+// followModels updates the deployments whose model has changed, in the background: storage and
+// planning can take long.
+func (r *Reconciler) followModels(ctx context.Context, live []models.Deployment) {
+	if r.config.FollowModel == nil || !r.following.CompareAndSwap(false, true) {
+		return
+	}
+	r.followers.Go(func() {
+		defer r.following.Store(false)
+		r.logError(ctx, r.lookAtModels(ctx, live))
+	})
+}
+
+func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment) error {
 	seen := r.modelFiles
 	r.modelFiles = map[int64]*modelWatch{}
-	if r.config.FollowModel == nil {
-		return nil
-	}
-	updated := map[int64]bool{} // by address
+	beingUpdated := map[int64]bool{} // by address
 	for _, d := range live {
-		updated[d.First()] = updated[d.First()] || d.State == models.DeploymentDeploying
+		beingUpdated[d.First()] = beingUpdated[d.First()] || d.State == models.DeploymentDeploying
 	}
 	return forEach(live, func(d models.Deployment) error {
-		if d.State != models.DeploymentServing || d.ManualUpdates || updated[d.First()] {
+		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
 			return nil
 		}
 		w := seen[d.ID]
@@ -46,6 +57,8 @@ func (r *Reconciler) followModels(ctx context.Context, live []models.Deployment)
 	})
 }
 
+// watchModel updates a deployment if the files of its model have changed and stayed the same
+// for a while: a model is copied file by file. Updates of updates have a pause.
 func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *modelWatch) error {
 	now := r.config.Store.Now()
 	if now.Before(w.next) {
@@ -56,11 +69,15 @@ func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *mod
 	if err != nil {
 		return nil // a model that cannot be read is served as it was
 	}
-	settled := files == w.files
-	switch w.files = files; {
+	if files != w.files {
+		w.files, w.since = files, now
+	}
+	switch {
 	case d.Files == "":
 		return r.saveFiles(ctx, d, func(d *models.Deployment) { d.Files = files }, models.Text{})
-	case files == d.Files || files == d.TriedFiles || !settled:
+	case files == d.Files, files == d.TriedFiles, now.Sub(w.since) < modelSettleTime:
+		return nil
+	case d.FirstID != nil && d.StartedAt != nil && now.Sub(*d.StartedAt) < updateInterval:
 		return nil
 	}
 	return r.followModel(ctx, d, w)
@@ -69,26 +86,29 @@ func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *mod
 // followModel has the update deployed. What is lacking is waited for; files that cannot be
 // served are left, until they change.
 func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *modelWatch) error {
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	err := r.config.FollowModel(ctx, d)
 	e, known := errors.AsType[*models.Error](err)
+	_, ofModel := errors.AsType[*planError](err)
 	switch {
 	case err == nil:
 		return nil
 	case !known || e.Kind == models.KindInternal:
 		return err
-	case e.Kind == models.KindInvalid || e.Kind == models.KindConflict:
+	case ofModel && (e.Kind == models.KindInvalid || e.Kind == models.KindConflict):
 		return r.saveFiles(ctx, d, func(d *models.Deployment) { d.TriedFiles = w.files },
 			models.Say("The model has changed and is not deployed. This deployment goes on: %s", reasonOf(err)))
 	}
 	w.next = r.config.Store.Now().Add(updatePause)
 	why := reasonOf(err)
-	if w.waiting == why.String() {
+	if w.waiting == why.Format {
 		return nil
 	}
-	w.waiting = why.String()
-	return r.saveFiles(ctx, d, func(*models.Deployment) {}, models.Say("The model has changed. The update waits: %s", why))
+	w.waiting = why.Format
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		return q.AddDeploymentEvent(d, models.Say("The model has changed. The update waits: %s", why))
+	})
 }
 
 // reasonOf is why an update is not deployed.
@@ -97,10 +117,14 @@ func reasonOf(err error) models.Text {
 		return models.Say("the pool cannot give what it needs besides this deployment (%s)", short.Decision.Explanation)
 	}
 	e, _ := errors.AsType[*models.Error](err)
-	if len(e.Fields) > 0 {
+	switch {
+	case len(e.Fields) == 0:
+		return e.Message
+	case e.Kind == models.KindInvalid: // says what the field must be
 		return models.Say("%s %s", e.Fields[0].Name, e.Fields[0].Reason)
+	default:
+		return e.Fields[0].Reason
 	}
-	return e.Message
 }
 
 // saveFiles changes what a deployment knows of the files of its model.

@@ -41,15 +41,18 @@ type Reconciler struct {
 	runWork                                 sync.Map  // by run with a lease: the last idleness.Observation
 
 	partSteps        chan struct{} // a step of all deployments is requested
-	partsSweptAt     time.Time     // of watchDeployments only, like the next two
+	partsSweptAt     time.Time     // of watchDeployments only, like the next one
 	partFilesSweptAt time.Time
-	modelFiles       map[int64]*modelWatch   // by deployment that serves
+	following        atomic.Bool
+	followers        sync.WaitGroup
+	modelFiles       map[int64]*modelWatch   // by deployment that serves; of the one follower
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
 	watches          partWatches
 }
 
-// ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and Served are required.
+// ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and what deployments
+// need are required.
 type ReconcilerConfig struct {
 	Store   *store.Store
 	Pool    Pool

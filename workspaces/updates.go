@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -11,7 +10,12 @@ import (
 )
 
 // drainTime is how long a deployment that was replaced finishes its requests.
-const drainTime = 5 * time.Minute
+const drainTime = time.Minute
+
+// planError is why the present files of a model cannot be planned.
+type planError struct{ error }
+
+func (e *planError) Unwrap() error { return e.error }
 
 // deploymentUpdate takes the place of a deployment whose model has changed.
 type deploymentUpdate struct {
@@ -21,9 +25,12 @@ type deploymentUpdate struct {
 
 // check makes d the update. It is a conflict if the other one does not serve any more, or if
 // it is being updated already.
-func (u *deploymentUpdate) check(q *store.Queries, d *models.Deployment) error {
+func (u *deploymentUpdate) check(q *store.Queries, access *policies.Access, d *models.Deployment) error {
 	if u == nil {
 		return nil
+	}
+	if err := access.RecheckOwned(q, u.by, u.of.UserID, u.of.ProjectID, policies.WorkspaceStop); err != nil {
+		return err
 	}
 	of, err := q.LockDeployment(u.of.ID)
 	if err != nil {
@@ -78,10 +85,14 @@ func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id
 		return d, errNoDeployments
 	}
 	q := s.store.Read(ctx)
-	if err := cmp.Or(checkUpdate(q, v.Deployment), s.store.CheckSpace()); err != nil {
+	of, err := current(q, v.Deployment)
+	if err != nil {
 		return d, err
 	}
-	return s.update(ctx, deploymentUpdate{v.Deployment, actor})
+	if err := checkUpdate(q, of); err != nil {
+		return d, err
+	}
+	return s.update(ctx, deploymentUpdate{of, actor})
 }
 
 func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Deployment, err error) {
@@ -91,11 +102,18 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 		return d, err
 	}
 	owner, err := s.Actors.RefreshActor(ctx, policies.Actor{User: user})
+	if models.KindOf(err) == models.KindUnauthenticated {
+		err = models.Conflict("%s cannot deploy now: the account is disabled, or lacks a required second factor.", user.Name)
+	}
 	if err != nil {
 		return d, err
 	}
 	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
 		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates}
+	if in.Cores == 0 { // of before requests were kept
+		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID
+		in.ServedInput = models.ServedInput{Batch: of.Batch, Context: of.Context}
+	}
 	if err := in.check(); err != nil {
 		return d, err
 	}
@@ -138,15 +156,32 @@ func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) e
 	return q.TransitionDeployment(&o, o.State, models.Say("Its update, deployment %d, has ended. This deployment goes on: %s", update.ID, why))
 }
 
-// addressed is the deployment that answers the requests to d: itself while it serves, else
-// its update.
-func (s *Service) addressed(ctx context.Context, d models.Deployment) (models.Deployment, error) {
-	if d.State == models.DeploymentServing {
+// current is the deployment that has the address of d: itself while it is deployed and
+// serves, else what has taken its place.
+func current(q *store.Queries, d models.Deployment) (models.Deployment, error) {
+	if d.State.Phase() == models.HolderInUse {
 		return d, nil
 	}
-	serving, err := s.store.Read(ctx).DeploymentSeries(d.First(), models.DeploymentServing)
+	serving, err := q.DeploymentSeries(d.First(), models.DeploymentServing)
 	if err != nil || len(serving) == 0 {
 		return d, err
 	}
 	return serving[0], nil
+}
+
+// stopOthers stops, with a deployment, its update, and what still finishes requests.
+func stopOthers(q *store.Queries, actor policies.Actor, d models.Deployment, why models.Text) error {
+	others, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying, models.DeploymentStopping)
+	for _, o := range others {
+		switch {
+		case err != nil:
+			return err
+		case o.State == models.DeploymentDeploying:
+			err = stopDeployment(q, actor, &o, why)
+		case o.DrainsUntil != nil:
+			o.DrainsUntil = nil
+			err = q.TransitionDeployment(&o, o.State, why)
+		}
+	}
+	return err
 }

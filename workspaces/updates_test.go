@@ -19,11 +19,11 @@ func (w *deploymentWorld) all() []workspaces.DeploymentSummary {
 	return list
 }
 
-// passes lets the time pass in which changed files are noticed twice.
+// passes lets the time pass after which changed files are deployed.
 func (w *deploymentWorld) passes() {
 	w.Helper()
-	for range 4 {
-		w.clock.Advance(6 * time.Second)
+	for range 9 {
+		w.clock.Advance(11 * time.Second)
 		w.get()
 	}
 }
@@ -33,7 +33,7 @@ func (w *deploymentWorld) updated() int64 {
 	w.Helper()
 	n := len(w.all())
 	w.poll(w.T, "an update is deployed", func() bool {
-		w.clock.Advance(6 * time.Second)
+		w.clock.Advance(11 * time.Second)
 		w.get()
 		return len(w.all()) > n
 	})
@@ -84,6 +84,35 @@ func TestUpdateTakesThePlace(t *testing.T) {
 			t.Errorf("what was computed: %v", err)
 		}
 		w.poll(t, "it is stopped", func() bool { return w.get().State == models.DeploymentStopped })
+		if v := w.get(); v.CurrentID != second {
+			t.Errorf("its place has deployment %d", v.CurrentID)
+		}
+		if d, err := w.StopDeployment(w.ctx, w.actor, first); err != nil || d.ID != second {
+			t.Errorf("by its first ID, deployment %d was stopped: %v", d.ID, err)
+		}
+	})
+}
+
+// While files still change, nothing is deployed of them.
+func TestUpdateWaitsForTheLastFile(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		for _, files := range []string{"one of three", "two of three"} {
+			w.served.change(files, nil)
+			for range 5 {
+				w.clock.Advance(11 * time.Second)
+				w.get()
+			}
+		}
+		if n := len(w.all()); n != 1 {
+			t.Fatalf("%d deployments", n)
+		}
+		w.served.change("three of three", nil)
+		w.id = w.updated()
+		if v := w.get(); v.Files != "three of three" {
+			t.Errorf("%s was deployed", v.Files)
+		}
 	})
 }
 
@@ -124,7 +153,7 @@ func TestUpdateWaits(t *testing.T) {
 		w.deployWith(workspaces.DeployInput{Cores: 60})
 		w.load()
 		w.served.change("second", nil)
-		for range 20 {
+		for range 5 {
 			w.passes()
 		}
 		waiting := 0

@@ -125,11 +125,26 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 	if err != nil {
 		return nil, err
 	}
+	if err := unchanged(folder, d); err != nil {
+		return nil, err
+	}
 	files, err := s.store.Write(ctx, d.ProjectID, d.ID, folder, d.Plan, shard.Load{Batch: d.Batch, Context: d.Context})
 	for _, f := range files {
 		list = append(list, models.WrittenPart{File: f.Name, Size: f.Size})
 	}
+	if err == nil {
+		err = unchanged(folder, d) // what was read is of one state
+	}
 	return list, err
+}
+
+// unchanged is a conflict if the files are not those of which a deployment was planned.
+func unchanged(folder fs.ReadDirFS, d models.Deployment) error {
+	state, err := serving.Files(folder)
+	if err == nil && d.Files != "" && state != d.Files {
+		err = models.Conflict("The model has changed since it was planned.")
+	}
+	return err
 }
 
 // Generation is what generating text with a deployment needs besides its parts.
