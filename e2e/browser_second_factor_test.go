@@ -116,6 +116,7 @@ func (b *tab) setsUpSecondFactor(axe axe) string {
 // confirmsApp reads the secret of a new authenticator app, and sends a code of it.
 func (b *tab) confirmsApp(axe axe, name string) string {
 	b.t.Helper()
+	b.until("the QR code", `document.readyState === "complete" && document.querySelector("svg.qr")`) // of the page that the form leads to
 	axe.looksAt(b, name)
 	if width := eval[float64](b, `document.querySelector("svg.qr").getBoundingClientRect().width`); width < 150 {
 		b.t.Errorf("the QR code is %v pixels wide", width)
