@@ -241,7 +241,12 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 		return ""
 	})
 	ada.must("POST", "/deployments/2/stop", nil, nil)
-	eventually(t, gone, func() string { return strings.Repeat("a part is left", len(s.workers())) })
+	eventually(t, gone, func() string {
+		if v := update.get(); v.State != models.DeploymentStopped {
+			return fmt.Sprintf("%+v", v)
+		}
+		return ""
+	})
 }
 
 // A model generates the same on one, two and three GPUs, and also after one of its parts and
