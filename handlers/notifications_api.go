@@ -105,8 +105,8 @@ func (a rest) getNotificationPreference(ctx context.Context, _ *struct{}) (*Resp
 	return &Response[NotificationPreference]{NotificationPreference{!p.PortalOnly, p.Language}}, err
 }
 
-func (a rest) setNotificationPreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference],
-	error) {
+func (a rest) setNotificationPreference(ctx context.Context, in *Create[NotificationPreference]) (
+	*Response[NotificationPreference], error) {
 	if err := a.Notifications.SetPreference(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
 		return nil, err
 	}

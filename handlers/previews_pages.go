@@ -16,8 +16,8 @@ import (
 )
 
 // previewForm previews the values of a form. It is nil for actors who may not preview.
-func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView,
-	error) {
+func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (
+	*web.PreviewView, error) {
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
 		return a.Projects.Preview(ctx, actorOf(ctx), project, in)
 	})

@@ -172,10 +172,8 @@ func (a *App) changeReservationFormPage(ctx context.Context, c echo.Context) (te
 	v := web.ReservationChangeView{Reservation: reservationRow(ctx, r), Form: submittedOr(c, formOf(r.Version))}
 	if f := formFrom(v.Form); f.text("starts_at") != "" || f.text("ends_at") != "" {
 		in := f.reservationChange()
-		v.Decision, err = reservationDecision(f.err(), func() (broker.Decision,
-			error) {
-			return a.Broker.PreviewChange(ctx, actorOf(ctx), r.ID, in)
-		})
+		v.Decision, err = reservationDecision(f.err(),
+			func() (broker.Decision, error) { return a.Broker.PreviewChange(ctx, actorOf(ctx), r.ID, in) })
 	}
 	return web.ReservationChangePage(v), err
 }

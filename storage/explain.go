@@ -21,8 +21,8 @@ type Explanation struct {
 
 // Explain tells what a member may do with a path, and why; member 0 is the actor. Only
 // who may see the rules gets those of others, and more than the verdict.
-func (s *Service) Explain(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, member int64) (e Explanation,
-	err error) {
+func (s *Service) Explain(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, member int64) (
+	e Explanation, err error) {
 	q := s.store.Read(ctx)
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return e, err

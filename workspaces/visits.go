@@ -121,8 +121,8 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 }
 
 // admit caches the admissions to running workspaces, which depend on the key alone.
-func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (store.Admission, error)) (store.Admission,
-	error) {
+func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (store.Admission, error)) (
+	store.Admission, error) {
 	return s.admissions.Get(ctx, key, func(ctx context.Context) (store.Admission, store.Validity, error) {
 		a, err := read(ctx)
 		if err == nil {

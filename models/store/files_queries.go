@@ -29,8 +29,8 @@ func (q *Queries) FileRule(scope Scope, projectID, id int64) (r models.FileRule,
 }
 
 // FileRuleAt finds the rule about a path for a subject.
-func (q *Queries) FileRuleAt(projectID int64, path models.FilePath, subject models.FileSubject, subjectID int64) (r models.FileRule,
-	err error) {
+func (q *Queries) FileRuleAt(projectID int64, path models.FilePath, subject models.FileSubject, subjectID int64) (
+	r models.FileRule, err error) {
 	return r, found(q.db.Where("project_id = ? AND path = ? AND subject = ? AND subject_id = ?", projectID, path, subject,
 		subjectID).Take(&r).Error, "rule")
 }

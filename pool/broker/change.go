@@ -154,8 +154,8 @@ func (in ReservationChange) check(r models.Reservation, now, last time.Time, rul
 
 // decideEnd decides on another end of a reservation that has begun. What it has until its
 // end, it has for longer, on the same devices; what is after a new end goes.
-func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMember, r models.Reservation, w wish) (d Decision,
-	err error) {
+func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMember, r models.Reservation, w wish) (
+	d Decision, err error) {
 	d = Decision{Outcome: timeline.Granted, Demand: w.demand, wish: w}
 	list, err := q.GrantsOf(r.ID)
 	if err != nil {
@@ -190,8 +190,8 @@ func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMe
 }
 
 // freeUntil is until when extensions of a reservation can be granted.
-func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (latest time.Time,
-	err error) {
+func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (
+	latest time.Time, err error) {
 	_, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, models.AssumedReservations{})
 	if err != nil {
 		return latest, err

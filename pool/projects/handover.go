@@ -46,8 +46,8 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 
 // CreateHandover hands the directory of a former member over to a current one: workspaces
 // that the recipient starts afterwards can write to it. Others can still read it.
-func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember,
-	err error) {
+func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (
+	v models.FormerMember, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		v, err := formerMember(e.q, actor, project, member)
 		if err != nil {

@@ -21,8 +21,8 @@ var serviceAccountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?
 // CreateServiceAccount adds an account for programs to a project, under the rules of
 // AddMember. It never signs in; it acts with tokens that the managers of the members
 // create. A removed service account with the same name is added again.
-func (s *Service) CreateServiceAccount(ctx context.Context, actor policies.Actor, project int64, in ServiceAccountInput) (m models.Member,
-	err error) {
+func (s *Service) CreateServiceAccount(ctx context.Context, actor policies.Actor, project int64, in ServiceAccountInput) (
+	m models.Member, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) (err error) {
 		m, err = e.createServiceAccount(p, in)
 		return err

@@ -67,8 +67,8 @@ func replaceAgent(q *store.Queries, in admission) (agent models.Agent, err error
 }
 
 // issueCertificate issues an agent's certificate and first token.
-func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled,
-	err error) {
+func (e *Enrollment) issueCertificate(q *store.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (
+	out Enrolled, err error) {
 	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
 	if err != nil {
 		return out, err

@@ -21,8 +21,8 @@ type AuthorizeInput struct {
 
 // Authorize creates a code with which the machine with this GPU code can enroll
 // once within 15 minutes. Only a hash of the code is stored.
-func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization,
-	err error) {
+func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (
+	code string, a models.Authorization, err error) {
 	gpuCode, ok := ParseGPUCode(in.GPUCode)
 	given := in.OwnerID != 0
 	if !given {

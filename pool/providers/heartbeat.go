@@ -68,8 +68,8 @@ func (e *Enrollment) heartbeat(q *store.Queries, c credential, b Heartbeat) (o O
 // authenticate finds the agent of a request, and its provider. An agent with an old token
 // or certificate must confirm, and is fenced when it does. The first use of a
 // renewed certificate invalidates the old one; the caller updates the agent.
-func (e *Enrollment) authenticate(q *store.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string,
-	err error) {
+func (e *Enrollment) authenticate(q *store.Queries, c credential) (
+	agent models.Agent, provider models.Provider, confirm string, err error) {
 	if agent, err = e.activeAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}

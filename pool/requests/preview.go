@@ -11,8 +11,8 @@ import (
 // PreviewDecision previews the approval of a request, as Get has returned it, with the
 // numbers of in. It requires the right to decide the request, which determines the role
 // and member.
-func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req RequestView, in projects.PreviewInput) (v projects.Preview,
-	err error) {
+func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req RequestView, in projects.PreviewInput) (
+	v projects.Preview, err error) {
 	if err := actor.CheckScope(policies.RequestDecide); err != nil {
 		return v, err
 	}

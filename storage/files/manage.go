@@ -104,8 +104,8 @@ func (s *Service) Move(ctx context.Context, actor policies.Actor, project int64,
 }
 
 // pair resolves a source that the user can read, and a target.
-func (s *Service) pair(ctx context.Context, actor policies.Actor, project int64, from, to models.FilePath) (v *view, source, target string,
-	err error) {
+func (s *Service) pair(ctx context.Context, actor policies.Actor, project int64, from, to models.FilePath) (
+	v *view, source, target string, err error) {
 	if v, err = s.viewOf(ctx, actor, project); err != nil {
 		return v, "", "", err
 	}

@@ -71,8 +71,8 @@ func (v *view) auditDownload(ctx context.Context, path string, bytes int64) erro
 }
 
 // Checksum returns the SHA-256 of a file, in hexadecimal.
-func (s *Service) Checksum(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (sum string, e Entry,
-	err error) {
+func (s *Service) Checksum(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (
+	sum string, e Entry, err error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return "", e, err

@@ -13,8 +13,8 @@ import (
 )
 
 // Delete moves a file or directory to the trash.
-func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, c Condition) (models.TrashedFile,
-	error) {
+func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, c Condition) (
+	models.TrashedFile, error) {
 	var item models.TrashedFile
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {

@@ -30,8 +30,8 @@ func (u *Upload) Path() models.FilePath { return u.row.Path }
 const uploadKind = "upload"
 
 // BeginUpload begins the upload of a file of so many bytes.
-func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (*Upload,
-	error) {
+func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (
+	*Upload, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ type Version struct {
 }
 
 // Versions lists the overwritten versions of a file, the newest first.
-func (s *Service) Versions(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page store.Page) ([]Version,
-	error) {
+func (s *Service) Versions(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, page store.Page) (
+	[]Version, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
 		return nil, err

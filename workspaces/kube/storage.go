@@ -218,8 +218,8 @@ func addHostPath(spec *core.PersistentVolumeSpecApplyConfiguration, dir string, 
 
 // csiDirectory returns the source of a volume that shows a directory of another one. How
 // is a matter of the driver. The handle must be unique in the cluster.
-func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly bool) (*core.CSIPersistentVolumeSourceApplyConfiguration,
-	error) {
+func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly bool) (
+	*core.CSIPersistentVolumeSourceApplyConfiguration, error) {
 	attributes := map[string]string{}
 	maps.Copy(attributes, source.VolumeAttributes)
 	handle := source.VolumeHandle + "#" + dir
