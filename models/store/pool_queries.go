@@ -18,9 +18,18 @@ func (q *Queries) LockPool() error {
 
 // PoolVersion counts the transactions that have changed providers, devices or
 // shares: what was read of them at a version is valid as long as that is the
-// present one. This transaction's own changes count when it is committed.
+// present one. This transaction's own changes count when it is committed. A snapshot reads
+// it once.
 func (q *Queries) PoolVersion() (version int64, err error) {
-	return version, q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
+	in := q.snapshot
+	if in != nil && in.poolVersion != nil {
+		return *in.poolVersion, nil
+	}
+	err = q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
+	if in != nil && err == nil {
+		in.poolVersion = &version
+	}
+	return version, err
 }
 
 // PoolChanges counts this transaction's changes of the pool so far.

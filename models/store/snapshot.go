@@ -7,10 +7,12 @@ import (
 	"gorm.io/gorm"
 )
 
-// snapshot is a reading transaction, in one goroutine, with what caches have read in it.
+// snapshot is a reading transaction, in one goroutine, with what was read in it and holds
+// until its end.
 type snapshot struct {
-	tx     *gorm.DB
-	cached map[any]any
+	tx          *gorm.DB
+	cached      map[any]any
+	poolVersion *int64
 }
 
 // snapshotKey finds in a context the snapshot of a store.
@@ -33,7 +35,7 @@ func (s *Store) InSnapshot(ctx context.Context, fn func(context.Context) error) 
 		return ctx.Err()
 	}
 	return s.reader(ctx).Transaction(func(tx *gorm.DB) error {
-		return fn(context.WithValue(ctx, snapshotKey{s}, &snapshot{tx, map[any]any{}}))
+		return fn(context.WithValue(ctx, snapshotKey{s}, &snapshot{tx: tx, cached: map[any]any{}}))
 	}, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 }
 

@@ -250,6 +250,7 @@ func (s *Store) Close() error {
 type Queries struct {
 	db       *gorm.DB
 	postgres bool
+	snapshot *snapshot // that it reads in; nil: none
 	clock    func() time.Time
 	mail     bool            // see Store.Mail
 	topics   map[string]bool // what this transaction changed; nil outside one
@@ -273,7 +274,7 @@ func (q *Queries) Writing() bool { return q.topics != nil }
 
 // Read returns queries for reading, outside a transaction unless ctx is in a snapshot.
 func (s *Store) Read(ctx context.Context) *Queries {
-	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
+	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock, snapshot: s.snapshot(ctx)}
 }
 
 // reader is the reading connection. SQLite's driver starts a goroutine for every row of
