@@ -47,6 +47,7 @@ type Reservation struct {
 	StartsAt        time.Time               `json:"starts_at" doc:"start of the first share"`
 	EndsAt          time.Time               `json:"ends_at" doc:"end of the last share"`
 	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
+	Explanation     string                  `json:"explanation,omitempty" doc:"by which objectives its GPUs were chosen"`
 	Class           models.PriorityClass    `json:"class" enum:"high,normal,low" doc:"priority class"`
 	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level"`
 	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch" doc:"task type"`
@@ -84,8 +85,9 @@ func reservationOf(v broker.View) Reservation {
 	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State,
 		Reason:  v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
-		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), CreatedAt: v.CreatedAt.UTC(),
-		Class: v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
+		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), Explanation: v.Explanation.String(),
+		CreatedAt: v.CreatedAt.UTC(),
+		Class:     v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
 		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel, MayChange: v.CanChange}
 }
 
@@ -129,6 +131,7 @@ type ReservationDecision struct {
 	Outcome      string             `json:"outcome" enum:"granted,partial,delayed,refused"`
 	GPUMemoryMiB int64              `json:"gpu_memory_mib" doc:"GPU memory per GPU, MiB"`
 	Grants       []ReservationGrant `json:"grants" doc:"what would be reserved, by start"`
+	Explanation  string             `json:"explanation,omitempty" doc:"by which objectives the GPUs are chosen; absent if none are"`
 	Earliest     *time.Time         `json:"earliest,omitempty" doc:"when a refused request could begin; absent if the pool cannot meet it as far ahead as it is known"`
 	Latest       *time.Time         `json:"latest,omitempty" doc:"until when a reservation could be extended, if its extension is refused"`
 	Score        float64            `json:"score" doc:"score of the request, from 0 to 1; 0 for a change of a reservation"`
@@ -166,8 +169,8 @@ func scoreParts(p models.ScoreParts) []models.ScorePart {
 
 func reservationDecisionOf(d broker.Decision) ReservationDecision {
 	score, parts := d.Score()
-	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), utc(d.Earliest), utc(d.Latest),
-		score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove)}
+	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), d.Explanation.String(),
+		utc(d.Earliest), utc(d.Latest), score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {

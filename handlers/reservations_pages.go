@@ -192,8 +192,8 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 	if err == nil {
 		d, err = preview()
 	}
-	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Earliest: d.Earliest, Latest: d.Latest}
-	v.Moves = len(d.Moves)
+	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Explanation: d.Explanation,
+		Earliest: d.Earliest, Latest: d.Latest, Moves: len(d.Moves)}
 	for _, m := range d.Shown {
 		r, first := m.Before, m.Grants[0]
 		v.Changes = append(v.Changes, web.ReservationMove{ID: r.ID, Project: m.Project, From: r.StartsAt, Until: r.EndsAt, Cores: r.Cores,
@@ -205,7 +205,7 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Earliest, v.Latest, v.Parts, v.Moves, v.Changes = nil, nil, nil, nil, 0, nil
+		v.Grants, v.Explanation, v.Earliest, v.Latest, v.Parts, v.Moves, v.Changes = nil, models.Text{}, nil, nil, nil, 0, nil
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

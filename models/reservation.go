@@ -63,6 +63,7 @@ type Reservation struct {
 	TaskType        TaskType
 	Score           float64 // when it was granted
 	ScoreParts      ScoreParts
+	Explanation     Text       // by which objectives its devices were chosen
 	LeastCores      int64      // per GPU, to which it can be shrunk
 	MovedAt         *time.Time // when a request with a higher score last changed it
 	StartsAt        time.Time

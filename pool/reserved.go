@@ -115,6 +115,11 @@ func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
 	return d, devices, taken, nil
 }
 
+// MatchesModel reports whether the model of a device is what was asked for.
+func (s *Scheduler) MatchesModel(model, asked string) bool {
+	return placement.MatchesModel(model, asked)
+}
+
 // reservable reports whether a project can reserve a device for a demand at all. What an
 // owner lends of all instances of a GPU together is not known ahead.
 func (m *machine) reservable(dev placement.Device, d models.Device, project int64, demand models.Demand) bool {

@@ -46,15 +46,16 @@ type ReservationChangeView struct {
 
 // ReservationDecision is the decision on a request for a reservation.
 type ReservationDecision struct {
-	Outcome  string
-	Grants   []models.GrantView
-	Earliest *time.Time
-	Latest   *time.Time    // until when a reservation can be extended, if more is refused
-	Reasons  []models.Text // why it is not allowed
-	Score    float64
-	Parts    models.ScoreParts // of the score; none: it has no score
-	Moves    int               // reservations with lower scores that would be changed
-	Changes  []ReservationMove // those of them that the viewer may see
+	Outcome     string
+	Grants      []models.GrantView
+	Explanation models.Text // by which objectives they are chosen
+	Earliest    *time.Time
+	Latest      *time.Time    // until when a reservation can be extended, if more is refused
+	Reasons     []models.Text // why it is not allowed
+	Score       float64
+	Parts       models.ScoreParts // of the score; none: it has no score
+	Moves       int               // reservations with lower scores that would be changed
+	Changes     []ReservationMove // those of them that the viewer may see
 }
 
 // ReservationMove is what a request would change of a reservation.

@@ -106,7 +106,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	capacity := projects.NewCapacity(p.store, access, p.pool, p.quotaDefaults())
 	projectService := projects.New(p.store, access, dirs, capacity)
 	projectService.InvitationLifetime = cfg.InvitationLifetime
-	p.broker = broker.New(p.store, access, p.pool, broker.Rules(cfg.Reservations))
+	p.broker = broker.New(p.store, access, p.pool, cfg.Reservations)
 	described, err := deployments.New(p.files, p.pool)
 	if err != nil {
 		return p, err

@@ -41,13 +41,14 @@ type asking struct {
 	project     models.Project
 	member      store.LaunchMember
 	demand      models.Demand
+	task        models.TaskType
 }
 
 // displace grants a wish at the beginning of its window by changing reservations with lower
 // scores, within what they were promised; false if it cannot.
 func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish,
 	demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
-	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand}},
+	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand, task: w.priority.TaskType}},
 		common: map[int64]*common{}, missed: map[int64]float64{}}
 	movable, err := d.movable(w.from, w.from.Add(w.duration))
 	if err != nil || len(movable) == 0 {
@@ -161,7 +162,7 @@ func (d *displacement) asker(r models.Reservation, now time.Time) (a asking, sco
 	st := c.standing
 	st.NoShows = missed
 	st = Priority{r.Class, r.QoS, r.TaskType}.of(st, now.Sub(r.CreatedAt))
-	return asking{reservation: r, project: c.project, member: *m}, timeline.DefaultWeights.Score(st), true, nil
+	return asking{reservation: r, project: c.project, member: *m, task: r.TaskType}, timeline.DefaultWeights.Score(st), true, nil
 }
 
 // commonOf is what the reservations of a project have in common.
@@ -230,7 +231,8 @@ func (d *displacement) place(r timeline.Request, without []int64, with []timelin
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	grants, ok := calendar.Earliest(r.Demand, r.Preference)
+	preferring := d.request(r.Demand, a.task, devices)
+	grants, ok := calendar.Earliest(preferring.Demand, preferring.Preference)
 	if !ok {
 		return nil, false
 	}

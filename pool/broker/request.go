@@ -96,6 +96,8 @@ type Decision struct {
 	Outcome timeline.Outcome
 	Demand  models.Demand      // as decided on, with its GPU memory
 	Grants  []models.GrantView // without IDs
+	// Explanation says by which objectives the devices were chosen; empty if none were.
+	Explanation models.Text
 	// Earliest is when a refused request could begin; nil if the pool cannot meet it as
 	// far ahead as it is known, or as the actor is a member.
 	Earliest *time.Time
@@ -172,7 +174,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 			DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
 			AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
 		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
-		r.Score, r.ScoreParts = d.score, d.parts
+		r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
 		r.LeastCores = leastCores(r.QoS, r.Cores)
 		r.StartsAt, r.EndsAt = d.Span()
 		if !q.Now().Before(r.StartsAt) {
@@ -261,7 +263,9 @@ func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMembe
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	decided := calendar.Decide(timeline.Request{Part: w.part, Later: w.later, Demand: demandOf(demand, w.duration, w.from, w.until)})
+	request := s.request(demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, devices)
+	request.Part, request.Later = w.part, w.later
+	decided := calendar.Decide(request)
 	d = Decision{Outcome: decided.Outcome, Demand: demand, wish: w}
 	if w.parts != nil && decided.Outcome != timeline.Granted {
 		grants, moves, ok, err := s.displace(q, p, m, w, demand)
@@ -285,6 +289,7 @@ func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMembe
 	if err := s.checkBounds(q, p, m, d.grants(), as); err != nil {
 		return d, err
 	}
+	d.Explanation = s.rules.Objectives.explain(w.priority.TaskType)
 	return d, q.NameGrants(d.Grants)
 }
 

@@ -17,6 +17,8 @@ type Pool interface {
 	// they are assumed to be.
 	Reservable(q *store.Queries, project int64, d models.Demand,
 		as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
+	// MatchesModel reports whether the model of a device is what was asked for.
+	MatchesModel(model, asked string) bool
 	// FairShare returns the decayed use of a project and of all, in GPU core-hours, and the
 	// project's share.
 	FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error)
@@ -30,7 +32,8 @@ type Rules struct {
 	// role for this time.
 	Budget time.Duration
 	// UseWithin is how soon after its start a reservation must be used.
-	UseWithin time.Duration
+	UseWithin  time.Duration
+	Objectives Objectives
 }
 
 // DefaultRules are the rules of a new server.

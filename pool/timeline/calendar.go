@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -104,8 +105,8 @@ func (c *Calendar) Forget(before int64) {
 type Demand struct {
 	GPUs     int // at least 1
 	Each     Amount
-	Models   []string // acceptable, the best first; none: all alike
-	Duration int64    // microseconds
+	Ranks    map[string]int // of the acceptable models, the best has the lowest; none: all alike
+	Duration int64          // microseconds
 	Window   Span
 }
 
@@ -119,7 +120,19 @@ const (
 	Near                    // the nodes with the lowest distance to the client
 )
 
-// Preference orders choices that begin at the same time: by the demand's models, by
+// ParseObjective returns the objective of a name, pack or spread. [Near] has none: who uses it
+// states the distances.
+func ParseObjective(name string) (Objective, error) {
+	switch name {
+	case "pack":
+		return Pack, nil
+	case "spread":
+		return Spread, nil
+	}
+	return Pack, fmt.Errorf("%q must be pack or spread", name)
+}
+
+// Preference orders choices that begin at the same time: by the ranks of models, by
 // the objective, and by IDs.
 type Preference struct {
 	Objective Objective
@@ -190,10 +203,14 @@ func (n *node) earliest(d Demand, p Preference, best choice) (choice, bool) {
 
 // rank is the place of a model in a demand, or -1.
 func (d Demand) rank(model string) int {
-	if len(d.Models) == 0 {
+	if len(d.Ranks) == 0 {
 		return 0
 	}
-	return slices.Index(d.Models, model)
+	rank, ok := d.Ranks[model]
+	if !ok {
+		return -1
+	}
+	return rank
 }
 
 // limit is how much of a device may be used beside a demand.

@@ -44,8 +44,11 @@ func (o *oracle) left(d Device, s Span) Amount {
 
 // way is how well a set of devices meets a demand from a time; false if it does not.
 func (o *oracle) way(set []Device, d Demand, p Preference, at int64) (way [2]int64, ok bool) {
-	if len(d.Models) > 0 {
-		way[0] = int64(slices.Index(d.Models, set[0].Model))
+	if len(d.Ranks) > 0 {
+		rank, ok := d.Ranks[set[0].Model]
+		if way[0] = int64(rank); !ok {
+			way[0] = -1
+		}
 	}
 	for _, dev := range set {
 		left := o.left(dev, Span{at, at + d.Duration}).minus(d.Each)
@@ -127,7 +130,7 @@ var examplePool = []Device{
 
 func randomDemand(r *rand.Rand) Demand {
 	d := Demand{GPUs: 1 + r.IntN(5)/3, Each: Amount{1 + r.Int64N(4), r.Int64N(9)}, Duration: 1 + r.Int64N(4)}
-	d.Models = [][]string{nil, nil, {"A"}, {"B"}, {"B", "A"}, {"C"}}[r.IntN(6)]
+	d.Ranks = []map[string]int{nil, nil, {"A": 0}, {"B": 1}, {"B": 0, "A": 1}, {"A": 1, "B": 1}, {"C": 0}}[r.IntN(7)]
 	d.Window.From = r.Int64N(6)
 	d.Window.Until = d.Window.From + d.Duration + r.Int64N(8)
 	return d

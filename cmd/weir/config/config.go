@@ -11,6 +11,7 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/policies/notifications"
+	"weir/pool/broker"
 	"weir/storage/files"
 	"weir/storage/nfs"
 	"weir/storage/rules"
@@ -35,7 +36,7 @@ type Config struct {
 	Runtime         string                  // local or kube
 	PerGPU          models.Resources        // of quotas that are left open
 	Launch          models.LaunchParameters // the platform's defaults
-	Reservations    Reservations
+	Reservations    broker.Rules
 	SharedDir       string
 	Files           files.Settings
 	Kube            kube.Config // the fields that are settings

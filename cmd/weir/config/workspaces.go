@@ -2,9 +2,12 @@ package config
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"weir/models"
+	"weir/pool/timeline"
 )
 
 // workspaceSettings are defaults of launch parameters. Projects and environments can
@@ -16,14 +19,6 @@ var workspaceSettings = []setting{
 	{name: "gpu-idle-timeout", kind: "DURATION", defaultText: "4h",
 		help: "the same for workspaces with GPUs, which are released then",
 		set:  into(func(c *Config) **int64 { return &c.Launch.GPUIdleMinutes }, parseMinutes)},
-}
-
-// Reservations are the rules of reservations.
-type Reservations struct {
-	MaxAhead    time.Duration
-	MaxDuration time.Duration
-	Budget      time.Duration
-	UseWithin   time.Duration
 }
 
 const longestAhead = 90 * 24 * time.Hour
@@ -41,6 +36,31 @@ var reservationSettings = []setting{
 	{name: "reservation-use-within", kind: "DURATION", defaultText: "15m",
 		help: "time after the start of a reservation within which it must be used; otherwise it expires",
 		set:  into(func(c *Config) *time.Duration { return &c.Reservations.UseWithin }, durationWithin(time.Minute, longestAhead))},
+	{name: "reservation-placement", kind: "NAME", defaultText: "pack",
+		help: "which GPUs are reserved of those available at the same time: pack (with the least left, so that others stay whole) or spread (the most left)",
+		set:  into(func(c *Config) *timeline.Objective { return &c.Reservations.Objectives.Placement }, timeline.ParseObjective)},
+	{name: "reservation-gpu-models", kind: "TASK=MODEL[,MODEL];...",
+		help: "GPU models that task types prefer, the best first, such as training=h100,a100;batch=t4; other models are reserved if those are not available at that time",
+		set:  into(func(c *Config) *map[models.TaskType][]string { return &c.Reservations.Objectives.Models }, optional(parsePreferredModels))},
+}
+
+// parsePreferredModels reads the GPU models that task types prefer.
+func parsePreferredModels(text string) (map[models.TaskType][]string, error) {
+	preferred := map[models.TaskType][]string{}
+	for entry := range strings.SplitSeq(text, ";") {
+		name, list, _ := strings.Cut(entry, "=")
+		task := models.TaskType(strings.TrimSpace(name))
+		if !slices.Contains(models.TaskTypes, task) || preferred[task] != nil {
+			return nil, fmt.Errorf("%q must begin with another one of interactive=, inference=, training= and batch=", entry)
+		}
+		for model := range strings.SplitSeq(list, ",") {
+			if model = strings.TrimSpace(model); model == "" {
+				return nil, fmt.Errorf("%q must name GPU models, such as training=h100,a100", entry)
+			}
+			preferred[task] = append(preferred[task], model)
+		}
+	}
+	return preferred, nil
 }
 
 // parseMinutes reads a duration in whole minutes.
