@@ -240,7 +240,23 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 		}
 		return ""
 	})
-	ada.must("POST", "/deployments/2/stop", nil, nil)
+	s.writes(dir+"/model.safetensors", decoder(4))
+	var stopped handlers.Deployment
+	ada.must("POST", "/deployments/1/update?update_strategy=recreate", nil, &stopped)
+	if stopped.ID != 2 || stopped.State != models.DeploymentStopping {
+		t.Errorf("%+v", stopped)
+	}
+	eventually(t, starting, func() string {
+		if c, ok := address.asks(); !ok || slices.Equal(c.Choices[0].TokenIDs, now.Choices[0].TokenIDs) {
+			return fmt.Sprintf("%+v", update.get())
+		}
+		return ""
+	})
+	if v := update.get(); v.State != models.DeploymentStopped || v.CurrentID != 3 {
+		t.Errorf("%+v", v)
+	}
+	ada.must("POST", "/deployments/1/stop", nil, nil)
+	update = served{t, ada, 3}
 	eventually(t, gone, func() string {
 		if v := update.get(); v.State != models.DeploymentStopped {
 			return fmt.Sprintf("%+v", v)

@@ -52,6 +52,7 @@ type Deployment struct {
 	RequestedAt    time.Time              `json:"requested_at"`
 	StartedAt      *time.Time             `json:"started_at,omitempty" doc:"when it first served"`
 	EndedAt        *time.Time             `json:"ended_at,omitempty"`
+	UpdateStrategy models.UpdateStrategy  `json:"update_strategy" enum:"rolling,recreate" doc:"whether an update is deployed beside the deployment, or after it is stopped"`
 	MayStop        bool                   `json:"may_stop"`
 	Events         []DeploymentEvent      `json:"events,omitempty" doc:"history, oldest first; absent in lists"`
 }
@@ -80,7 +81,7 @@ type DeploymentEvent struct {
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
 		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
-		ManualUpdates: d.ManualUpdates, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {
@@ -128,8 +129,14 @@ func (a rest) deployModel(ctx context.Context, in *Create[workspaces.DeployInput
 	return a.deployed(ctx, d, err)
 }
 
-func (a rest) updateDeployment(ctx context.Context, in *ByID) (*Created[Deployment], error) {
-	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), in.ID)
+// DeploymentUpdate selects a deployment, and how it is updated.
+type DeploymentUpdate struct {
+	ByID
+	UpdateStrategy models.UpdateStrategy `query:"update_strategy" enum:"rolling,recreate" doc:"how this update takes the place of the deployment; absent: as the deployment has it"`
+}
+
+func (a rest) updateDeployment(ctx context.Context, in *DeploymentUpdate) (*Created[Deployment], error) {
+	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), in.ID, in.UpdateStrategy)
 	return a.deployed(ctx, d, err)
 }
 

@@ -69,7 +69,8 @@ func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, er
 	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
 		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
 		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"),
-		ServedInput: models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
+		UpdateStrategy: models.UpdateStrategy(f.text("update_strategy")),
+		ServedInput:    models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
@@ -93,8 +94,11 @@ func (a *App) deploymentPage(ctx context.Context, c echo.Context) (templ.Compone
 		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID)}), nil
 }
 
-func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
-	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), number(c, "id"))
+func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	d, err := a.Workspaces.UpdateDeployment(ctx, actorOf(ctx), number(c, "id"), models.UpdateStrategy(f.text("update_strategy")))
+	if d.Updating {
+		return redirect{path("deployments", d.ID), models.Say("Deployment %s is stopping for its update.", d.Name)}, err
+	}
 	return redirect{path("deployments", d.ID), models.Say("Deployment %s is deploying.", d.Name)}, err
 }
 

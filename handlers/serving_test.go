@@ -22,7 +22,7 @@ func (w *world) addDeployment(project int64, email string) int64 {
 		if err != nil {
 			return err
 		}
-		d = models.Deployment{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Name: "tiny",
+		d = models.Deployment{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Name: "tiny", UpdateStrategy: models.UpdateRolling,
 			Path: "/notebook/1/project_model/tiny", ServiceType: "text-generation", Batch: 1, Context: 8, Hidden: 2, Vocabulary: 256, TextPrompts: true,
 			Plan:   models.ModelPlan{Parts: []models.ModelPart{{First: "input", Last: "model.layers.0"}, {First: "model.layers.1", Last: "output"}}},
 			Secret: "00ff", State: models.DeploymentServing, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64}, Target: []models.Parameter{},

@@ -54,6 +54,16 @@ func (s DeploymentState) Phase() HolderPhase {
 // Ended reports whether the deployment has ended.
 func (s DeploymentState) Ended() bool { return s.Phase() == HolderEnded }
 
+// UpdateStrategy is how an update takes the place of a deployment.
+type UpdateStrategy string
+
+const (
+	// UpdateRolling deploys the update beside the deployment, which it replaces when it serves.
+	UpdateRolling UpdateStrategy = "rolling"
+	// UpdateRecreate stops the deployment first, so that its shares suffice.
+	UpdateRecreate UpdateStrategy = "recreate"
+)
+
 // Deployment is a model that is served: its parts, each in a process on one of its shares.
 type Deployment struct {
 	ID            int64
@@ -87,6 +97,9 @@ type Deployment struct {
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
+
+	UpdateStrategy UpdateStrategy
+	Updating       bool // it stops for its update, which is deployed when its parts have ended
 }
 
 // DeployRequest is what was requested, which holds for updates, too; 0: as is best.

@@ -30,7 +30,8 @@ type DeploymentDetail struct {
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
-// batch, cores, environment_id, service_type and manual_updates.
+// batch, cores, environment_id, service_type, update_strategy and
+// manual_updates.
 type DeployForm struct {
 	Form         Form
 	Projects     []Option // in which the reader can deploy
@@ -56,10 +57,19 @@ func (r DeploymentRow) ready() (n int64) {
 
 // updates says what happens when the files of the model change.
 func (r DeploymentRow) updates(ctx context.Context) string {
-	if r.ManualUpdates {
+	switch {
+	case r.ManualUpdates:
 		return T(ctx, "are deployed on request only")
+	case r.UpdateStrategy == models.UpdateRecreate:
+		return T(ctx, "are deployed automatically, after a stop")
+	default:
+		return T(ctx, "are deployed automatically")
 	}
-	return T(ctx, "are deployed automatically")
+}
+
+func updateStrategies(ctx context.Context) []Option {
+	return []Option{{Value: string(models.UpdateRolling), Label: T(ctx, "Rolling: beside the deployment")},
+		{Value: string(models.UpdateRecreate), Label: T(ctx, "Recreate: after the deployment has stopped")}}
 }
 
 // virtualMiB is the memory of the virtual GPU: the sum of the parts' shares.

@@ -224,6 +224,8 @@ var fields = map[string]field{
 
 	"manual_updates": {Label: models.Say("Manual updates"),
 		Hint: models.Say("Deploy files that change on request only. Otherwise they take the place of this version when they serve.")},
+	"update_strategy": {Label: models.Say("Update strategy"),
+		Hint: models.Say("Rolling needs resources for both for a while. With recreate, requests fail until the update serves.")},
 	"no_notebook": {Label: models.Say("No notebook server"), Hint: models.Say("For runs and deployments, not for workspaces.")},
 
 	"subject_id": {Label: models.Say("For")},

@@ -10,7 +10,7 @@ import (
 func sampleDeployment(state models.DeploymentState) DeploymentDetail {
 	d := DeploymentDetail{DeploymentRow: DeploymentRow{CanStop: state == models.DeploymentServing || state == models.DeploymentDeploying,
 		DeploymentView: models.DeploymentView{ProjectName: "vision", UserName: "Li Wei", EnvironmentName: "PyTorch 2.9 · Python 3.12",
-			Deployment: models.Deployment{ID: 3, ProjectID: 1, Name: "llama", Path: "/notebook/1/project_model/llama", ServiceType: "text-generation", State: state,
+			Deployment: models.Deployment{ID: 3, ProjectID: 1, Name: "llama", UpdateStrategy: models.UpdateRolling, Path: "/notebook/1/project_model/llama", ServiceType: "text-generation", State: state,
 				Batch: 2, Context: 4096, Demand: models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 40 << 10, CPUMilli: 2000, MemoryMiB: 90 << 10},
 				Plan: models.ModelPlan{Parts: []models.ModelPart{{First: "input", Last: "model.layers.39"}, {First: "model.layers.40", Last: "output"}}}}},
 		Parts: []models.DeploymentPart{{Number: 0, State: models.PartReady, Library: "torch"}, {Number: 1, State: models.PartLoading, Progress: 40, Restarts: 1}}},

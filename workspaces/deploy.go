@@ -54,6 +54,8 @@ type DeployInput struct {
 	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment that runs the parts; absent: the first suitable one"`
 	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
 	ManualUpdates bool  `json:"manual_updates,omitempty" doc:"true: when the model's files change, they are deployed on request only"`
+
+	UpdateStrategy models.UpdateStrategy `json:"update_strategy,omitempty" enum:"rolling,recreate" doc:"rolling: an update is deployed beside the deployment; recreate: the deployment is stopped first; default rolling"`
 }
 
 const (
@@ -75,6 +77,10 @@ func checkDeploymentCount(n int64) error {
 var errNoDeployments = models.Conflict("This server runs workspaces in a cluster. Deployments need a server with the local runtime.")
 
 func (in *DeployInput) check() error {
+	if err := checkStrategy(in.UpdateStrategy); err != nil {
+		return err
+	}
+	in.UpdateStrategy = cmp.Or(in.UpdateStrategy, models.UpdateRolling)
 	var p models.Problems
 	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
 	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
@@ -122,7 +128,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	}
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
-		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, Files: model.Files,
+		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
 		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
@@ -132,6 +138,9 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 			return err
 		}
 		if err := q.LockPool(); err != nil {
+			return err
+		}
+		if err := s.begin(q, update, &d); err != nil {
 			return err
 		}
 		planned, member, err := s.planDeployment(q, owner, project, in, model.Plan)
@@ -145,8 +154,8 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		if refused = p.Insufficient(); refused != nil {
 			return refused
 		}
-		if err := update.check(q, s.access, &d); err != nil {
-			return err
+		if update.tries() {
+			return errUpdatable
 		}
 		d.MemberID, d.UserID = member, owner.User.ID
 		if err := s.commitDeployment(q, update.actor(owner), &d, p); err != nil {
@@ -250,9 +259,10 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 		if d, err = current(q, d); err != nil {
 			return err
 		}
-		if d.State == models.DeploymentStopping || d.State.Ended() {
+		if !canStop(d) {
 			return models.Conflict("This deployment is already %s.", d.State.Words())
 		}
+		d.Updating, d.DrainsUntil = false, nil
 		why := models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label()))
 		if err := stopDeployment(q, actor, &d, why); err != nil {
 			return err
@@ -260,6 +270,12 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 		return stopOthers(q, actor, d, why)
 	})
 	return d, err
+}
+
+// canStop reports whether d is not stopped already. One that stops for its update can be
+// stopped without.
+func canStop(d models.Deployment) bool {
+	return !d.State.Ended() && (d.State != models.DeploymentStopping || d.Updating)
 }
 
 // stopDeployment moves d to stopping.
@@ -305,7 +321,7 @@ type DeploymentSummary struct {
 
 func (s *Service) deploymentSummary(q *store.Queries, actor policies.Actor, d models.DeploymentView) (v DeploymentSummary, err error) {
 	d.Secret = ""
-	v = DeploymentSummary{DeploymentView: d, CanStop: !d.State.Ended() && d.State != models.DeploymentStopping &&
+	v = DeploymentSummary{DeploymentView: d, CanStop: canStop(d.Deployment) &&
 		s.access.MayOwned(actor, d.UserID, d.ProjectID, policies.WorkspaceStop)}
 	v.Parts, err = q.DeploymentParts(d.ID)
 	return v, err

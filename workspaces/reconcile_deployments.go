@@ -225,29 +225,40 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 	if err != nil || left > 0 {
 		return err
 	}
+	if d.Updating { // and keeps its shares and its files
+		return r.config.Store.InTx(ctx, func(q *store.Queries) error { return endParts(q, *d, parts) })
+	}
 	if err := r.config.Served.Remove(*d); err != nil {
 		return err
 	}
-	return r.endDeployment(ctx, d, parts)
+	version := d.Version
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		d.Version, d.State = version, models.DeploymentStopping // the transaction may be retried
+		return endDeployment(q, r.config.Pool, d, parts)
+	})
 }
 
-// endDeployment releases all shares of a deployment in one transaction.
-func (r *Reconciler) endDeployment(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
-	d.State, d.EndedAt = models.DeploymentStopped, new(r.config.Store.Now())
+// endDeployment ends d and its parts, and releases all its shares.
+func endDeployment(q *store.Queries, pool Pool, d *models.Deployment, parts []models.DeploymentPart) error {
+	from := d.State
+	d.State, d.EndedAt = models.DeploymentStopped, new(q.Now())
 	if d.Failed {
 		d.State = models.DeploymentFailed
 	}
-	message := models.Say("Ended. Its shares were released.")
-	return r.transitionDeployment(ctx, d, models.DeploymentStopping, message, func(q *store.Queries) error {
-		if err := endParts(q, *d, parts); err != nil {
-			return err
-		}
-		return r.config.Pool.Release(q, d.HolderID)
-	})
+	if err := q.TransitionDeployment(d, from, models.Say("Ended. Its shares were released.")); err != nil {
+		return err
+	}
+	if err := endParts(q, *d, parts); err != nil {
+		return err
+	}
+	return pool.Release(q, d.HolderID)
 }
 
 func endParts(q *store.Queries, d models.Deployment, parts []models.DeploymentPart) error {
 	for _, p := range parts {
+		if p.State == models.PartEnded {
+			continue
+		}
 		from := p.State
 		p.State, p.RuntimeState, p.Progress = models.PartEnded, nil, 0
 		if err := q.TransitionPart(d, &p, from, models.Text{}); err != nil {

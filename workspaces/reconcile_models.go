@@ -3,6 +3,7 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -45,6 +46,9 @@ func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment)
 		beingUpdated[d.First()] = beingUpdated[d.First()] || d.State == models.DeploymentDeploying
 	}
 	return forEach(live, func(d models.Deployment) error {
+		if d.Updating && d.State == models.DeploymentStopping {
+			return r.deployUpdate(ctx, d)
+		}
 		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
 			return nil
 		}
@@ -108,6 +112,50 @@ func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *mo
 	w.waiting = why.Format
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		return q.AddDeploymentEvent(d, models.Say("The model has changed. The update waits: %s", why))
+	})
+}
+
+// deployUpdate deploys the update of a deployment that was stopped for it, when all its parts
+// have ended. If it cannot be deployed, the deployment is deployed again as it was.
+func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) error {
+	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
+	if err != nil || slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartEnded }) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	err = r.config.FollowModel(ctx, d)
+	if e, known := errors.AsType[*models.Error](err); err == nil || !known || e.Kind == models.KindInternal {
+		return err
+	}
+	tried, failed := r.config.Served.Files(ctx, d)
+	if failed != nil {
+		tried = ""
+	}
+	return r.redeploy(ctx, d, parts, tried, reasonOf(err))
+}
+
+// redeploy deploys a deployment again that was stopped for its update.
+func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []models.DeploymentPart, tried string,
+	why models.Text) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, err := q.LockDeployment(d.ID)
+		if err != nil || !now.Updating {
+			return err
+		}
+		now.State, now.Updating, now.DrainsUntil = models.DeploymentDeploying, false, nil
+		now.Reason, now.TriedFiles = models.Text{}, tried
+		message := models.Say("The update is not deployed. This deployment is deployed again: %s", why)
+		if err := q.TransitionDeployment(&now, models.DeploymentStopping, message); err != nil {
+			return err
+		}
+		for _, p := range parts {
+			p.State, p.Failures = models.PartWaiting, 0
+			if err := q.TransitionPart(now, &p, models.PartEnded, models.Text{}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 

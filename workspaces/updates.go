@@ -1,7 +1,9 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"weir/models"
@@ -12,6 +14,9 @@ import (
 // drainTime is how long a deployment that was replaced finishes its requests.
 const drainTime = time.Minute
 
+// errUpdatable ends the transaction of an update that is only tried.
+var errUpdatable = errors.New("the update can be deployed when the deployment has ended")
+
 // planError is why the present files of a model cannot be planned.
 type planError struct{ error }
 
@@ -19,31 +24,51 @@ func (e *planError) Unwrap() error { return e.error }
 
 // deploymentUpdate takes the place of a deployment whose model has changed.
 type deploymentUpdate struct {
-	of models.Deployment
-	by policies.Actor
+	of       models.Deployment
+	by       policies.Actor
+	strategy models.UpdateStrategy
 }
 
-// check makes d the update. It is a conflict if the other one does not serve any more, or if
-// it is being updated already.
-func (u *deploymentUpdate) check(q *store.Queries, access *policies.Access, d *models.Deployment) error {
+// begin makes d the update, before it is planned. With [models.UpdateRecreate] it ends the
+// other deployment in the transaction, so that what that has is available for the update. It
+// is a conflict if the other one does not serve any more, or is being updated already.
+func (s *Service) begin(q *store.Queries, u *deploymentUpdate, d *models.Deployment) error {
 	if u == nil {
 		return nil
 	}
-	if err := access.RecheckOwned(q, u.by, u.of.UserID, u.of.ProjectID, policies.WorkspaceStop); err != nil {
-		return err
-	}
-	of, err := q.LockDeployment(u.of.ID)
+	of, err := s.recheckUpdate(q, *u)
 	if err != nil {
-		return err
-	}
-	if err := checkUpdate(q, of); err != nil {
 		return err
 	}
 	if of.Files == d.Files {
 		return models.Conflict("The files of the model have not changed since they were deployed.")
 	}
 	d.FirstID = new(of.First())
-	return nil
+	if u.strategy != models.UpdateRecreate {
+		return nil
+	}
+	parts, err := q.DeploymentParts(of.ID)
+	if err != nil {
+		return err
+	}
+	return endDeployment(q, s.pool, &of, parts)
+}
+
+// recheckUpdate is the deployment as it is now, if it can be updated still.
+func (s *Service) recheckUpdate(q *store.Queries, u deploymentUpdate) (of models.Deployment, err error) {
+	if err := s.access.RecheckOwned(q, u.by, u.of.UserID, u.of.ProjectID, policies.WorkspaceStop); err != nil {
+		return of, err
+	}
+	of, err = q.LockDeployment(u.of.ID)
+	switch {
+	case err != nil:
+		return of, err
+	case !u.of.Updating:
+		return of, checkUpdate(q, of)
+	case !of.Updating || of.State != models.DeploymentStopping:
+		return of, models.Stale("deployment")
+	}
+	return of, nil
 }
 
 func checkUpdate(q *store.Queries, d models.Deployment) error {
@@ -55,6 +80,11 @@ func checkUpdate(q *store.Queries, d models.Deployment) error {
 		err = models.Conflict("The update of this deployment, deployment %d, is already being deployed.", others[0].ID)
 	}
 	return err
+}
+
+// tries reports whether the update is only tried: the deployment has to be stopped before.
+func (u *deploymentUpdate) tries() bool {
+	return u != nil && u.strategy == models.UpdateRecreate && !u.of.Updating
 }
 
 // record says in the history of the deployment that it is updated.
@@ -73,10 +103,15 @@ func (u *deploymentUpdate) actor(owner policies.Actor) policies.Actor {
 	return u.by
 }
 
-// UpdateDeployment deploys the present files of a deployment's model beside it, as its owner
-// may. When that serves, it takes the place of the deployment, and has its address. Errors: as
-// of Deploy; conflict, if the files have not changed or an update goes on.
-func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id int64) (d models.Deployment, err error) {
+// UpdateDeployment deploys the present files of a deployment's model, as its owner may, by a
+// strategy, or by that of the deployment. When the update serves, it has the place and the
+// address of the deployment. It returns the update, or the deployment, if that is stopped
+// first. Errors: as of Deploy; conflict, if the files have not changed or an update goes on.
+func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id int64, strategy models.UpdateStrategy) (
+	d models.Deployment, err error) {
+	if err := checkStrategy(strategy); err != nil {
+		return d, err
+	}
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
 	if err != nil {
 		return d, err
@@ -92,7 +127,14 @@ func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id
 	if err := checkUpdate(q, of); err != nil {
 		return d, err
 	}
-	return s.update(ctx, deploymentUpdate{of, actor})
+	return s.update(ctx, deploymentUpdate{of, actor, cmp.Or(strategy, of.UpdateStrategy)})
+}
+
+func checkStrategy(s models.UpdateStrategy) error {
+	if s != "" && s != models.UpdateRolling && s != models.UpdateRecreate {
+		return models.Invalid("update_strategy", "must be rolling or recreate")
+	}
+	return nil
 }
 
 func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Deployment, err error) {
@@ -109,7 +151,8 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 		return d, err
 	}
 	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
-		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates}
+		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates,
+		UpdateStrategy: of.UpdateStrategy}
 	if in.Cores == 0 { // of before requests were kept
 		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID
 		in.ServedInput = models.ServedInput{Batch: of.Batch, Context: of.Context}
@@ -117,12 +160,32 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	if err := in.check(); err != nil {
 		return d, err
 	}
-	return s.deploy(ctx, owner, in, &u)
+	if d, err = s.deploy(ctx, owner, in, &u); errors.Is(err, errUpdatable) {
+		return s.stopForUpdate(ctx, owner, u)
+	}
+	return d, err
+}
+
+// stopForUpdate stops a deployment whose update can be deployed when its parts have ended. It
+// finishes the requests that it computes.
+func (s *Service) stopForUpdate(ctx context.Context, owner policies.Actor, u deploymentUpdate) (d models.Deployment, err error) {
+	err = s.access.Write(ctx, s.store, owner, u.of.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
+		if d, err = s.recheckUpdate(q, u); err != nil {
+			return err
+		}
+		d.Updating, d.DrainsUntil = true, new(q.Now().Add(drainTime))
+		return stopDeployment(q, u.by, &d, models.Say("The model has changed. The deployment is stopped for its update."))
+	})
+	return d, err
 }
 
 // FollowModel deploys the present files of a deployment's model without anyone's request.
 func (s *Service) FollowModel(ctx context.Context, d models.Deployment) error {
-	_, err := s.update(ctx, deploymentUpdate{d, policies.System("reconciler")})
+	u := deploymentUpdate{d, policies.System("reconciler"), d.UpdateStrategy}
+	if d.Updating {
+		u.strategy = models.UpdateRecreate
+	}
+	_, err := s.update(ctx, u)
 	return err
 }
 
@@ -157,16 +220,21 @@ func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) e
 }
 
 // current is the deployment that has the address of d: itself while it is deployed and
-// serves, else what has taken its place.
+// serves, else what has taken its place, or is deployed for that.
 func current(q *store.Queries, d models.Deployment) (models.Deployment, error) {
 	if d.State.Phase() == models.HolderInUse {
 		return d, nil
 	}
-	serving, err := q.DeploymentSeries(d.First(), models.DeploymentServing)
-	if err != nil || len(serving) == 0 {
-		return d, err
+	for _, state := range []models.DeploymentState{models.DeploymentServing, models.DeploymentDeploying} {
+		others, err := q.DeploymentSeries(d.First(), state)
+		if err != nil {
+			return d, err
+		}
+		if len(others) > 0 {
+			return others[0], nil
+		}
 	}
-	return serving[0], nil
+	return d, nil
 }
 
 // stopOthers stops, with a deployment, its update, and what still finishes requests.

@@ -173,26 +173,26 @@ func TestManualUpdate(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.deployWith(workspaces.DeployInput{Cores: 10, ManualUpdates: true})
-		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id)), models.KindConflict, "Only one that serves can be updated")
+		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id, "")), models.KindConflict, "Only one that serves can be updated")
 		w.load()
-		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id)), models.KindConflict, "have not changed")
+		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id, "")), models.KindConflict, "have not changed")
 		w.served.change("second", nil)
 		w.passes()
 		if n := len(w.all()); n != 1 {
 			t.Errorf("%d deployments without a request", n)
 		}
-		d, err := w.UpdateDeployment(w.ctx, w.actor, w.id)
+		d, err := w.UpdateDeployment(w.ctx, w.actor, w.id, "")
 		if err != nil || d.First() != w.id || !d.ManualUpdates {
 			t.Fatalf("%+v: %v", d, err)
 		}
-		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id)), models.KindConflict, "deployment 2, is already being deployed")
+		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id, "")), models.KindConflict, "deployment 2, is already being deployed")
 		if _, err := w.StopDeployment(w.ctx, w.actor, d.ID); err != nil {
 			t.Fatal(err)
 		}
 		if !w.has("Its update, deployment 2, has ended.") {
 			t.Errorf("%+v", w.get().Events)
 		}
-		third, err := w.UpdateDeployment(w.ctx, w.actor, w.id)
+		third, err := w.UpdateDeployment(w.ctx, w.actor, w.id, "")
 		if err != nil {
 			t.Fatal(err)
 		}

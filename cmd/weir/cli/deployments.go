@@ -50,6 +50,8 @@ func newDeployCommand() *cobra.Command {
 	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`, with PyTorch or NumPy; default: the first that is suitable")
 	f.StringVar(&in.ServiceType, "service-type", "", "service `TYPE` whose split is used; default: by the architecture")
 	f.BoolVar(&in.ManualUpdates, "manual-updates", false, "deploy files that change on request only; see “weir deployments update”")
+	f.StringVar((*string)(&in.UpdateStrategy), "update-strategy", "",
+		"`STRATEGY` of updates: rolling, beside the deployment, or recreate, which stops it first; default: rolling")
 	f.BoolVar(&detach, "detach", false, "print the ID of the deployment and do not wait for it")
 	return cmd
 }
@@ -95,19 +97,46 @@ func newDeploymentsCommand() *cobra.Command {
 	cmd.Flags().Int64Var(&project, "project", 0, "only deployments of the project with this `ID`")
 	cmd.AddCommand(
 		deploymentCommand("show", "Show a deployment with its parts", http.MethodGet, ""),
-		deploymentCommand("update", "Deploy the changed files of a model, and replace the deployment when they serve", http.MethodPost, "/update"),
+		newUpdateCommand(),
 		deploymentCommand("stop", "Stop a deployment and release its shares", http.MethodPost, "/stop"))
 	return cmd
+}
+
+func newUpdateCommand() *cobra.Command {
+	var strategy string
+	cmd := remoteCommand("update DEPLOYMENT", "Deploy the changed files of a model in place of a deployment", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			path, err := deploymentArgument(args[0])
+			if err != nil {
+				return err
+			}
+			path += "/update"
+			if strategy != "" {
+				path += "?" + url.Values{"update_strategy": {strategy}}.Encode()
+			}
+			return send(s, http.MethodPost, path, nil, "", deploymentTables)
+		})
+	cmd.Flags().StringVar(&strategy, "update-strategy", "", "`STRATEGY` of this update, rolling or recreate; default: that of the deployment")
+	return cmd
+}
+
+// deploymentArgument is the path of the deployment that an argument names.
+func deploymentArgument(arg string) (string, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return "", config.Usagef("%q is not the ID of a deployment", arg)
+	}
+	return deploymentPath(id), nil
 }
 
 // deploymentCommand is a command that sends one request about a deployment and shows it.
 func deploymentCommand(name, short, method, path string) *cobra.Command {
 	return remoteCommand(name+" DEPLOYMENT", short, cobra.ExactArgs(1), func(s *session, args []string) error {
-		id, err := strconv.ParseInt(args[0], 10, 64)
-		if err != nil || id < 1 {
-			return config.Usagef("%q is not the ID of a deployment", args[0])
+		at, err := deploymentArgument(args[0])
+		if err != nil {
+			return err
 		}
-		return send(s, method, deploymentPath(id)+path, nil, "", deploymentTables)
+		return send(s, method, at+path, nil, "", deploymentTables)
 	})
 }
 

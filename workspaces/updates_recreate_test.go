@@ -1,0 +1,111 @@
+package workspaces_test
+
+import (
+	"testing"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/workspaces"
+)
+
+// serveWhole serves a model with shares that are not available twice.
+func (w *deploymentWorld) serveWhole(strategy models.UpdateStrategy) {
+	w.Helper()
+	w.deployWith(workspaces.DeployInput{Cores: 60, UpdateStrategy: strategy})
+	w.load()
+}
+
+// vacated waits until a deployment has ended.
+func (w *deploymentWorld) vacated(id int64) {
+	w.Helper()
+	w.id = id
+	w.poll(w.T, "the deployment has ended", func() bool { return w.get().State.Ended() })
+}
+
+// An update that has no shares beside the deployment takes its shares, and its place: no
+// other workspace can take them in between.
+func TestUpdateRecreates(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		first := w.id
+		w.served.change("second", nil)
+		w.poll(t, "it is stopped for its update", func() bool { w.passes(); return w.get().Updating || len(w.all()) == 2 })
+		w.vacated(first)
+		if v := w.get(); v.State != models.DeploymentStopped || v.CurrentID != 2 || !w.has("Deployment 2 is its update.") {
+			t.Fatalf("the deployment is %s, in its place is %d: %+v", v.State, v.CurrentID, v.Events)
+		}
+		w.id = 2
+		w.load()
+		if v := w.get(); v.Files != "second" || v.First() != first || v.Demand.Cores != 60 || v.UpdateStrategy != models.UpdateRecreate {
+			t.Errorf("the update is %+v", v)
+		}
+		if n := w.shares(); n != 1 {
+			t.Errorf("%d shares are in use", n)
+		}
+	})
+}
+
+// Each update can have a strategy of its own. A deployment that stops for its update keeps its
+// shares until that has them, and can be stopped without.
+func TestRecreateOnRequest(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRolling)
+		w.served.change("second", nil)
+		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id, "other")), models.KindInvalid, "must be rolling or recreate")
+		if _, err := w.UpdateDeployment(w.ctx, w.actor, w.id, ""); err == nil {
+			t.Fatal("beside itself, the update has shares that are not available")
+		}
+		d, err := w.UpdateDeployment(w.ctx, w.actor, w.id, models.UpdateRecreate)
+		if err != nil || d.ID != w.id || !d.Updating || d.State != models.DeploymentStopping {
+			t.Fatalf("%+v: %v", d, err)
+		}
+		want(t, second(w.UpdateDeployment(w.ctx, w.actor, w.id, models.UpdateRecreate)), models.KindConflict, "This deployment is stopping")
+		if n := w.shares(); n != 1 {
+			t.Errorf("while it stops, %d shares are in use", n)
+		}
+		if _, err := w.StopDeployment(w.ctx, w.actor, w.id); err != nil {
+			t.Fatal(err)
+		}
+		w.vacated(w.id)
+		if n := len(w.all()); n != 1 || w.shares() != 0 {
+			t.Errorf("%d deployments, %d shares", n, w.shares())
+		}
+	})
+}
+
+// A model that cannot be served does not stop the deployment. One that can be no more when
+// the deployment has ended has it deployed again, with the files that it had.
+func TestRecreateThatFails(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		w.served.change("truncated", models.Conflict("The file is truncated."))
+		w.passes()
+		if v := w.get(); v.State != models.DeploymentServing || v.Updating {
+			t.Fatalf("the deployment is %s: %+v", v.State, v.Events)
+		}
+		w.served.change("second", nil)
+		if _, err := w.UpdateDeployment(w.ctx, w.actor, w.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		w.served.change("third", models.Conflict("The file is truncated."))
+		w.poll(t, "it is deployed again", func() bool { return w.has("This deployment is deployed again: The file is truncated.") })
+		w.load()
+		w.passes()
+		if v := w.get(); v.State != models.DeploymentServing || v.Files != "first" || len(w.all()) != 1 || w.shares() != 1 || !v.Reason.Empty() {
+			t.Errorf("the deployment is %+v", v)
+		}
+	})
+}
+
+// shares counts the shares that are in use.
+func (w *deploymentWorld) shares() int {
+	w.Helper()
+	shares, err := w.store.Read(w.ctx).OpenSharesAmong(store.AllMachines)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return len(shares)
+}
