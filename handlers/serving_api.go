@@ -53,6 +53,7 @@ type Deployment struct {
 	StartedAt      *time.Time             `json:"started_at,omitempty" doc:"when it first served"`
 	EndedAt        *time.Time             `json:"ended_at,omitempty"`
 	UpdateStrategy models.UpdateStrategy  `json:"update_strategy" enum:"rolling,recreate" doc:"whether an update is deployed beside the deployment, or after it is stopped"`
+	Updating       bool                   `json:"updating" doc:"it stops for its update, which is deployed then"`
 	MayStop        bool                   `json:"may_stop"`
 	Events         []DeploymentEvent      `json:"events,omitempty" doc:"history, oldest first; absent in lists"`
 }
@@ -81,7 +82,8 @@ type DeploymentEvent struct {
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
 		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
-		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating,
+		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {

@@ -154,6 +154,9 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 // completeWith checks a request to a deployment, and waits until it can be computed.
 func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput) (
 	c *OpenCompletion, err error) {
+	if d.State != models.DeploymentServing { // before what it does not have then is read
+		return nil, models.Unavailable(nil, "This deployment is %s.", d.State.Words())
+	}
 	c = &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s}
 	if err := c.readGeneration(); err != nil {
 		return nil, err
@@ -162,8 +165,8 @@ func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d mode
 		return nil, err
 	}
 	c.Prompt = len(c.request.Prompt)
-	if s.Parts == nil || c.Deployment.State != models.DeploymentServing {
-		return nil, models.Unavailable(nil, "This deployment is %s.", c.Deployment.State.Words())
+	if s.Parts == nil {
+		return nil, errNoDeployments
 	}
 	if err := c.open(ctx, actor); err != nil {
 		c.Close()

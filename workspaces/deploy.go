@@ -27,9 +27,9 @@ type Parts interface {
 // Served plans models that are served, and writes their parts.
 type Served interface {
 	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for on devices
-	// with so many GPU cores.
+	// with so many GPU cores, as if a holder had nothing.
 	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
-		in models.ServedInput) (models.ServedModel, error)
+		in models.ServedInput, holder int64) (models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
 	// Files is the state of the files of a deployment's model: another one for other files.
@@ -118,7 +118,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	if err := s.store.CheckSpace(); err != nil {
 		return d, err
 	}
-	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput)
+	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, update.releases())
 	if err != nil {
 		return d, &planError{err}
 	}

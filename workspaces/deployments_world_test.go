@@ -198,7 +198,7 @@ type testServed struct {
 	swept  [][]int64
 }
 
-func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, in models.ServedInput) (
+func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, _ models.ServedInput, _ int64) (
 	models.ServedModel, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

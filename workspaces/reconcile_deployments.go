@@ -76,7 +76,10 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 	if d.State != models.DeploymentDeploying || !ready {
 		return nil
 	}
-	d.State, d.StartedAt = models.DeploymentServing, new(r.config.Store.Now())
+	d.State = models.DeploymentServing
+	if d.StartedAt == nil {
+		d.StartedAt = new(r.config.Store.Now())
+	}
 	return r.transitionDeployment(ctx, d, models.DeploymentDeploying, models.Say("All parts are loaded. Requests are served."),
 		func(q *store.Queries) error { return takePlace(q, *d) })
 }
@@ -225,8 +228,17 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 	if err != nil || left > 0 {
 		return err
 	}
+	for _, p := range parts {
+		delete(r.watches, p.ID)
+	}
 	if d.Updating { // and keeps its shares and its files
-		return r.config.Store.InTx(ctx, func(q *store.Queries) error { return endParts(q, *d, parts) })
+		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+			now, err := q.LockDeployment(d.ID)
+			if err != nil || !now.Updating { // it was deployed again meanwhile
+				return err
+			}
+			return endParts(q, now, parts)
+		})
 	}
 	if err := r.config.Served.Remove(*d); err != nil {
 		return err
@@ -241,7 +253,7 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 // endDeployment ends d and its parts, and releases all its shares.
 func endDeployment(q *store.Queries, pool Pool, d *models.Deployment, parts []models.DeploymentPart) error {
 	from := d.State
-	d.State, d.EndedAt = models.DeploymentStopped, new(q.Now())
+	d.State, d.Updating, d.EndedAt = models.DeploymentStopped, false, new(q.Now())
 	if d.Failed {
 		d.State = models.DeploymentFailed
 	}

@@ -8,6 +8,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 )
 
 const (
@@ -45,10 +46,13 @@ func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment)
 	for _, d := range live {
 		beingUpdated[d.First()] = beingUpdated[d.First()] || d.State == models.DeploymentDeploying
 	}
-	return forEach(live, func(d models.Deployment) error {
-		if d.Updating && d.State == models.DeploymentStopping {
-			return r.deployUpdate(ctx, d)
+	stopped := forEach(live, func(d models.Deployment) error { // what serves can wait
+		if !d.Updating || d.State != models.DeploymentStopping {
+			return nil
 		}
+		return r.deployUpdate(ctx, d)
+	})
+	return errors.Join(stopped, forEach(live, func(d models.Deployment) error {
 		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
 			return nil
 		}
@@ -58,7 +62,7 @@ func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment)
 		}
 		r.modelFiles[d.ID] = w
 		return r.watchModel(ctx, d, w)
-	})
+	}))
 }
 
 // watchModel updates a deployment if the files of its model have changed and stayed the same
@@ -122,23 +126,36 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) erro
 	if err != nil || slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartEnded }) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	err = r.config.FollowModel(ctx, d)
-	if e, known := errors.AsType[*models.Error](err); err == nil || !known || e.Kind == models.KindInternal {
-		return err
+	files, err := r.config.Served.Files(planning, d)
+	if err == nil {
+		err = r.config.FollowModel(planning, d)
+	} else {
+		err = &planError{err}
 	}
-	tried, failed := r.config.Served.Files(ctx, d)
-	if failed != nil {
-		tried = ""
+	e, known := errors.AsType[*models.Error](err)
+	_, ofModel := errors.AsType[*planError](err)
+	switch {
+	case err == nil:
+		return nil
+	case known && ofModel && (e.Kind == models.KindInvalid || e.Kind == models.KindConflict):
+		return r.redeploy(ctx, d, parts, files, reasonOf(err))
+	case known && e.Kind != models.KindInternal:
+		return r.redeploy(ctx, d, parts, d.TriedFiles, reasonOf(err))
+	case ofModel && ctx.Err() == nil:
+		return errors.Join(err, r.redeploy(ctx, d, parts, d.TriedFiles, models.Say("The files of the model cannot be read.")))
 	}
-	return r.redeploy(ctx, d, parts, tried, reasonOf(err))
+	return err
 }
 
-// redeploy deploys a deployment again that was stopped for its update.
+// redeploy deploys a deployment again that was stopped for its update, unless it has to end.
 func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []models.DeploymentPart, tried string,
 	why models.Text) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockProjectRow(d.ProjectID); err != nil {
+			return err
+		}
 		now, err := q.LockDeployment(d.ID)
 		if err != nil || !now.Updating {
 			return err
@@ -155,14 +172,18 @@ func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []
 				return err
 			}
 		}
-		return nil
+		e, err := q.Eviction(now.HolderID)
+		if err != nil {
+			return models.IgnoreNotFound(err)
+		}
+		return stopDeployment(q, policies.System("reconciler"), &now, evictionReason(e, q.Now()))
 	})
 }
 
 // reasonOf is why an update is not deployed.
 func reasonOf(err error) models.Text {
 	if short, ok := errors.AsType[*Insufficient](err); ok {
-		return models.Say("the pool cannot give what it needs besides this deployment (%s)", short.Decision.Explanation)
+		return models.Say("the pool cannot give what it needs (%s)", short.Decision.Explanation)
 	}
 	e, _ := errors.AsType[*models.Error](err)
 	switch {

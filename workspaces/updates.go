@@ -87,12 +87,24 @@ func (u *deploymentUpdate) tries() bool {
 	return u != nil && u.strategy == models.UpdateRecreate && !u.of.Updating
 }
 
+// releases is the holder whose shares the update can have; 0: none.
+func (u *deploymentUpdate) releases() int64 {
+	if u == nil || u.strategy != models.UpdateRecreate {
+		return 0
+	}
+	return u.of.HolderID
+}
+
 // record says in the history of the deployment that it is updated.
 func (u *deploymentUpdate) record(q *store.Queries, d models.Deployment) error {
 	if u == nil {
 		return nil
 	}
-	return q.AddDeploymentEvent(u.of, models.Say("The model has changed. Deployment %d is its update.", d.ID))
+	of := u.of
+	if of.Updating {
+		of.State = models.DeploymentStopped
+	}
+	return q.AddDeploymentEvent(of, models.Say("The model has changed. Deployment %d is its update.", d.ID))
 }
 
 // actor is who deploys: for an update its cause, else the owner.
@@ -220,9 +232,9 @@ func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) e
 }
 
 // current is the deployment that has the address of d: itself while it is deployed and
-// serves, else what has taken its place, or is deployed for that.
+// serves, else what has taken its place, or is deployed or stops for that.
 func current(q *store.Queries, d models.Deployment) (models.Deployment, error) {
-	if d.State.Phase() == models.HolderInUse {
+	if d.State.Phase() == models.HolderInUse || d.Updating {
 		return d, nil
 	}
 	for _, state := range []models.DeploymentState{models.DeploymentServing, models.DeploymentDeploying} {
@@ -234,7 +246,13 @@ func current(q *store.Queries, d models.Deployment) (models.Deployment, error) {
 			return others[0], nil
 		}
 	}
-	return d, nil
+	stopping, err := q.DeploymentSeries(d.First(), models.DeploymentStopping)
+	for _, o := range stopping {
+		if o.Updating {
+			return o, err
+		}
+	}
+	return d, err
 }
 
 // stopOthers stops, with a deployment, its update, and what still finishes requests.

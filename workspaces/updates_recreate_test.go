@@ -65,6 +65,7 @@ func TestRecreateOnRequest(t *testing.T) {
 		if n := w.shares(); n != 1 {
 			t.Errorf("while it stops, %d shares are in use", n)
 		}
+		want(t, second(w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})), models.KindUnavailable, "This deployment is stopping")
 		if _, err := w.StopDeployment(w.ctx, w.actor, w.id); err != nil {
 			t.Fatal(err)
 		}
@@ -108,4 +109,56 @@ func (w *deploymentWorld) shares() int {
 		w.Fatal(err)
 	}
 	return len(shares)
+}
+
+// By the first ID, too, a deployment can be stopped while it stops for its update.
+func TestStopForUpdateByFirstID(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		first := w.id
+		update := func(files string) {
+			w.served.change(files, nil)
+			if _, err := w.UpdateDeployment(w.ctx, w.actor, first, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		update("second")
+		w.poll(t, "the update is deployed", func() bool { w.get(); return len(w.all()) == 2 })
+		w.id = 2
+		w.load()
+		update("third")
+		w.id = first
+		if v := w.get(); v.CurrentID != 2 {
+			t.Errorf("the address leads to deployment %d", v.CurrentID)
+		}
+		if d, err := w.StopDeployment(w.ctx, w.actor, first); err != nil || d.ID != 2 || d.Updating {
+			t.Fatalf("%+v: %v", d, err)
+		}
+		w.vacated(2)
+		if n := len(w.all()); n != 2 || w.shares() != 0 {
+			t.Errorf("%d deployments, %d shares", n, w.shares())
+		}
+	})
+}
+
+// Who has left the project while a deployment stops for its update, has neither of them.
+func TestRecreateWithoutRight(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		w.served.change("second", nil)
+		if _, err := w.UpdateDeployment(w.ctx, w.actor, w.id, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.projects.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID); err != nil {
+			t.Fatal(err)
+		}
+		w.actor = b.root // who still sees it
+		starts := w.parts.starts
+		w.vacated(w.id)
+		if n := len(w.all()); n != 1 || w.shares() != 0 || w.parts.starts != starts {
+			t.Errorf("%d deployments, %d shares, %d starts after %d", n, w.shares(), w.parts.starts, starts)
+		}
+	})
 }

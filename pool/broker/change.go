@@ -78,6 +78,9 @@ func (s *Service) change(q *store.Queries, actor policies.Actor, r models.Reserv
 	from, before, blameless := r.State, span(r), s.cutShort(r)
 	r.StartsAt, r.EndsAt = d.Span()
 	r.DurationMinutes, r.WindowFrom, r.WindowUntil = int64((d.duration+time.Minute-1)/time.Minute), d.from, d.until
+	if !d.Explanation.Empty() { // the same GPUs are kept otherwise
+		r.Explanation = d.Explanation
+	}
 	if !blameless && s.cutShort(r) { // by its owner, who is to blame
 		r.MovedAt = nil
 	}

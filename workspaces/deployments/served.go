@@ -37,7 +37,7 @@ func devicesOf(n int64) (list []models.ModelDevice) {
 // for where so many GPU cores are available. Errors: conflict, if the folder contains no model
 // that can be served; invalid, for the fields parts, batch, context and service_type.
 func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
-	in models.ServedInput) (v models.ServedModel, err error) {
+	in models.ServedInput, holder int64) (v models.ServedModel, err error) {
 	at, folder, err := s.service.files.Folder(ctx, actor, project, path)
 	if err != nil {
 		return v, err
@@ -59,7 +59,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	}
 	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.service.presets, Devices: devicesOf(parts), All: true}
 	if parts == 0 {
-		if r.Devices, err = s.service.poolDevices(ctx, actor, cores); err != nil {
+		if r.Devices, err = s.service.poolDevices(ctx, actor, cores, holder); err != nil {
 			return v, err
 		}
 		r.All, r.Fewest = false, true

@@ -20,7 +20,7 @@ type Files interface {
 
 // Pool knows the devices of the pool, if the actor may see it.
 type Pool interface {
-	FreeDevices(ctx context.Context, actor policies.Actor) ([]models.FreeDevice, error)
+	FreeDevices(ctx context.Context, actor policies.Actor, holder int64) ([]models.FreeDevice, error)
 }
 
 // readers is how many models are read at once: a header can take much memory.
@@ -88,7 +88,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	if v.Path = at; len(v.Devices) == 0 {
-		if v.Devices, err = s.poolDevices(ctx, actor, 0); err != nil {
+		if v.Devices, err = s.poolDevices(ctx, actor, 0, 0); err != nil {
 			return v, err
 		}
 	}
@@ -129,9 +129,10 @@ func (s *Service) inTurn(ctx context.Context, do func() error) error {
 }
 
 // poolDevices are the devices of the pool on which something is available, and at least so many
-// GPU cores. All are assumed to have the same speed, of which the available cores are a part.
-func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores int64) (list []models.ModelDevice, err error) {
-	devices, err := s.pool.FreeDevices(ctx, actor)
+// GPU cores, as if a holder had nothing. All are assumed to have the same speed, of which the
+// available cores are a part.
+func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores, holder int64) (list []models.ModelDevice, err error) {
+	devices, err := s.pool.FreeDevices(ctx, actor, holder)
 	for _, d := range devices {
 		if d.Cores < cores {
 			continue

@@ -51,7 +51,7 @@ func parsePreferredModels(text string) (map[models.TaskType][]string, error) {
 		name, list, _ := strings.Cut(entry, "=")
 		task := models.TaskType(strings.TrimSpace(name))
 		if !slices.Contains(models.TaskTypes, task) || preferred[task] != nil {
-			return nil, fmt.Errorf("%q must begin with another one of interactive=, inference=, training= and batch=", entry)
+			return nil, fmt.Errorf("%q must begin with interactive=, inference=, training= or batch=, each at most once", entry)
 		}
 		for model := range strings.SplitSeq(list, ",") {
 			if model = strings.TrimSpace(model); model == "" {
