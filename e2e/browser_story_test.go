@@ -260,7 +260,7 @@ func readsButCannotWrite(p *person, dir string) {
 func stopHalf(b *tab, path string) {
 	b.t.Helper()
 	b.front()
-	b.press("Stop")
+	b.loads(func() { b.press("Stop") })
 	b.loads(func() { b.press("Stop workspace") })
 	b.at(path)
 	b.stay()
@@ -287,7 +287,7 @@ func withoutScripts(p *person) {
 	b.press("Launch with 25 GPU cores")
 	b.at(`/workspaces/\d+`)
 	b.reloadUntil("the running workspace", `document.querySelector("p.state .tag").textContent.trim() === "running"`)
-	b.press("Stop")
+	b.loads(func() { b.press("Stop") })
 	b.loads(func() { b.press("Stop workspace") })
 	b.reloadUntil("the stopped workspace", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
 }

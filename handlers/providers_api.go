@@ -60,6 +60,19 @@ type Provider struct {
 	Users        int          `json:"users" doc:"number of users with shares"`
 	MayManage    bool         `json:"may_manage"`
 	Devices      []Device     `json:"devices"`
+	// Latencies are those that were measured in the last ten minutes.
+	Latencies []ProviderLatency `json:"latencies,omitempty" doc:"measured latencies to client zones; only in single-provider responses"`
+}
+
+// ProviderLatency is the latency between a provider and a client zone.
+type ProviderLatency struct {
+	Zone         string    `json:"zone" doc:"client zone"`
+	Milliseconds float64   `json:"milliseconds" doc:"time in which a connection is opened"`
+	MeasuredAt   time.Time `json:"measured_at"`
+}
+
+func providerLatencyOf(l models.ProviderLatency) ProviderLatency {
+	return ProviderLatency{l.Zone, float64(l.Micros) / 1000, l.MeasuredAt.UTC()}
 }
 
 func providerOf(p pool.ProviderView) Provider {
@@ -68,7 +81,7 @@ func providerOf(p pool.ProviderView) Provider {
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
 		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until),
 		Users:     p.Users,
-		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf)}
+		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf), Latencies: convert(p.Latencies, providerLatencyOf)}
 }
 
 // Authorization lets one machine with certain GPUs enrol its agent, once.

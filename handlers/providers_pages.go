@@ -101,7 +101,7 @@ func (a *App) providerView(ctx context.Context, id int64) (v web.ProviderView, e
 			v.Devices = append(v.Devices, web.Choice{ID: d.ID, Label: deviceLabel(d.Device)})
 		}
 	}
-	v.Chosen = p.Chosen
+	v.Chosen, v.Latencies = p.Chosen, p.Latencies
 	if v.Projects, v.MoreProjects, err = a.projectChoices(ctx, actor, p.Terms.Projects); err != nil {
 		return v, err
 	}

@@ -48,6 +48,7 @@ type Reservation struct {
 	EndsAt          time.Time               `json:"ends_at" doc:"end of the last share"`
 	Grants          []ReservationGrant      `json:"grants" doc:"reserved shares, by start"`
 	Explanation     string                  `json:"explanation,omitempty" doc:"by which objectives its GPUs were chosen"`
+	ClientZone      string                  `json:"client_zone,omitempty" doc:"client zone near which machines are preferred; absent: none"`
 	Class           models.PriorityClass    `json:"class" enum:"high,normal,low" doc:"priority class"`
 	QoS             models.QoS              `json:"qos" enum:"guaranteed,standard,best_effort,preemptible" doc:"QoS level"`
 	TaskType        models.TaskType         `json:"task_type" enum:"interactive,inference,training,batch" doc:"task type"`
@@ -86,8 +87,9 @@ func reservationOf(v broker.View) Reservation {
 		Reason:  v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
 		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), Explanation: v.Explanation.String(),
-		CreatedAt: v.CreatedAt.UTC(),
-		Class:     v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
+		ClientZone: v.ClientZone,
+		CreatedAt:  v.CreatedAt.UTC(),
+		Class:      v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
 		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel, MayChange: v.CanChange}
 }
 

@@ -70,7 +70,7 @@ func (f *form) reservationInput() broker.ReservationInput {
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"),
 		GPUModel:        f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
-		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later")}
+		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later"), ClientZone: f.text("client_zone")}
 	in.Class, in.QoS = models.PriorityClass(f.text("class")), models.QoS(f.text("qos"))
 	in.TaskType = models.TaskType(f.text("task_type"))
 	return in
@@ -152,7 +152,7 @@ func (a *App) newReservationPage(ctx context.Context, c echo.Context) (templ.Com
 	if err != nil || len(list) == 0 {
 		return web.ReservationFormPage(v), err
 	}
-	v.Projects = projectOptions(list)
+	v.Projects, v.Zones = projectOptions(list), a.Broker.ClientZones()
 	if v.Form.Value("project_id") == "" {
 		v.Form.Values["project_id"] = v.Projects[0].Value
 	}

@@ -91,6 +91,7 @@ var rows = []string{
 	`reservations (id, project_id, member_id, user_id, state, outcome, gpus, cores, gpu_memory_mib, duration_minutes, window_from, window_until, accept_part,
 		accept_later, starts_at, ends_at, version, created_at) VALUES (1, 1, 1, 1, 'granted', 'granted', 1, 50, 1, 60, ` + day + ", " + day + ", FALSE, FALSE, " + day + ", " + day + ", 1, " + day + ")",
 	"reservation_grants (reservation_id, device_id, cores, memory_mib, starts_at, ends_at) VALUES (1, 1, 50, 1, " + day + ", " + day + ")",
+	"provider_latencies (provider_id, zone, micros, measured_at) VALUES (1, 'berlin', 8000, " + day + ")",
 	"gpu_prices (id, model, billing, micros, currency, valid_from, created_at) VALUES (1, 'm', 'reserved', 1, 'EUR', " + day + ", " + day + ")",
 	"file_operations (project_id, user_id, kind, path, target, expires_at) VALUES (1, 1, 'write', '/a', '', " + day + ")",
 	"trashed_files (id, project_id, user_id, path, directory, bytes, at) VALUES (1, 1, 1, '/a', FALSE, 1, " + day + ")",

@@ -64,6 +64,7 @@ type Reservation struct {
 	Score           float64 // when it was granted
 	ScoreParts      ScoreParts
 	Explanation     Text       // by which objectives its devices were chosen
+	ClientZone      string     // near which machines are preferred; empty: none
 	LeastCores      int64      // per GPU, to which it can be shrunk
 	MovedAt         *time.Time // when a request with a higher score last changed it
 	StartsAt        time.Time

@@ -31,11 +31,15 @@ func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// clientOf is the client of the request of a context; empty: there is none.
-func clientOf(ctx context.Context) string {
+// ClientAddress is the address of the client of the request of a context; empty: there is
+// none.
+func ClientAddress(ctx context.Context) string {
 	o, _ := ctx.Value(originKey{}).(Origin)
-	return network(o.Address)
+	return o.Address
 }
+
+// clientOf is the client of the request of a context; empty: there is none.
+func clientOf(ctx context.Context) string { return network(ClientAddress(ctx)) }
 
 // Change is one audited change. Before and After are encoded as JSON; nil means
 // that the object did not or does not exist.

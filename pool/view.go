@@ -144,7 +144,10 @@ func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64
 	if v.State == models.ProviderOffline && len(v.Devices) == 0 {
 		return ProviderView{}, models.NotFound("provider")
 	}
-	v.Since, err = enrolledAt(views.q, id)
+	if v.Since, err = enrolledAt(views.q, id); err != nil {
+		return v, err
+	}
+	v.Latencies, err = views.q.LatenciesOf(id, views.q.Now().Add(-models.LatencyAge))
 	return v, err
 }
 

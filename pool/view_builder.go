@@ -19,12 +19,13 @@ type ProviderView struct {
 	models.Provider
 	Devices   []DeviceView
 	OwnerName string
-	Lends     bool       // its lending hours are open
-	Until     *time.Time // when that changes
-	Users     int        // people who use its shares
-	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
-	Since     *time.Time // enrollment of its agent; only in the view of one provider
-	Manage    bool       // the actor may set its terms, drain, recall and remove it
+	Lends     bool                     // its lending hours are open
+	Until     *time.Time               // when that changes
+	Users     int                      // people who use its shares
+	Chosen    bool                     // it lends to chosen projects only; Terms name those of them that the actor may know
+	Since     *time.Time               // enrollment of its agent; only in the view of one provider
+	Latencies []models.ProviderLatency // to client zones, measured lately; only in the view of one provider
+	Manage    bool                     // the actor may set its terms, drain, recall and remove it
 }
 
 // Shares counts the open shares there.

@@ -157,6 +157,8 @@ var fields = map[string]field{
 	"qos": {Label: models.Say("QoS level"),
 		Hint: models.Say("What a request with a higher score may change. Guaranteed is for those who decide requests in the project.")},
 	"task_type": {Label: models.Say("Task type")},
+	"client_zone": {Label: models.Say("Client zone"),
+		Hint: models.Say("GPUs of the machines with the lowest latency to it are preferred.")},
 
 	"priority": {Label: models.Say("Priority"),
 		Hint: models.Say("1 to 100. Higher values go first in the queue. Default: 50."), Inputmode: "numeric", Placeholder: "50"},

@@ -31,6 +31,7 @@ type ProviderView struct {
 	// MoreProjects than can be shown may be named by their numbers.
 	MoreProjects bool
 	Chosen       bool // restricted to selected projects, which the reader may not see
+	Latencies    []models.ProviderLatency
 }
 
 // Choice is a thing that can be ticked.
@@ -202,4 +203,13 @@ func ConfirmRevokeAgent(p models.Provider) ConfirmView {
 // command is the command to run on the machine.
 func (v NewProviderView) command() string {
 	return "weir agent --server " + v.Server + " --code " + v.Code
+}
+
+// latencies formats the latencies to client zones, such as berlin 3.2 ms.
+func (v ProviderView) latencies() string {
+	list := make([]string, len(v.Latencies))
+	for i, l := range v.Latencies {
+		list[i] = l.Zone + " " + strconv.FormatFloat(float64(l.Micros)/1000, 'f', 1, 64) + " ms"
+	}
+	return strings.Join(list, " · ")
 }

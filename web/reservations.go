@@ -29,10 +29,11 @@ type ReservationsView struct {
 
 // ReservationFormView asks for a reservation and shows what would be decided. Fields of
 // the form: project_id, class, qos, task_type, gpus, cores, gpu_model, gpu_memory_mib, duration_minutes, from,
-// until, time_zone, accept_part, accept_later.
+// until, time_zone, accept_part, accept_later, client_zone.
 type ReservationFormView struct {
 	Form     Form
 	Projects []Option
+	Zones    []string             // of clients; none: the field is not shown
 	Decision *ReservationDecision // nil before anything was entered
 }
 
@@ -96,6 +97,15 @@ func (r ReservationRow) demand(ctx context.Context) string {
 		text += " · " + r.GPUModel
 	}
 	return text
+}
+
+// zoneOptions are the choices of a client zone.
+func zoneOptions(ctx context.Context, zones []string) []Option {
+	list := []Option{{Label: T(ctx, "By my address")}}
+	for _, z := range zones {
+		list = append(list, Option{Value: z, Label: z})
+	}
+	return list
 }
 
 // optionsOf are the values of a field with their names; the first is the default.

@@ -26,7 +26,7 @@ func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err e
 	}
 	p.agents.enrollment = &providers.Enrollment{Store: p.store, Access: access, Authority: p.agents.authority,
 		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat,
-		Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner}
+		Zones: p.cfg.Reservations.Objectives.Zones, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner}
 	if p.cfg.AgentsListen == "" {
 		return nil
 	}

@@ -42,6 +42,9 @@ type Loop struct {
 	failures int               // consecutive
 	wrong    map[string]string // last logged errors of the machine
 
+	latencies []providers.Latency // that were measured since the last heartbeat
+	probing   prober
+
 	applied   []providers.DeviceOrder
 	applyFrom time.Time // of the next attempt
 	applying  bool      // the last attempt failed
@@ -61,6 +64,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	sample, beat := time.NewTicker(samplePeriod), time.NewTimer(0)
 	defer sample.Stop()
 	defer beat.Stop()
+	ctx, cancel := context.WithCancel(ctx)
+	defer l.probing.wait()
+	defer cancel()
 	answers, underway := make(chan response, 1), false // one heartbeat at a time
 	l.measure(ctx)
 	for {
@@ -83,6 +89,9 @@ func (l *Loop) Run(ctx context.Context) error {
 				orders, err := l.Portal.Heartbeat(ctx, b)
 				answers <- response{sent, orders, err}
 			}()
+		case r := <-l.probing.rounds:
+			l.probing.underway, l.latencies = false, r.latencies
+			l.logError(ctx, "the latency to client zones cannot be measured", r.err)
 		case a := <-answers:
 			underway = false
 			if errors.Is(a.err, ErrShutOut) {
@@ -111,6 +120,7 @@ func (l *Loop) compose(ctx context.Context) (b providers.Heartbeat, sent int, er
 		devices[i].Trouble = printable(devices[i].Trouble, 1000)
 	}
 	b = providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
+	b.Latencies, l.latencies = l.latencies, nil // one that is lost is soon measured again
 	sent = l.memory.fill(&b, time.Now())
 	return b, sent, nil
 }
@@ -129,6 +139,7 @@ func (l *Loop) handle(ctx context.Context, a response) time.Duration {
 	l.failures = 0
 	more := l.memory.discard(a.sent)
 	l.applyOrders(ctx, a.orders)
+	l.probing.start(ctx, a.orders.Probes)
 	if more {
 		return 0
 	}

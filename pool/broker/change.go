@@ -123,7 +123,7 @@ func (in ReservationChange) check(r models.Reservation, now, last time.Time, rul
 	var p models.Problems
 	begun := r.State == models.ReservationActive
 	w = wish{last: last, from: r.StartsAt, until: r.EndsAt, demand: models.Demand{GPUs: r.GPUs, Cores: r.Cores, GPUMemoryMiB: r.GPUMemoryMiB,
-		GPUModel: r.GPUModel}, priority: Priority{TaskType: r.TaskType}}
+		GPUModel: r.GPUModel}, priority: Priority{TaskType: r.TaskType}, zone: r.ClientZone}
 	if in.StartsAt == nil && in.EndsAt == nil {
 		p.Add("ends_at", "must be given unless the start is")
 	}

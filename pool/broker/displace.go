@@ -42,13 +42,15 @@ type asking struct {
 	member      store.LaunchMember
 	demand      models.Demand
 	task        models.TaskType
+	zone        string // of its client
 }
 
 // displace grants a wish at the beginning of its window by changing reservations with lower
 // scores, within what they were promised; false if it cannot.
 func (s *Service) displace(q *store.Queries, p models.Project, m store.LaunchMember, w wish,
 	demand models.Demand) (grants []timeline.Grant, moves []Move, ok bool, err error) {
-	d := displacement{Service: s, q: q, asks: map[int64]asking{0: {project: p, member: m, demand: demand, task: w.priority.TaskType}},
+	own := asking{project: p, member: m, demand: demand, task: w.priority.TaskType, zone: w.zone}
+	d := displacement{Service: s, q: q, asks: map[int64]asking{0: own},
 		common: map[int64]*common{}, missed: map[int64]float64{}}
 	movable, err := d.movable(w.from, w.from.Add(w.duration))
 	if err != nil || len(movable) == 0 {
@@ -162,7 +164,8 @@ func (d *displacement) asker(r models.Reservation, now time.Time) (a asking, sco
 	st := c.standing
 	st.NoShows = missed
 	st = Priority{r.Class, r.QoS, r.TaskType}.of(st, now.Sub(r.CreatedAt))
-	return asking{reservation: r, project: c.project, member: *m, task: r.TaskType}, timeline.DefaultWeights.Score(st), true, nil
+	a = asking{reservation: r, project: c.project, member: *m, task: r.TaskType, zone: r.ClientZone}
+	return a, timeline.DefaultWeights.Score(st), true, nil
 }
 
 // commonOf is what the reservations of a project have in common.
@@ -231,7 +234,11 @@ func (d *displacement) place(r timeline.Request, without []int64, with []timelin
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	preferring := d.request(r.Demand, a.task, devices)
+	preferring, err := d.request(d.q, r.Demand, a.task, a.zone, devices)
+	if err != nil {
+		d.failure = err
+		return nil, false
+	}
 	grants, ok := calendar.Earliest(preferring.Demand, preferring.Preference)
 	if !ok {
 		return nil, false

@@ -25,6 +25,7 @@ type ReservationInput struct {
 	Until           *time.Time `json:"until,omitempty" doc:"latest end; absent: 7 days after the earliest start and the duration"`
 	AcceptPart      bool       `json:"accept_part,omitempty" doc:"a part at the earliest start and the rest later is acceptable"`
 	AcceptLater     bool       `json:"accept_later,omitempty" doc:"a later start is acceptable"`
+	ClientZone      string     `json:"client_zone,omitempty" maxLength:"30" doc:"client zone near which GPUs are preferred; absent: that of the client's address"`
 	Priority
 }
 
@@ -42,6 +43,7 @@ type wish struct {
 	from, until time.Time // the window
 	last        time.Time // when a reservation must end
 	part, later bool      // are acceptable
+	zone        string    // of clients, near which devices are preferred
 
 	priority Priority // and the score, for requests that may change other reservations
 	score    float64
@@ -175,7 +177,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 			AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
 		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
 		r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
-		r.LeastCores = leastCores(r.QoS, r.Cores)
+		r.LeastCores, r.ClientZone = leastCores(r.QoS, r.Cores), d.zone
 		r.StartsAt, r.EndsAt = d.Span()
 		if !q.Now().Before(r.StartsAt) {
 			r.State = models.ReservationActive
@@ -236,6 +238,9 @@ func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models
 	if err != nil {
 		return d, m, err
 	}
+	if w.zone, err = s.clientZone(in.ClientZone, policies.ClientAddress(q.Context())); err != nil {
+		return d, m, err
+	}
 	w.priority = in.Priority
 	if err := s.checkPriority(actor, p.ID, &w.priority); err != nil {
 		return d, m, err
@@ -263,7 +268,10 @@ func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMembe
 	}
 	calendar := timeline.NewCalendar(devices)
 	calendar.Add(taken)
-	request := s.request(demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, devices)
+	request, err := s.request(q, demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, w.zone, devices)
+	if err != nil {
+		return d, err
+	}
 	request.Part, request.Later = w.part, w.later
 	decided := calendar.Decide(request)
 	d = Decision{Outcome: decided.Outcome, Demand: demand, wish: w}
@@ -289,7 +297,7 @@ func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMembe
 	if err := s.checkBounds(q, p, m, d.grants(), as); err != nil {
 		return d, err
 	}
-	d.Explanation = s.rules.Objectives.explain(w.priority.TaskType)
+	d.Explanation = s.rules.Objectives.explain(w.priority.TaskType, w.zone)
 	return d, q.NameGrants(d.Grants)
 }
 

@@ -38,7 +38,7 @@ type Rules struct {
 
 // DefaultRules are the rules of a new server.
 var DefaultRules = Rules{MaxAhead: 90 * 24 * time.Hour, MaxDuration: 7 * 24 * time.Hour, Budget: 40 * time.Hour,
-	UseWithin: 15 * time.Minute}
+	UseWithin: 15 * time.Minute, Objectives: Objectives{Placement: Pack}}
 
 // Service decides on requests for reservations.
 type Service struct {

@@ -20,6 +20,7 @@ const (
 	maxAge       = 30 * 24 * time.Hour
 	maxAmount    = 1 << 40
 	maxProblems  = 20 // reported for one heartbeat
+	maxLatency   = 10 * time.Second
 )
 
 // Lists of the requests of agents. Reading one from JSON stops at its limit: a few
@@ -28,6 +29,7 @@ type (
 	DeviceReports []DeviceReport
 	Samples       []Sample
 	Faults        []Fault
+	Latencies     []Latency
 )
 
 // UnmarshalJSON reads at most 128 devices.
@@ -43,6 +45,11 @@ func (l *Samples) UnmarshalJSON(raw []byte) error {
 // UnmarshalJSON reads at most 10 000 faults.
 func (l *Faults) UnmarshalJSON(raw []byte) error {
 	return readList((*[]Fault)(l), raw, "faults", maxFaults)
+}
+
+// UnmarshalJSON reads at most 32 latencies.
+func (l *Latencies) UnmarshalJSON(raw []byte) error {
+	return readList((*[]Latency)(l), raw, "latencies", models.MaxClientZones)
 }
 
 // readList reads a JSON list of at most the given length.
@@ -90,6 +97,11 @@ func checkHeartbeat(b Heartbeat) error {
 	if len(b.Faults) > maxFaults {
 		p.Add("faults", "must have at most %d entries; has %d", maxFaults, len(b.Faults))
 		return p.Err()
+	}
+	for i, l := range b.Latencies {
+		if l.Time < 0 || l.Time > maxLatency {
+			p.Add(index("latencies", i)+".time", "must be from 0 to %d seconds", int64(maxLatency/time.Second))
+		}
 	}
 	for i, s := range b.Samples {
 		if checkSample(s, index("samples", i), &p); len(p) > maxProblems {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"weir/models"
 	"weir/models/store"
 	"weir/policies"
 	"weir/pool/authority"
@@ -18,6 +19,7 @@ type Enrollment struct {
 	Authority           *authority.Authority
 	CertificateLifetime time.Duration // of agents
 	Every               time.Duration // between heartbeats
+	Zones               models.ClientZones
 
 	Cluster   Cluster // authenticates the agents of nodes; nil: agents need codes
 	NodeOwner string  // email address of the owner of the nodes' GPUs; empty for the first platform administrator

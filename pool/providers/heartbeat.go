@@ -32,7 +32,8 @@ func (e *Enrollment) Heartbeat(ctx context.Context, peer authority.Peer, b Heart
 		return err
 	})
 	if err == nil && o.Confirm == "" {
-		err = saveSamples(ctx, e.Store, provider, b.Samples)
+		o.Probes = probes(e.Zones)
+		err = saveMeasurements(ctx, e.Store, provider, b, e.Zones)
 	}
 	if err != nil {
 		return Orders{}, err

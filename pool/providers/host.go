@@ -146,5 +146,6 @@ func (s *Service) Report(ctx context.Context, b Heartbeat) (o Orders, err error)
 	if err != nil || !applied {
 		return o, err
 	}
-	return o, saveSamples(ctx, s.store, home, b.Samples)
+	o.Probes = probes(s.zones)
+	return o, saveMeasurements(ctx, s.store, home, b, s.zones)
 }

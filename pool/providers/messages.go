@@ -10,6 +10,8 @@ type Heartbeat struct {
 	Devices DeviceReports `json:"devices"`
 	Samples Samples       `json:"samples,omitempty"` // since the last successful heartbeat
 	Faults  Faults        `json:"faults,omitempty"`
+	// Latencies are those measured since the last heartbeat, successful or not.
+	Latencies Latencies `json:"latencies,omitempty"`
 }
 
 // Orders are the response to a heartbeat.
@@ -21,6 +23,19 @@ type Orders struct {
 	Every   time.Duration `json:"every"`           // between heartbeats
 	Renew   bool          `json:"renew,omitempty"` // the certificate is due for renewal
 	Devices []DeviceOrder `json:"devices,omitempty"`
+	Probes  []Probe       `json:"probes,omitempty"` // to which the latency is measured
+}
+
+// Probe is an address in a client zone.
+type Probe struct {
+	Zone    string `json:"zone"`
+	Address string `json:"address"` // host:port
+}
+
+// Latency is how long it takes to open a connection to the address of a client zone.
+type Latency struct {
+	Zone string        `json:"zone"`
+	Time time.Duration `json:"time"`
 }
 
 // Redemption is the request to enroll with a code.

@@ -15,13 +15,14 @@ type Service struct {
 	access    *policies.Access
 	reachable func(models.Provider) bool
 	home      atomic.Int64 // the provider of the host; 0: none
+	zones     models.ClientZones
 	started   time.Time
 }
 
 // New returns the service. reachable reports whether workspaces can run on a
-// provider's machine; nil: only on the host.
-func New(store *store.Store, access *policies.Access, reachable func(models.Provider) bool) *Service {
-	return &Service{store: store, access: access, reachable: reachable, started: store.Now()}
+// provider's machine; nil: only on the host. The host measures its latency to zones.
+func New(store *store.Store, access *policies.Access, reachable func(models.Provider) bool, zones ...models.ClientZone) *Service {
+	return &Service{store: store, access: access, reachable: reachable, zones: zones, started: store.Now()}
 }
 
 // Reachable reports whether workspaces can use a provider's GPUs. If they run only

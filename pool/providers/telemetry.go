@@ -3,6 +3,7 @@ package providers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -23,28 +24,35 @@ const (
 // slot of a bucket is its number modulo the length of the ring.
 var rings = map[string]struct{ step, length int64 }{LastHour: {5, 720}, LastDay: {60, 1440}, LastMonths: {3600, 2160}}
 
-// saveSamples stores samples in a transaction without the pool's lock, so that it
-// does not delay placements.
-func saveSamples(ctx context.Context, db *store.Store, provider int64, samples []Sample) error {
-	if len(samples) == 0 {
+// saveMeasurements stores samples and latencies in a transaction without the pool's lock, so
+// that it does not delay placements.
+func saveMeasurements(ctx context.Context, db *store.Store, provider int64, b Heartbeat, zones models.ClientZones) error {
+	if len(b.Samples)+len(b.Latencies) == 0 {
 		return nil
 	}
 	return db.InTx(ctx, func(q *store.Queries) error {
-		devices, err := q.DevicesOf(provider)
-		if err != nil {
-			return err
-		}
-		ids := map[string]int64{}
-		for _, d := range devices {
-			ids[d.UUID] = d.ID
-		}
-		now := q.Now()
-		if err := q.SaveStates(latest(samples, ids, now)); err != nil {
-			return err
-		}
-		q.Touch("telemetry", provider)
-		return q.AddTelemetry(buckets(samples, ids, now))
+		return errors.Join(saveSamples(q, provider, b.Samples), saveLatencies(q, provider, b.Latencies, zones))
 	})
+}
+
+func saveSamples(q *store.Queries, provider int64, samples []Sample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	devices, err := q.DevicesOf(provider)
+	if err != nil {
+		return err
+	}
+	ids := map[string]int64{}
+	for _, d := range devices {
+		ids[d.UUID] = d.ID
+	}
+	now := q.Now()
+	if err := q.SaveStates(latest(samples, ids, now)); err != nil {
+		return err
+	}
+	q.Touch("telemetry", provider)
+	return q.AddTelemetry(buckets(samples, ids, now))
 }
 
 // saveFaults stores the last XID of each device of a provider.

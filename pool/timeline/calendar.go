@@ -2,7 +2,6 @@ package timeline
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -117,39 +116,38 @@ type Objective int
 const (
 	Pack   Objective = iota // the devices with the least left, so that others stay whole
 	Spread                  // the devices with the most left
-	Near                    // the nodes with the lowest distance to the client
 )
 
-// ParseObjective returns the objective of a name, pack or spread. [Near] has none: who uses it
-// states the distances.
-func ParseObjective(name string) (Objective, error) {
-	switch name {
-	case "pack":
-		return Pack, nil
-	case "spread":
-		return Spread, nil
-	}
-	return Pack, fmt.Errorf("%q must be pack or spread", name)
+// Preference orders choices that begin at the same time: by the ranks of models, by
+// distance, by the objective, and by IDs.
+type Preference struct {
+	Distance  map[int64]int64 // of nodes; those without one are the farthest; none: all alike
+	Objective Objective
 }
 
-// Preference orders choices that begin at the same time: by the ranks of models, by
-// the objective, and by IDs.
-type Preference struct {
-	Objective Objective
-	Distance  map[int64]int64 // of nodes, for Near; those without one are the farthest
+// distance is that of a node.
+func (p Preference) distance(node int64) int64 {
+	if len(p.Distance) == 0 {
+		return 0
+	}
+	if distance, known := p.Distance[node]; known {
+		return distance
+	}
+	return math.MaxInt64
 }
 
 // choice is a way to meet a demand.
 type choice struct {
-	from    int64
-	rank    int   // of the model
-	cost    int64 // by the objective
-	devices []*device
+	from     int64
+	rank     int // of the model
+	distance int64
+	cost     int64 // by the objective
+	devices  []*device
 }
 
 func (a choice) compare(b choice) int {
-	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost),
-		cmp.Compare(a.devices[0].ID, b.devices[0].ID))
+	return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.rank, b.rank), cmp.Compare(a.distance, b.distance),
+		cmp.Compare(a.cost, b.cost), cmp.Compare(a.devices[0].ID, b.devices[0].ID))
 }
 
 // Earliest finds the earliest span for a demand, and the devices that the preference
@@ -192,8 +190,8 @@ func (n *node) earliest(d Demand, p Preference, best choice) (choice, bool) {
 		if !ok {
 			continue
 		}
-		found := choice{from: from, rank: rank}
-		found.devices, found.cost = p.choose(n, alike, d, from)
+		found := choice{from: from, rank: rank, distance: p.distance(n.id)}
+		found.devices, found.cost = p.choose(alike, d, from)
 		if own.devices == nil || found.compare(own) < 0 {
 			own = found
 		}
@@ -241,7 +239,7 @@ func together(devices []*device, d Demand) (int64, bool) {
 }
 
 // choose takes the devices that are free at a time by the preference.
-func (p Preference) choose(n *node, devices []*device, d Demand, from int64) ([]*device, int64) {
+func (p Preference) choose(devices []*device, d Demand, from int64) ([]*device, int64) {
 	type candidate struct {
 		*device
 		left int64
@@ -262,12 +260,6 @@ func (p Preference) choose(n *node, devices []*device, d Demand, from int64) ([]
 	chosen, cost := make([]*device, d.GPUs), int64(0)
 	for i, f := range free[:d.GPUs] {
 		chosen[i], cost = f.device, cost+sign*f.left
-	}
-	if p.Objective == Near {
-		cost = math.MaxInt64
-		if distance, ok := p.Distance[n.id]; ok {
-			cost = distance
-		}
 	}
 	return chosen, cost
 }

@@ -43,7 +43,7 @@ func (o *oracle) left(d Device, s Span) Amount {
 }
 
 // way is how well a set of devices meets a demand from a time; false if it does not.
-func (o *oracle) way(set []Device, d Demand, p Preference, at int64) (way [2]int64, ok bool) {
+func (o *oracle) way(set []Device, d Demand, p Preference, at int64) (way [3]int64, ok bool) {
 	if len(d.Ranks) > 0 {
 		rank, ok := d.Ranks[set[0].Model]
 		if way[0] = int64(rank); !ok {
@@ -57,12 +57,12 @@ func (o *oracle) way(set []Device, d Demand, p Preference, at int64) (way [2]int
 		}
 		switch p.Objective {
 		case Pack:
-			way[1] += left.Cores
+			way[2] += left.Cores
 		case Spread:
-			way[1] -= left.Cores
+			way[2] -= left.Cores
 		}
 	}
-	if p.Objective == Near {
+	if p.Distance != nil {
 		way[1] = math.MaxInt64
 		if distance, ok := p.Distance[set[0].Node]; ok {
 			way[1] = distance
@@ -72,7 +72,7 @@ func (o *oracle) way(set []Device, d Demand, p Preference, at int64) (way [2]int
 }
 
 // earliest is the first time at which a set of devices meets a demand, and the best way then.
-func (o *oracle) earliest(d Demand, p Preference) (at int64, best [2]int64, ok bool) {
+func (o *oracle) earliest(d Demand, p Preference) (at int64, best [3]int64, ok bool) {
 	for at = d.Window.From; at+d.Duration <= min(d.Window.Until, 3*horizon); at++ {
 		for bits := 1; bits < 1<<len(o.devices); bits++ {
 			var set []Device
@@ -137,7 +137,11 @@ func randomDemand(r *rand.Rand) Demand {
 }
 
 func randomPreference(r *rand.Rand) Preference {
-	return Preference{Objective(r.IntN(3)), map[int64]int64{int64(1 + r.IntN(2)): r.Int64N(3)}}
+	p := Preference{Objective: Objective(r.IntN(2))}
+	if r.IntN(3) > 0 {
+		p.Distance = map[int64]int64{int64(1 + r.IntN(2)): r.Int64N(3)}
+	}
+	return p
 }
 
 // Every answer in 100,000 random histories is that of the oracle: when, in what way, how

@@ -84,7 +84,7 @@ var mayImport = map[string][]string{
 	"cmd/weir":           {everything},
 	"cmd/weir/archive":   {},
 	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/providers", "workspaces"},
-	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/broker", "pool/placement", "pool/timeline", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
+	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/broker", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
 
 	"models/store/storetest":      {"migrations", "models", "models/store"},
 	"pool/pooltest":               {everything},

@@ -57,7 +57,7 @@ func TestDefaults(t *testing.T) {
 		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, IDRange: rules.IDRange{First: 1_900_000_000, Last: 1_900_999_999}, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
 		PerGPU:       models.Resources{GPUMemoryMiB: 40 << 10, CPUMilli: 8000, MemoryMiB: 32 << 10, StorageMiB: 100 << 10},
 		Launch:       models.LaunchParameters{IdleMinutes: new(int64(0)), GPUIdleMinutes: new(int64(240))},
-		Reservations: broker.Rules{MaxAhead: 2160 * time.Hour, MaxDuration: 168 * time.Hour, Budget: 40 * time.Hour, UseWithin: 15 * time.Minute},
+		Reservations: broker.Rules{MaxAhead: 2160 * time.Hour, MaxDuration: 168 * time.Hour, Budget: 40 * time.Hour, UseWithin: 15 * time.Minute, Objectives: broker.Objectives{Placement: broker.Pack}},
 		Kube:         kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
 		Files: files.Settings{TrashAge: 720 * time.Hour, VersionAge: 720 * time.Hour, SweepEvery: time.Minute, ScanEvery: 24 * time.Hour, ScanRate: 5000,
 			Grace: 168 * time.Hour, Archive: files.DefaultArchiveLimits},
@@ -153,7 +153,7 @@ func TestValues(t *testing.T) {
 		{"simulate-gpus", "h100:8", true}, {"simulate-gpus", "A100:4, h100:2", true}, {"simulate-gpus", "h100", false},
 		{"simulate-gpus", "h100:0", false},
 		{"reservation-budget", "0s", false}, {"reservation-use-within", "1m", true}, {"reservation-max-ahead", "2161h", false}, {"reservation-max-duration", "2h", true},
-		{"reservation-placement", "spread", true}, {"reservation-placement", "nearest", false}, {"reservation-gpu-models", "training=h100,a100;batch=t4", true},
+		{"reservation-placement", "spread", true}, {"client-zones", "a=10.0.0.0/8@h:1", true}, {"client-zones", "a", false}, {"reservation-gpu-models", "training=h100,a100;batch=t4", true},
 		{"reservation-gpu-models", "play=h100", false}, {"reservation-gpu-models", "batch=", false}, {"reservation-gpu-models", "batch=t4;batch=l4", false},
 		{"idle-timeout", "90m", true}, {"idle-timeout", "0s", true}, {"idle-timeout", "90s", false}, {"gpu-idle-timeout", "-1h", false}, {"gpu-idle-timeout", "8761h", false},
 		{"simulate-gpus", "h100:9", false}, {"simulate-gpus", "h100:1,h100:1", false},
@@ -228,5 +228,15 @@ func TestDefaultDataDir(t *testing.T) {
 	env["XDG_DATA_HOME"] = "/x"
 	if got := defaultDataDir(1000, lookup); got != "/x/weir" {
 		t.Error(got)
+	}
+}
+
+func TestNearestRequiresClientZones(t *testing.T) {
+	if _, err := load(t, nil, []string{"--reservation-placement", "nearest"}); err == nil || !strings.Contains(err.Error(), "nearest requires client-zones") {
+		t.Error(err)
+	}
+	c, err := load(t, nil, []string{"--reservation-placement", "nearest", "--client-zones", "a=10.0.0.0/8@h:1"})
+	if err != nil || c.Reservations.Objectives.Placement != broker.Nearest || !c.Reservations.Objectives.Zones.Has("a") {
+		t.Errorf("%+v, %v", c.Reservations.Objectives, err)
 	}
 }

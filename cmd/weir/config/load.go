@@ -57,6 +57,7 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 	}
 	problems = append(problems, c.completeIngress()...)
 	problems = append(problems, c.checkClusterAgents()...)
+	problems = append(problems, c.checkReservations()...)
 	problems = append(problems, c.completeOIDC()...)
 	problems = append(problems, c.completeMetrics()...)
 	problems = append(problems, c.completeMail()...)

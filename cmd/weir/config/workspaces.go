@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool/timeline"
+	"weir/pool/broker"
 )
 
 // workspaceSettings are defaults of launch parameters. Projects and environments can
@@ -37,11 +37,20 @@ var reservationSettings = []setting{
 		help: "time after the start of a reservation within which it must be used; otherwise it expires",
 		set:  into(func(c *Config) *time.Duration { return &c.Reservations.UseWithin }, durationWithin(time.Minute, longestAhead))},
 	{name: "reservation-placement", kind: "NAME", defaultText: "pack",
-		help: "which GPUs are reserved of those available at the same time: pack (with the least left, so that others stay whole) or spread (the most left)",
-		set:  into(func(c *Config) *timeline.Objective { return &c.Reservations.Objectives.Placement }, timeline.ParseObjective)},
+		help: "which GPUs are reserved of those available at the same time: pack (with the least left, so that others stay whole), spread (the most left) or nearest (of the machines with the lowest latency to the client; requires client-zones)",
+		set:  into(func(c *Config) *broker.Placement { return &c.Reservations.Objectives.Placement }, broker.ParsePlacement)},
+	{name: "client-zones", kind: "NAME=NETWORK[,NETWORK]@HOST:PORT;...",
+		help: "networks of clients, each with a TCP address in it to which all machines measure their latency, such as berlin=10.1.0.0/16@gateway.berlin.example.org:443",
+		set:  into(func(c *Config) *models.ClientZones { return &c.Reservations.Objectives.Zones }, optional(models.ParseClientZones))},
 	{name: "reservation-gpu-models", kind: "TASK=MODEL[,MODEL];...",
 		help: "GPU models that task types prefer, the best first, such as training=h100,a100;batch=t4; other models are reserved if those are not available at that time",
 		set:  into(func(c *Config) *map[models.TaskType][]string { return &c.Reservations.Objectives.Models }, optional(parsePreferredModels))},
+}
+
+func (c *Config) checkReservations() (p problems) {
+	o := c.Reservations.Objectives
+	p.require(o.Placement != broker.Nearest || len(o.Zones) > 0, "reservation-placement: nearest requires client-zones")
+	return p
 }
 
 // parsePreferredModels reads the GPU models that task types prefer.
