@@ -260,7 +260,7 @@ func readsButCannotWrite(p *person, dir string) {
 func stopHalf(b *tab, path string) {
 	b.t.Helper()
 	b.front()
-	b.loads(func() { b.press("Stop") })
+	b.press("Stop")
 	b.loads(func() { b.press("Stop workspace") })
 	b.at(path)
 	b.stay()
