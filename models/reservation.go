@@ -114,7 +114,12 @@ func (a AssumedReservations) Among(list []ReservedView) []ReservedView {
 	if len(a.Without)+len(a.With) == 0 {
 		return list
 	}
-	kept := slices.DeleteFunc(slices.Clone(list), func(g ReservedView) bool { return slices.Contains(a.Without, g.ReservationID) })
+	kept := make([]ReservedView, 0, len(list)+len(a.With))
+	for _, g := range list {
+		if !slices.Contains(a.Without, g.ReservationID) {
+			kept = append(kept, g)
+		}
+	}
 	return append(kept, a.With...)
 }
 

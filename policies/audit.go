@@ -54,8 +54,11 @@ type Change struct {
 
 // Audit records a change by the actor in the audit, within the transaction of
 // the change.
-func (a Actor) Audit(q *store.Queries, c Change) error {
-	o, _ := q.Context().Value(originKey{}).(Origin)
+func (a Actor) Audit(q *store.Queries, c Change) error { return a.AuditIn(q.Context(), q, c) }
+
+// AuditIn is Audit for a request with a context of its own in a transaction of several.
+func (a Actor) AuditIn(ctx context.Context, q *store.Queries, c Change) error {
+	o, _ := ctx.Value(originKey{}).(Origin)
 	e := models.AuditEntry{At: q.Now(), Actor: a.Label(), Address: o.Address, Via: cmp.Or(a.Via, o.Via, ViaSystem),
 		Action: c.Action, Object: c.Object, ObjectID: c.ID}
 	if a.User.ID != 0 {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -148,12 +149,19 @@ func (m *machine) taken(dev placement.Device, project int64, as models.AssumedRe
 		}
 		take(s.ProjectID, timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB}, now, until)
 	}
-	for _, g := range as.Among(m.reserved) {
+	for _, g := range as.Among(m.reservedOf(dev.ID)) {
 		if g.DeviceID == dev.ID && g.EndsAt.After(now) {
 			take(g.ProjectID, timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB}, g.StartsAt, g.EndsAt)
 		}
 	}
 	return list
+}
+
+// reservedOf are the grants of a device, which follow each other.
+func (m *machine) reservedOf(device int64) []models.ReservedView {
+	from, _ := slices.BinarySearchFunc(m.reserved, device, func(g models.ReservedView, id int64) int { return cmp.Compare(g.DeviceID, id) })
+	until, _ := slices.BinarySearchFunc(m.reserved, device+1, func(g models.ReservedView, id int64) int { return cmp.Compare(g.DeviceID, id) })
+	return m.reserved[from:until]
 }
 
 // closed are the spans until MaxAhead in which a machine's owner does not lend it.

@@ -42,6 +42,9 @@ func WithIdempotencyKey(ctx context.Context, k *IdempotencyKey) context.Context 
 	return context.WithValue(ctx, idempotencyContextKey{}, k)
 }
 
+// HasIdempotencyKey reports whether a context has a key.
+func HasIdempotencyKey(ctx context.Context) bool { return idempotencyKeyOf(ctx) != nil }
+
 func idempotencyKeyOf(ctx context.Context) *IdempotencyKey {
 	k, _ := ctx.Value(idempotencyContextKey{}).(*IdempotencyKey)
 	return k

@@ -32,6 +32,9 @@ func (s *Service) PreviewChange(ctx context.Context, actor policies.Actor, id in
 		if err == nil {
 			d, err = s.decideChange(q, actor, p, v.Reservation, in)
 		}
+		if err == nil {
+			err = q.NameGrants(d.Grants)
+		}
 		return err
 	})
 	return d, err
@@ -114,7 +117,7 @@ func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.
 	case r.State == models.ReservationActive:
 		return s.decideEnd(q, p, m, r, w)
 	default:
-		return s.decide(q, p, m, w, r.ID)
+		return s.decide(q, p, m, w, models.AssumedReservations{Without: []int64{r.ID}})
 	}
 }
 
@@ -189,7 +192,11 @@ func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMe
 		d.Outcome, d.Grants, d.Latest = timeline.Refused, nil, &latest
 		return d, nil
 	}
-	return d, s.checkBounds(q, p, m, more, models.AssumedReservations{})
+	reserved, err := q.ReservedBy(p.ID)
+	if err != nil {
+		return d, err
+	}
+	return d, s.checkBounds(reserved, p, m, more, models.AssumedReservations{})
 }
 
 // freeUntil is until when extensions of a reservation can be granted.

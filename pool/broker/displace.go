@@ -33,6 +33,7 @@ type common struct {
 	project  models.Project
 	members  map[int64]*store.LaunchMember // by user; nil for those who may not keep a reservation
 	standing timeline.Standing
+	reserved []models.ReservedView
 }
 
 // asking is who has, or asks for, a reservation.
@@ -179,7 +180,11 @@ func (d *displacement) commonOf(project int64) (*common, error) {
 		return nil, models.IgnoreNotFound(err)
 	}
 	st, err := d.projectStanding(d.q, p)
-	d.common[project] = &common{p, map[int64]*store.LaunchMember{}, st}
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := d.q.ReservedBy(project)
+	d.common[project] = &common{p, map[int64]*store.LaunchMember{}, st, reserved}
 	return d.common[project], err
 }
 
@@ -243,13 +248,14 @@ func (d *displacement) place(r timeline.Request, without []int64, with []timelin
 	if !ok {
 		return nil, false
 	}
-	if err := d.checkBounds(d.q, a.project, a.member, recorded(grants), as); models.KindOf(err) == models.KindNoCapacity {
-		return nil, false
-	} else if err != nil {
-		d.failure = err
-		return nil, false
+	c, err := d.commonOf(a.project.ID)
+	if err == nil && c != nil {
+		err = d.checkBounds(c.reserved, a.project, a.member, recorded(grants), as)
 	}
-	return grants, true
+	if models.KindOf(err) != models.KindNoCapacity {
+		d.failure = err
+	}
+	return grants, err == nil && c != nil
 }
 
 // move writes a change of a reservation, and tells its member.

@@ -52,15 +52,6 @@ func (s *Service) checkPriority(actor policies.Actor, project int64, in *Priorit
 	return p.Err()
 }
 
-// standing is that of a request in a project.
-func (s *Service) standing(q *store.Queries, p models.Project, user int64, in Priority) (st timeline.Standing, err error) {
-	if st, err = s.projectStanding(q, p); err != nil {
-		return st, err
-	}
-	st.NoShows, err = noShows(q, user)
-	return in.of(st, 0), err
-}
-
 // projectStanding is what all requests in a project have in common.
 func (s *Service) projectStanding(q *store.Queries, p models.Project) (st timeline.Standing, err error) {
 	st.Client = float64(p.Priority) / 100

@@ -143,7 +143,10 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), in.ProjectID)
 		if err == nil {
-			d, _, err = s.decideRequest(q, actor, p, in)
+			_, d, err = s.decideRequest(q, actor, p, in)
+		}
+		if err == nil {
+			err = q.NameGrants(d.Grants)
 		}
 		return err
 	})
@@ -151,11 +154,20 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 }
 
 // Reserve decides on a request and reserves what is granted. A refused request is an error
-// of kind no_capacity.
+// of kind no_capacity. Requests that arrive together are decided in the order of their
+// scores.
 func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in ReservationInput) (r models.Reservation, err error) {
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
+	if store.HasIdempotencyKey(ctx) { // it is committed with what it creates
+		return s.reserve(ctx, actor, in)
+	}
+	return s.decided(&arrival{ctx: ctx, actor: actor, in: in})
+}
+
+// reserve decides on a request alone.
+func (s *Service) reserve(ctx context.Context, actor policies.Actor, in ReservationInput) (r models.Reservation, err error) {
 	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
 		p, err := q.LockProject(actor.Scope(), in.ProjectID)
 		if err != nil {
@@ -164,36 +176,43 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		d, m, err := s.decideRequest(q, actor, p, in)
+		a, d, err := s.decideRequest(q, actor, p, in)
 		if err != nil {
 			return err
 		}
 		if d.Outcome == timeline.Refused {
 			return d.refusal()
 		}
-		r = models.Reservation{ProjectID: p.ID, MemberID: m.ID, UserID: actor.User.ID, State: models.ReservationGranted,
-			Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel,
-			DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
-			AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
-		r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
-		r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
-		r.LeastCores, r.ClientZone = leastCores(r.QoS, r.Cores), d.zone
-		r.StartsAt, r.EndsAt = d.Span()
-		if !q.Now().Before(r.StartsAt) {
-			r.State = models.ReservationActive
-		}
 		for _, m := range d.Moves {
 			if err := move(q, m); err != nil {
 				return err
 			}
 		}
-		if err := q.CreateReservation(&r, d.grants()); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
-			After: map[string]any{"gpus": r.GPUs, "cores": r.Cores, "from": r.StartsAt, "until": r.EndsAt}})
+		r, err = s.create(ctx, q, actor, in, a, d)
+		return err
 	})
 	return r, err
+}
+
+// create writes a reservation.
+func (s *Service) create(ctx context.Context, q *store.Queries, actor policies.Actor, in ReservationInput, a checkedRequest, d Decision) (
+	r models.Reservation, err error) {
+	r = models.Reservation{ProjectID: a.project.ID, MemberID: a.member.ID, UserID: actor.User.ID, State: models.ReservationGranted,
+		Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel,
+		DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
+		AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
+	r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
+	r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
+	r.LeastCores, r.ClientZone = leastCores(r.QoS, r.Cores), d.zone
+	r.StartsAt, r.EndsAt = d.Span()
+	if !q.Now().Before(r.StartsAt) {
+		r.State = models.ReservationActive
+	}
+	if err := q.CreateReservation(&r, d.grants()); err != nil {
+		return r, err
+	}
+	return r, actor.AuditIn(ctx, q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
+		After: map[string]any{"gpus": r.GPUs, "cores": r.Cores, "from": r.StartsAt, "until": r.EndsAt}})
 }
 
 // refusal is the error of a refused request.
@@ -227,78 +246,118 @@ func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Pr
 	return m, last, p.CheckActive(now)
 }
 
-// decideRequest decides on a request of the actor in a project.
-func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (d Decision,
-	m store.LaunchMember, err error) {
-	m, last, err := s.membership(q, actor, p)
-	if err != nil {
-		return d, m, err
-	}
-	w, err := in.check(q.Now(), last, s.rules)
-	if err != nil {
-		return d, m, err
-	}
-	if w.zone, err = s.clientZone(in.ClientZone, policies.ClientAddress(q.Context())); err != nil {
-		return d, m, err
-	}
-	w.priority = in.Priority
-	if err := s.checkPriority(actor, p.ID, &w.priority); err != nil {
-		return d, m, err
-	}
-	st, err := s.standing(q, p, m.UserID, w.priority)
-	if err != nil {
-		return d, m, err
-	}
-	w.score, w.parts = timeline.DefaultWeights.Score(st), partsOf(st)
-	d, err = s.decide(q, p, m, w, 0)
-	d.Shown = s.shown(actor, d.Moves)
-	return d, m, err
+// checkedRequest is a checked request with its member.
+type checkedRequest struct {
+	wish
+	project models.Project
+	member  store.LaunchMember
 }
 
-// decide decides on a wish of a member. What the reservation with the id except has is
-// free for it; 0: none.
-func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMember, w wish, except int64) (d Decision, err error) {
-	var as models.AssumedReservations
-	if except != 0 {
-		as.Without = []int64{except}
+// checkRequest checks a request of the actor in a project with a standing.
+func (s *Service) checkRequest(ctx context.Context, q *store.Queries, actor policies.Actor, p models.Project, st timeline.Standing,
+	in ReservationInput) (a checkedRequest, err error) {
+	a.project = p
+	m, last, err := s.membership(q, actor, p)
+	if a.member = m; err != nil {
+		return a, err
 	}
-	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, as)
+	if a.wish, err = in.check(q.Now(), last, s.rules); err != nil {
+		return a, err
+	}
+	if a.zone, err = s.clientZone(in.ClientZone, policies.ClientAddress(ctx)); err != nil {
+		return a, err
+	}
+	a.priority = in.Priority
+	if err := s.checkPriority(actor, p.ID, &a.priority); err != nil {
+		return a, err
+	}
+	if st.NoShows, err = noShows(q, m.UserID); err != nil {
+		return a, err
+	}
+	st = a.priority.of(st, 0)
+	a.score, a.parts = timeline.DefaultWeights.Score(st), partsOf(st)
+	return a, nil
+}
+
+// decideRequest decides on a request of the actor in a project.
+func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (a checkedRequest, d Decision,
+	err error) {
+	st, err := s.projectStanding(q, p)
+	if err != nil {
+		return a, d, err
+	}
+	if a, err = s.checkRequest(q.Context(), q, actor, p, st, in); err != nil {
+		return a, d, err
+	}
+	d, err = s.decide(q, p, a.member, a.wish, models.AssumedReservations{})
+	d.Shown = s.shown(actor, d.Moves)
+	return a, d, err
+}
+
+// decide decides on a wish of a member beside reservations as they are assumed to be.
+func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMember, w wish, as models.AssumedReservations) (
+	d Decision, err error) {
+	found, err := s.search(q, p, w, as)
 	if err != nil {
 		return d, err
 	}
-	calendar := timeline.NewCalendar(devices)
-	calendar.Add(taken)
-	request, err := s.request(q, demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, w.zone, devices)
-	if err != nil {
-		return d, err
-	}
-	request.Part, request.Later = w.part, w.later
-	decided := calendar.Decide(request)
-	d = Decision{Outcome: decided.Outcome, Demand: demand, wish: w}
-	if w.parts != nil && decided.Outcome != timeline.Granted {
-		grants, moves, ok, err := s.displace(q, p, m, w, demand)
+	if w.parts != nil && found.decided.Outcome != timeline.Granted {
+		grants, moves, ok, err := s.displace(q, p, m, w, found.demand)
 		if err != nil {
 			return d, err
 		}
 		if ok {
-			d.Outcome, d.Moves, decided.Grants = timeline.Granted, moves, grants
+			found.decided.Outcome, found.moves, found.decided.Grants = timeline.Granted, moves, grants
 			as = assumed(moves)
 		}
 	}
+	reserved, err := q.ReservedBy(p.ID)
+	if err != nil {
+		return d, err
+	}
+	return s.complete(found, p, reserved, m, as)
+}
+
+// found is what the pool has for a wish.
+type found struct {
+	wish
+	demand  models.Demand // with its GPU memory
+	decided timeline.Decision
+	moves   []Move
+}
+
+// search looks for what a wish can have, beside reservations as they are assumed to be.
+func (s *Service) search(q *store.Queries, p models.Project, w wish, as models.AssumedReservations) (f found, err error) {
+	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, as)
+	if err != nil {
+		return f, err
+	}
+	calendar := timeline.NewCalendar(devices)
+	calendar.Add(taken)
+	request, err := s.request(q, demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, w.zone, devices)
+	request.Part, request.Later = w.part, w.later
+	if err != nil {
+		return f, err
+	}
+	return found{wish: w, demand: demand, decided: calendar.Decide(request)}, nil
+}
+
+// complete is the decision on what was found, if it is within the bounds of the member and
+// the project.
+func (s *Service) complete(f found, p models.Project, reserved []models.ReservedView, m store.LaunchMember,
+	as models.AssumedReservations) (d Decision, err error) {
+	d = Decision{Outcome: f.decided.Outcome, Demand: f.demand, Moves: f.moves, wish: f.wish}
 	if d.Outcome == timeline.Refused {
-		if at := time.UnixMicro(decided.Earliest).UTC(); !at.Add(w.duration).After(w.last) {
+		if at := time.UnixMicro(f.decided.Earliest).UTC(); !at.Add(f.duration).After(f.last) {
 			d.Earliest = &at
 		}
 		return d, nil
 	}
-	for _, g := range recorded(decided.Grants) {
+	for _, g := range recorded(f.decided.Grants) {
 		d.Grants = append(d.Grants, models.GrantView{ReservationGrant: g})
 	}
-	if err := s.checkBounds(q, p, m, d.grants(), as); err != nil {
-		return d, err
-	}
-	d.Explanation = s.rules.Objectives.explain(w.priority.TaskType, w.zone)
-	return d, q.NameGrants(d.Grants)
+	d.Explanation = s.rules.Objectives.explain(f.priority.TaskType, f.zone)
+	return d, s.checkBounds(reserved, p, m, d.grants(), as)
 }
 
 func spanOf(g models.ReservationGrant) timeline.Span {
@@ -312,13 +371,9 @@ func amountOf(g models.ReservationGrant) timeline.Amount {
 // checkBounds checks grants beside what the member and the project have reserved, as
 // assumed: the limit of the role and the quota at every moment, and the
 // core-hours ahead.
-func (s *Service) checkBounds(q *store.Queries, p models.Project, m store.LaunchMember, grants []models.ReservationGrant,
+func (s *Service) checkBounds(reserved []models.ReservedView, p models.Project, m store.LaunchMember, grants []models.ReservationGrant,
 	as models.AssumedReservations) error {
-	reserved, err := q.ReservedBy(p.ID)
-	if err != nil {
-		return err
-	}
-	now := q.Now()
+	now := s.store.Now()
 	var byProject, byMember, more timeline.Timeline
 	coreHours := 0.0
 	ahead := func(g models.ReservationGrant) float64 {

@@ -46,11 +46,13 @@ type Service struct {
 	access *policies.Access
 	pool   Pool
 	rules  Rules
+
+	arrivals arrivals
 }
 
 // New returns a service.
 func New(store *store.Store, access *policies.Access, pool Pool, rules Rules) *Service {
-	return &Service{store: store, access: access, pool: pool, rules: rules}
+	return &Service{store: store, access: access, pool: pool, rules: rules, arrivals: arrivals{deciding: make(chan struct{}, 1)}}
 }
 
 // View is a reservation with its grants, by start, and what the actor may do with it

@@ -1,0 +1,238 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/policies"
+	"weir/pool/timeline"
+)
+
+// mostTogether is how many requests are decided in one transaction at most.
+const mostTogether = 64
+
+// arrivals are the requests that wait to be decided. Those that arrive while others are
+// decided are then decided together, in the order of their scores.
+type arrivals struct {
+	deciding chan struct{} // has an element while requests are decided
+	mu       sync.Mutex
+	waiting  []*arrival
+}
+
+// arrival is a request with its decision.
+type arrival struct {
+	ctx     context.Context
+	actor   policies.Actor
+	in      ReservationInput
+	request checkedRequest
+	d       Decision
+	r       models.Reservation
+	err     error
+	result  bool // r and err are those of its decision
+}
+
+func (a *arrivals) add(one *arrival) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, one)
+}
+
+func (a *arrivals) take() []*arrival {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := min(len(a.waiting), mostTogether)
+	list := a.waiting[:n:n]
+	a.waiting = a.waiting[n:]
+	return list
+}
+
+// decided waits for the decision on a request. Whoever waits and finds that nobody decides,
+// decides on all that wait.
+func (s *Service) decided(one *arrival) (models.Reservation, error) {
+	s.arrivals.add(one)
+	select {
+	case s.arrivals.deciding <- struct{}{}:
+		defer func() { <-s.arrivals.deciding }()
+	case <-one.ctx.Done(): // who decides sees that, too
+		return models.Reservation{}, one.ctx.Err()
+	}
+	for !one.result {
+		s.decideAll(s.arrivals.take())
+	}
+	return one.r, one.err
+}
+
+// decideAll decides on requests: together as long as they are granted as they are, the
+// others alone, in the order of their scores.
+func (s *Service) decideAll(list []*arrival) {
+	if len(list) > 1 {
+		list = s.decideTogether(list)
+	}
+	for _, one := range list {
+		one.r, one.err = s.reserve(one.ctx, one.actor, one.in)
+		one.result = true
+	}
+}
+
+// decideTogether decides on requests in one transaction, as of one state of the pool, and
+// returns those that are left: from the first on that is not granted as it is, or all if
+// the transaction fails.
+func (s *Service) decideTogether(list []*arrival) []*arrival {
+	var t together
+	written := false
+	err := s.store.InTx(list[0].ctx, func(q *store.Queries) error {
+		t, written = together{Service: s, q: q, projects: map[int64]*projectTogether{}}, false
+		if err := t.lock(list); err != nil {
+			return err
+		}
+		for _, one := range list {
+			if err := t.check(one); err != nil {
+				return err
+			}
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		if err := t.decide(); err != nil {
+			return err
+		}
+		err := t.write()
+		written = err == nil
+		return err
+	})
+	if err != nil && !written { // each has the error that is its own
+		return list
+	}
+	for _, one := range list {
+		if one.result = !slices.Contains(t.left, one); one.result && one.err == nil {
+			one.err = err // maybe after the database has committed: it is not tried again
+		}
+	}
+	return t.left
+}
+
+// together is requests that are decided in one transaction.
+type together struct {
+	*Service
+	q        *store.Queries
+	projects map[int64]*projectTogether
+	checked  []*arrival
+	left     []*arrival
+	as       models.AssumedReservations // granted so far
+}
+
+// projectTogether is what the requests in a project have in common.
+type projectTogether struct {
+	models.Project
+	standing timeline.Standing
+	reserved []models.ReservedView
+}
+
+// lock locks what the requests need in the order in which everybody does.
+func (t *together) lock(list []*arrival) error {
+	var projects, users []int64
+	for _, one := range list {
+		projects, users = append(projects, one.in.ProjectID), append(users, one.actor.User.ID)
+	}
+	slices.Sort(projects)
+	slices.Sort(users)
+	for _, id := range slices.Compact(projects) {
+		if err := t.q.LockProjectRow(id); err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Compact(users) {
+		if _, err := t.q.LockUser(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check checks the right of a request and what it asks for. The error is none of its own.
+func (t *together) check(one *arrival) error {
+	if one.err = one.ctx.Err(); one.err != nil { // its client has gone
+		return nil
+	}
+	one.err = t.access.RecheckOwned(t.q, one.actor, 0, one.in.ProjectID, policies.WorkspaceLaunch)
+	if one.err == nil {
+		one.request, one.err = t.requestOf(one)
+	}
+	if one.err == nil {
+		t.checked = append(t.checked, one)
+	}
+	return internal(one.err)
+}
+
+// internal is an error that is no answer to a request.
+func internal(err error) error {
+	if models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return nil
+}
+
+func (t *together) requestOf(one *arrival) (r checkedRequest, err error) {
+	p := t.projects[one.in.ProjectID]
+	if p == nil {
+		project, err := t.q.Project(one.actor.Scope(), one.in.ProjectID)
+		if err != nil {
+			return r, err
+		}
+		p = &projectTogether{Project: project}
+		if p.standing, err = t.projectStanding(t.q, project); err != nil {
+			return r, err
+		}
+		if p.reserved, err = t.q.ReservedBy(project.ID); err != nil {
+			return r, err
+		}
+		t.projects[project.ID] = p
+	}
+	return t.checkRequest(one.ctx, t.q, one.actor, p.Project, p.standing, one.in)
+}
+
+// decide decides on the requests, the one with the highest score first, until one is not
+// granted as it is.
+func (t *together) decide() error {
+	slices.SortStableFunc(t.checked, func(a, b *arrival) int { return cmp.Compare(b.request.score, a.request.score) })
+	for i, one := range t.checked {
+		s, err := t.search(t.q, one.request.project, one.request.wish, t.as)
+		if err != nil {
+			return err
+		}
+		if s.decided.Outcome != timeline.Granted {
+			t.checked, t.left = t.checked[:i], t.checked[i:]
+			return nil
+		}
+		p := t.projects[one.in.ProjectID]
+		if one.d, one.err = t.complete(s, p.Project, p.reserved, one.request.member, t.as); one.err != nil {
+			if internal(one.err) != nil {
+				return one.err
+			}
+			continue
+		}
+		for _, g := range one.d.grants() {
+			t.as.With = append(t.as.With, models.ReservedView{ReservationGrant: g, ProjectID: p.ID, UserID: one.actor.User.ID})
+		}
+	}
+	return nil
+}
+
+// write writes what is granted.
+func (t *together) write() error {
+	for _, one := range t.checked {
+		if one.err != nil {
+			continue
+		}
+		r, err := t.create(one.ctx, t.q, one.actor, one.in, one.request, one.d)
+		if err != nil {
+			return err
+		}
+		one.r = r
+	}
+	return nil
+}
