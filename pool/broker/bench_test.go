@@ -17,38 +17,41 @@ import (
 	"weir/pool/providers"
 )
 
-// BenchmarkReserve reserves for 32 clients at once, in four projects, on a pool of 1,000
-// GPUs: each decision is committed.
+// BenchmarkReserve reserves for one client, whose requests are decided one by one, and for 32
+// at once, in four projects, on a pool of 1,000 GPUs: each decision is committed.
 func BenchmarkReserve(b *testing.B) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
-		b.Run(dialect, func(b *testing.B) {
-			s := storetest.Open(b, dialect)
-			access, err := policies.NewAccess()
-			if err != nil {
-				b.Fatal(err)
+		b.Run(dialect+"/1 client", func(b *testing.B) { benchmarkReserve(b, dialect, 1) })
+		b.Run(dialect+"/32 clients", func(b *testing.B) { benchmarkReserve(b, dialect, 32) })
+	}
+}
+
+func benchmarkReserve(b *testing.B, dialect string, n int) {
+	s := storetest.Open(b, dialect)
+	access, err := policies.NewAccess()
+	if err != nil {
+		b.Fatal(err)
+	}
+	clients := benchmarkPool(b, s, n)
+	service := broker.New(s, access, pool.New(s, access, providers.New(s, access, nil)), broker.DefaultRules)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var running sync.WaitGroup
+	for i, c := range clients {
+		running.Go(func() {
+			r := rand.New(rand.NewPCG(15, uint64(i)))
+			for left.Add(-1) >= 0 {
+				from := s.Now().Add(time.Duration(1+r.IntN(80*24)) * time.Hour)
+				if _, err := service.Reserve(b.Context(), c.actor, broker.ReservationInput{ProjectID: c.project, GPUs: 1, Cores: 10,
+					DurationMinutes: 60, From: &from, AcceptLater: true}); err != nil {
+					b.Error(err)
+				}
 			}
-			clients := benchmarkPool(b, s, 32)
-			service := broker.New(s, access, pool.New(s, access, providers.New(s, access, nil)), broker.DefaultRules)
-			var left atomic.Int64
-			left.Store(int64(b.N))
-			b.ResetTimer()
-			var running sync.WaitGroup
-			for i, c := range clients {
-				running.Go(func() {
-					r := rand.New(rand.NewPCG(15, uint64(i)))
-					for left.Add(-1) >= 0 {
-						from := s.Now().Add(time.Duration(1+r.IntN(80*24)) * time.Hour)
-						if _, err := service.Reserve(b.Context(), c.actor, broker.ReservationInput{ProjectID: c.project, GPUs: 1, Cores: 10,
-							DurationMinutes: 60, From: &from, AcceptLater: true}); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			running.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 		})
 	}
+	running.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
 }
 
 type benchmarkClient struct {

@@ -280,8 +280,8 @@ func (s *Service) checkRequest(ctx context.Context, q *store.Queries, actor poli
 }
 
 // decideRequest decides on a request of the actor in a project.
-func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (a checkedRequest, d Decision,
-	err error) {
+func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (
+	a checkedRequest, d Decision, err error) {
 	st, err := s.projectStanding(q, p)
 	if err != nil {
 		return a, d, err
