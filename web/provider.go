@@ -205,11 +205,11 @@ func (v NewProviderView) command() string {
 	return "weir agent --server " + v.Server + " --code " + v.Code
 }
 
-// latencies formats the latencies to client zones, such as berlin 3.2 ms.
+// latencies formats the latencies to client zones, such as berlin 3.2 ms; less than a tenth is rounded up.
 func (v ProviderView) latencies() string {
 	list := make([]string, len(v.Latencies))
 	for i, l := range v.Latencies {
-		list[i] = l.Zone + " " + strconv.FormatFloat(float64(l.Micros)/1000, 'f', 1, 64) + " ms"
+		list[i] = l.Zone + " " + strconv.FormatFloat(max(float64(l.Micros)/1000, 0.1), 'f', 1, 64) + " ms"
 	}
 	return strings.Join(list, " · ")
 }
