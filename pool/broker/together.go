@@ -3,8 +3,10 @@ package broker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -14,6 +16,10 @@ import (
 
 // mostTogether is how many requests are decided in one transaction at most.
 const mostTogether = 64
+
+// decideTimeout is how long a transaction of several requests can take; then each is decided
+// alone.
+const decideTimeout = 30 * time.Second
 
 // arrivals are the requests that wait to be decided. Those that arrive while others are
 // decided are then decided together, in the order of their scores.
@@ -69,6 +75,14 @@ func (s *Service) decided(one *arrival) (models.Reservation, error) {
 // decideAll decides on requests: together as long as they are granted as they are, the
 // others alone, in the order of their scores.
 func (s *Service) decideAll(list []*arrival) {
+	all := list
+	defer func() { // nobody waits for ever, should this panic
+		for _, one := range all {
+			if !one.result {
+				one.err, one.result = errors.New("the request was not decided"), true
+			}
+		}
+	}()
 	if len(list) > 1 {
 		list = s.decideTogether(list)
 	}
@@ -84,18 +98,25 @@ func (s *Service) decideAll(list []*arrival) {
 func (s *Service) decideTogether(list []*arrival) []*arrival {
 	var t together
 	written := false
-	err := s.store.InTx(list[0].ctx, func(q *store.Queries) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), decideTimeout) // its client can go
+	defer cancel()
+	err := s.store.InTx(ctx, func(q *store.Queries) error {
 		t, written = together{Service: s, q: q, projects: map[int64]*projectTogether{}}, false
 		if err := t.lock(list); err != nil {
 			return err
 		}
 		for _, one := range list {
-			if err := t.check(one); err != nil {
-				return err
+			if one.err = t.access.RecheckOwned(q, one.actor, 0, one.in.ProjectID, policies.WorkspaceLaunch); internal(one.err) != nil {
+				return one.err
 			}
 		}
 		if err := q.LockPool(); err != nil {
 			return err
+		}
+		for _, one := range list { // what is reserved changes under the lock of the pool
+			if err := t.check(one); err != nil {
+				return err
+			}
 		}
 		if err := t.decide(); err != nil {
 			return err
@@ -153,16 +174,15 @@ func (t *together) lock(list []*arrival) error {
 	return nil
 }
 
-// check checks the right of a request and what it asks for. The error is none of its own.
+// check checks what a request that may be made asks for. The error is none of its own.
 func (t *together) check(one *arrival) error {
+	if one.err != nil {
+		return nil
+	}
 	if one.err = one.ctx.Err(); one.err != nil { // its client has gone
 		return nil
 	}
-	one.err = t.access.RecheckOwned(t.q, one.actor, 0, one.in.ProjectID, policies.WorkspaceLaunch)
-	if one.err == nil {
-		one.request, one.err = t.requestOf(one)
-	}
-	if one.err == nil {
+	if one.request, one.err = t.requestOf(one); one.err == nil {
 		t.checked = append(t.checked, one)
 	}
 	return internal(one.err)

@@ -58,7 +58,7 @@ func TestArrivingTogether(t *testing.T) {
 		}
 		gone, leave := context.WithCancel(o.Ctx)
 		at := policies.WithOrigin(o.Ctx, policies.Origin{Address: "192.0.2.7"})
-		o.whileLocked(t, leave, reserve(0, o.Ctx, first), reserve(1, o.Ctx, second), reserve(2, gone, in), reserve(3, at, high), reserve(4, o.Ctx, wrong))
+		o.whileLocked(t, leave, reserve(0, o.Ctx, first), reserve(2, gone, in), reserve(1, o.Ctx, second), reserve(3, at, high), reserve(4, o.Ctx, wrong))
 		if errs[0] != nil || errs[3] != nil {
 			t.Errorf("the first: %v; the one with the highest score: %v", errs[0], errs[3])
 		}
