@@ -35,8 +35,10 @@ func TestLatencies(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- loop.Run(ctx) }()
 	var reports []providers.Latencies
-	for len(reports) == 0 || len(portal.heard()) < 6 {
-		time.Sleep(20 * time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); len(reports) == 0 || len(portal.heard()) < 6; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d heartbeats: %s", len(portal.heard()), log.String())
+		}
 		reports = nil
 		for _, b := range portal.heard() {
 			if len(b.Latencies) > 0 {

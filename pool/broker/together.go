@@ -31,14 +31,14 @@ type arrivals struct {
 
 // arrival is a request with its decision.
 type arrival struct {
-	ctx     context.Context
-	actor   policies.Actor
-	in      ReservationInput
-	request checkedRequest
-	d       Decision
-	r       models.Reservation
-	err     error
-	result  bool // r and err are those of its decision
+	ctx         context.Context
+	actor       policies.Actor
+	in          ReservationInput
+	request     checkedRequest
+	decision    Decision
+	reservation models.Reservation
+	err         error
+	answered    bool // reservation and err are the answer
 }
 
 func (a *arrivals) add(one *arrival) {
@@ -66,10 +66,10 @@ func (s *Service) decided(one *arrival) (models.Reservation, error) {
 	case <-one.ctx.Done(): // who decides sees that, too
 		return models.Reservation{}, one.ctx.Err()
 	}
-	for !one.result {
+	for !one.answered {
 		s.decideAll(s.arrivals.take())
 	}
-	return one.r, one.err
+	return one.reservation, one.err
 }
 
 // decideAll decides on requests: together as long as they are granted as they are, the
@@ -78,8 +78,8 @@ func (s *Service) decideAll(list []*arrival) {
 	all := list
 	defer func() { // nobody waits for ever, should this panic
 		for _, one := range all {
-			if !one.result {
-				one.err, one.result = errors.New("the request was not decided"), true
+			if !one.answered {
+				one.err, one.answered = errors.New("the request was not decided"), true
 			}
 		}
 	}()
@@ -87,8 +87,8 @@ func (s *Service) decideAll(list []*arrival) {
 		list = s.decideTogether(list)
 	}
 	for _, one := range list {
-		one.r, one.err = s.reserve(one.ctx, one.actor, one.in)
-		one.result = true
+		one.reservation, one.err = s.reserve(one.ctx, one.actor, one.in)
+		one.answered = true
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Service) decideTogether(list []*arrival) []*arrival {
 		return list
 	}
 	for _, one := range list {
-		if one.result = !slices.Contains(t.left, one); one.result && one.err == nil {
+		if one.answered = !slices.Contains(t.left, one); one.answered && one.err == nil {
 			one.err = err // maybe after the database has committed: it is not tried again
 		}
 	}
@@ -174,12 +174,13 @@ func (t *together) lock(list []*arrival) error {
 	return nil
 }
 
-// check checks what a request that may be made asks for. The error is none of its own.
+// check checks what a request asks for, unless it is refused or its client has gone. The error
+// is one that is no answer.
 func (t *together) check(one *arrival) error {
-	if one.err != nil {
-		return nil
+	if one.err == nil {
+		one.err = one.ctx.Err()
 	}
-	if one.err = one.ctx.Err(); one.err != nil { // its client has gone
+	if one.err != nil {
 		return nil
 	}
 	if one.request, one.err = t.requestOf(one); one.err == nil {
@@ -220,22 +221,22 @@ func (t *together) requestOf(one *arrival) (r checkedRequest, err error) {
 func (t *together) decide() error {
 	slices.SortStableFunc(t.checked, func(a, b *arrival) int { return cmp.Compare(b.request.score, a.request.score) })
 	for i, one := range t.checked {
-		s, err := t.search(t.q, one.request.project, one.request.wish, t.as)
+		found, err := t.search(t.q, one.request.project, one.request.wish, t.as)
 		if err != nil {
 			return err
 		}
-		if s.decided.Outcome != timeline.Granted {
+		if found.decided.Outcome != timeline.Granted {
 			t.checked, t.left = t.checked[:i], t.checked[i:]
 			return nil
 		}
 		p := t.projects[one.in.ProjectID]
-		if one.d, one.err = t.complete(s, p.Project, p.reserved, one.request.member, t.as); one.err != nil {
+		if one.decision, one.err = t.complete(found, p.Project, p.reserved, one.request.member, t.as); one.err != nil {
 			if internal(one.err) != nil {
 				return one.err
 			}
 			continue
 		}
-		for _, g := range one.d.grants() {
+		for _, g := range one.decision.grants() {
 			t.as.With = append(t.as.With, models.ReservedView{ReservationGrant: g, ProjectID: p.ID, UserID: one.actor.User.ID})
 		}
 	}
@@ -248,11 +249,11 @@ func (t *together) write() error {
 		if one.err != nil {
 			continue
 		}
-		r, err := t.create(one.ctx, t.q, one.actor, one.in, one.request, one.d)
+		r, err := t.create(one.ctx, t.q, one.actor, one.in, one.request, one.decision)
 		if err != nil {
 			return err
 		}
-		one.r = r
+		one.reservation = r
 	}
 	return nil
 }
