@@ -30,7 +30,7 @@ func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err e
 	if p.cfg.AgentsListen == "" {
 		return nil
 	}
-	p.agents.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.AgentsListen)
+	p.agents.listener, err = listenTCP(ctx, p.cfg.AgentsListen)
 	if err != nil {
 		return fmt.Errorf("cannot listen for agents: %w; set another address with --agents-listen, or disable it with --agents-listen \"\"", err)
 	}
