@@ -86,6 +86,11 @@ type ReservationGrant struct {
 	EndsAt        time.Time
 }
 
+// Overlaps reports whether the spans of two grants overlap.
+func (g ReservationGrant) Overlaps(other ReservationGrant) bool {
+	return g.StartsAt.Before(other.EndsAt) && other.StartsAt.Before(g.EndsAt)
+}
+
 // GrantView is a grant with its device.
 type GrantView struct {
 	ReservationGrant

@@ -1,7 +1,9 @@
 package policies
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"weir/models"
 	"weir/models/store"
@@ -48,50 +50,109 @@ func (a *Access) WriteSelf(ctx context.Context, db *store.Store, actor Actor, fn
 
 // RecheckOwned reads the actor's rights again under lock, and checks them as CheckOwned does.
 func (a *Access) RecheckOwned(q *store.Queries, actor Actor, owner, project int64, right Right) error {
-	if actor.System != "" {
-		return nil
-	}
-	if err := lockRights(q, project, right); err != nil {
-		return err
-	}
-	now, err := reload(q, actor)
-	if err != nil {
-		return err
-	}
-	return a.CheckOwned(now, owner, project, right)
+	_, refused, err := a.Recheck(q, Claim{actor, owner, project, right})
+	return cmp.Or(err, refused[0])
 }
 
-// lockRights takes the locks under which rights change: of the project for its
-// roles, of the administrators for accounts.
-func lockRights(q *store.Queries, project int64, right Right) error {
-	if project != Platform {
-		return q.LockProjectRow(project)
+// Claim is a right that an actor needs, as for CheckOwned.
+type Claim struct {
+	Actor          Actor
+	Owner, Project int64
+	Right          Right
+}
+
+// Recheck reads the rights of actors again under lock, and checks each claim as CheckOwned
+// does. now and refused have an element for each: the actor as of now, and an error.
+func (a *Access) Recheck(q *store.Queries, claims ...Claim) (now []Actor, refused []error, err error) {
+	actors := make([]Actor, len(claims))
+	for i, c := range claims {
+		actors[i] = c.Actor
 	}
-	if object, _ := right.split(); object == "user" {
+	if err := lockRights(q, claims...); err != nil {
+		return actors, make([]error, len(claims)), err
+	}
+	now, refused, err = reload(q, actors...)
+	for i, c := range claims {
+		if refused[i] == nil {
+			refused[i] = a.CheckOwned(now[i], c.Owner, c.Project, c.Right)
+		}
+	}
+	return now, refused, err
+}
+
+// lockRights takes the locks under which the rights of users change: of projects for their
+// roles, of the administrators for accounts.
+func lockRights(q *store.Queries, claims ...Claim) error {
+	var projects []int64
+	accounts := false
+	for _, c := range claims {
+		if c.Actor.System != "" {
+			continue
+		}
+		if c.Project != Platform {
+			projects = append(projects, c.Project)
+		} else if object, _ := c.Right.split(); object == "user" {
+			accounts = true
+		}
+	}
+	if len(projects) > 0 {
+		if err := q.LockProjectRows(projects...); err != nil {
+			return err
+		}
+	}
+	if accounts {
 		return q.LockUsers()
 	}
 	return nil
 }
 
-// reload reads the actor's account and grants again.
-func reload(q *store.Queries, actor Actor) (Actor, error) {
-	u, err := q.LockUser(actor.User.ID)
-	if err != nil || u.Disabled || u.SessionGeneration != actor.User.SessionGeneration {
-		return Actor{}, unauthenticated(err)
-	}
-	if actor.Session != "" {
-		if ok, err := q.Authenticates(actor.Session, q.Now()); err != nil || !ok {
-			return Actor{}, unauthenticated(err)
+// reload reads the accounts and grants of actors again. now and refused have an element for
+// each: the actor as of now, and the error of one who is no longer authenticated.
+func reload(q *store.Queries, actors ...Actor) (now []Actor, refused []error, err error) {
+	now, refused = slices.Clone(actors), make([]error, len(actors))
+	var ids []int64
+	var sessions []string
+	for _, a := range actors {
+		if a.System == "" {
+			ids = append(ids, a.User.ID)
+		}
+		if a.Session != "" {
+			sessions = append(sessions, a.Session)
 		}
 	}
-	now, err := actorOf(q, u)
-	return now.authenticatedAs(actor), err
+	if len(ids) == 0 {
+		return now, refused, nil
+	}
+	accounts, err := q.LockUserRows(ids...)
+	if err != nil {
+		return now, refused, err
+	}
+	var authenticated []string
+	if len(sessions) > 0 {
+		if authenticated, err = q.Authenticates(q.Now(), sessions...); err != nil {
+			return now, refused, err
+		}
+	}
+	memberships, err := q.MembershipsByUser(q.Now(), ids...)
+	for i, a := range actors {
+		if a.System != "" {
+			continue
+		}
+		at := slices.IndexFunc(accounts, func(u models.User) bool { return u.ID == a.User.ID })
+		if at < 0 || accounts[at].Disabled || accounts[at].SessionGeneration != a.User.SessionGeneration ||
+			a.Session != "" && !slices.Contains(authenticated, a.Session) {
+			refused[i] = unauthenticated(nil)
+			continue
+		}
+		now[i] = Actor{User: accounts[at], At: q.Now(), Grants: GrantsOf(memberships[a.User.ID])}.authenticatedAs(a)
+	}
+	return now, refused, err
 }
 
 // Granter reads the account of someone on whose behalf a transaction grants something,
 // and checks under the locks of Write that they still have the right for it.
 func (a *Access) Granter(q *store.Queries, user, project int64, right Right) (Actor, error) {
-	if err := lockRights(q, project, right); err != nil {
+	if err := lockRights(q, Claim{Project: project, Right: right}); err != nil {
 		return Actor{}, err
 	}
 	u, err := q.LockUser(user)
@@ -113,7 +174,8 @@ func CannotGive(u models.User) *models.Error {
 
 // CheckSelf is the check of WriteSelf, for other transactions.
 func (a *Access) CheckSelf(q *store.Queries, actor Actor) error {
-	if _, err := reload(q, actor); err != nil {
+	_, refused, err := reload(q, actor)
+	if err := cmp.Or(err, refused[0]); err != nil {
 		return err
 	}
 	return actor.CheckScope(AccountWrite)

@@ -48,17 +48,17 @@ func (u *usedByProjects) read(q *store.Queries) (map[int64]float64, float64, err
 	return use, all, nil
 }
 
-// FairShare returns the decayed use of a project and of all projects, in GPU core-hours,
-// and the project's share: its part of the sum of quotas. An unlimited quota counts as all
-// GPUs.
-func (s *Scheduler) FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error) {
+// FairShares returns for a project its decayed use and that of all projects, in GPU
+// core-hours, and the project's share: its part of the sum of quotas. An unlimited quota
+// counts as all GPUs.
+func (s *Scheduler) FairShares(q *store.Queries) (func(p models.Project) (use, all, share float64), error) {
 	byProject, all, err := s.used.read(q)
 	if err != nil {
-		return 0, 0, 0, err
+		return nil, err
 	}
 	snap, err := s.load(q)
 	if err != nil {
-		return 0, 0, 0, err
+		return nil, err
 	}
 	gpus := int64(0)
 	for _, m := range snap.machines {
@@ -70,11 +70,13 @@ func (s *Scheduler) FairShare(q *store.Queries, p models.Project) (use, all, sha
 	}
 	whole := gpus * placement.Whole
 	sum, err := q.QuotaCores(whole)
-	if own := p.Quota.GPUCores; sum > 0 {
-		if models.IsUnlimited(own) {
-			own = whole
+	return func(p models.Project) (use, _, share float64) {
+		if own := p.Quota.GPUCores; sum > 0 {
+			if models.IsUnlimited(own) {
+				own = whole
+			}
+			share = float64(own) / float64(sum)
 		}
-		share = float64(own) / float64(sum)
-	}
-	return byProject[p.ID], all, share, err
+		return byProject[p.ID], all, share
+	}, err
 }

@@ -105,12 +105,13 @@ func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
 			if !known || !m.reservable(dev, model, project, d) {
 				continue
 			}
-			whole := timeline.Amount{Cores: min(dev.Cores, placement.Whole), MemoryMiB: dev.MemoryMiB}
-			devices = append(devices, timeline.Device{ID: dev.ID, Node: m.ID, Model: dev.Model, Capacity: whole})
+			one := timeline.Device{ID: dev.ID, Node: m.ID, Model: dev.Model, Whole: dev.Exclusive || dev.Parent != 0, Mixed: dev.Mixed,
+				Capacity: timeline.Amount{Cores: min(dev.Cores, placement.Whole), MemoryMiB: dev.MemoryMiB}}
+			devices = append(devices, one)
 			for _, span := range closed {
-				taken = append(taken, timeline.Grant{Device: dev.ID, Amount: whole, Span: span})
+				taken = append(taken, timeline.Grant{Device: dev.ID, Amount: one.Capacity, Span: span})
 			}
-			taken = append(taken, m.taken(dev, project, as, whole, snap.now)...)
+			taken = append(taken, m.taken(one, project, as, snap.now)...)
 		}
 	}
 	return d, devices, taken, nil
@@ -131,13 +132,9 @@ func (m *machine) reservable(dev placement.Device, d models.Device, project int6
 
 // taken is what shares and reservations, as assumed, take of a device, as a project sees
 // it.
-func (m *machine) taken(dev placement.Device, project int64, as models.AssumedReservations,
-	whole timeline.Amount, now time.Time) (list []timeline.Grant) {
+func (m *machine) taken(dev timeline.Device, project int64, as models.AssumedReservations, now time.Time) (list []timeline.Grant) {
 	take := func(by int64, a timeline.Amount, from, until time.Time) {
-		if dev.Exclusive || dev.Parent != 0 || by != project && !dev.Mixed {
-			a = whole
-		}
-		list = append(list, timeline.Grant{Device: dev.ID, Amount: a, Span: spanOf(from, until)})
+		list = append(list, timeline.Grant{Device: dev.ID, Amount: dev.Taken(a, by != project), Span: spanOf(from, until)})
 	}
 	for _, s := range m.shares {
 		if s.DeviceID != dev.ID || m.covered(s, now) { // its reservation takes it

@@ -25,7 +25,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 // period or a membership takes, because either may have been extended.
 func (r *Reconciler) evictOne(ctx context.Context, c models.Claim) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.LockProjectRow(c.ProjectID); err != nil {
+		if err := q.LockProjectRows(c.ProjectID); err != nil {
 			return err
 		}
 		e, err := q.Eviction(c.ID)

@@ -153,7 +153,7 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) erro
 func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []models.DeploymentPart, tried string,
 	why models.Text) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.LockProjectRow(d.ProjectID); err != nil {
+		if err := q.LockProjectRows(d.ProjectID); err != nil {
 			return err
 		}
 		now, err := q.LockDeployment(d.ID)

@@ -34,15 +34,15 @@ func (q *Queries) Project(scope Scope, id int64) (p models.Project, err error) {
 	return p, found(scope.projects(q.db, "projects.id").Take(&p, id).Error, "project")
 }
 
-// LockProjectRow makes this transaction the only one that changes the
-// project's roles, members or workspaces.
-func (q *Queries) LockProjectRow(id int64) error {
-	return q.lock("SELECT id FROM projects WHERE id = ? FOR NO KEY UPDATE", id)
+// LockProjectRows makes this transaction the only one that changes the
+// projects' roles, members or workspaces.
+func (q *Queries) LockProjectRows(ids ...int64) error {
+	return q.lock("SELECT id FROM projects WHERE id IN ? ORDER BY id FOR NO KEY UPDATE", ids)
 }
 
 // LockProject locks the project's row and returns it.
 func (q *Queries) LockProject(scope Scope, id int64) (models.Project, error) {
-	if err := q.LockProjectRow(id); err != nil {
+	if err := q.LockProjectRows(id); err != nil {
 		return models.Project{}, err
 	}
 	return q.Project(scope, id)
@@ -150,8 +150,20 @@ func (q *Queries) Members(scope Scope, projectID int64, page Page) (members []mo
 
 // MembershipsOf lists a user's active memberships with their roles.
 func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []models.MemberView, err error) {
-	return members, q.memberViews(AllProjects).Where("members.user_id = ? AND (members.until IS NULL OR members.until > ?)", userID, now).
-		Order("members.project_id").Limit(1000).Find(&members).Error
+	of, err := q.MembershipsByUser(now, userID)
+	return of[userID], err
+}
+
+// MembershipsByUser lists the active memberships of users, with their roles.
+func (q *Queries) MembershipsByUser(now time.Time, userIDs ...int64) (map[int64][]models.MemberView, error) {
+	var list []models.MemberView
+	err := q.memberViews(AllProjects).Where("members.user_id IN ? AND (members.until IS NULL OR members.until > ?)", userIDs, now).
+		Order("members.project_id").Limit(1000 * len(userIDs)).Find(&list).Error
+	of := map[int64][]models.MemberView{}
+	for _, m := range list {
+		of[m.UserID] = append(of[m.UserID], m)
+	}
+	return of, err
 }
 
 // AllocatedLimits is Σ over present members of their role's limit.
@@ -173,10 +185,18 @@ type LaunchMember struct {
 
 // LaunchMember finds a user's present membership in a project.
 func (q *Queries) LaunchMember(projectID, userID int64) (m LaunchMember, err error) {
+	return m, found(q.launchMembers().Where("members.project_id = ? AND members.user_id = ?", projectID, userID).Take(&m).Error, "member")
+}
+
+// LaunchMembers lists the present memberships of users in projects.
+func (q *Queries) LaunchMembers(projectIDs, userIDs []int64) (list []LaunchMember, err error) {
+	return list, q.launchMembers().Where("members.project_id IN ? AND members.user_id IN ?", projectIDs, userIDs).Find(&list).Error
+}
+
+func (q *Queries) launchMembers() *gorm.DB {
 	active := q.db.Model(&models.Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?",
 		models.ActiveStates)
-	return m, found(q.memberViews(AllProjects).Select(memberColumns+", (?) AS active_workspaces", active).
-		Where("members.project_id = ? AND members.user_id = ?", projectID, userID).Take(&m).Error, "member")
+	return q.memberViews(AllProjects).Select(memberColumns+", (?) AS active_workspaces", active)
 }
 
 // MembersWithRole lists the present members with a role.

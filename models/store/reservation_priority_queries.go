@@ -15,12 +15,21 @@ func (q *Queries) MovableReservations(from, until time.Time) (list []models.Rese
 		Order("id").Limit(1000).Find(&list).Error
 }
 
-// NoShows lists when reservations of a user expired because they were not used, since a
+// NoShows lists when reservations of users expired because they were not used, since a
 // moment.
-func (q *Queries) NoShows(user int64, since time.Time) (list []time.Time, err error) {
-	return list, q.db.Model(&models.Reservation{}).
-		Where("user_id = ? AND state = ? AND ended_at > ?", user, models.ReservationExpired, since).
-		Order("ended_at").Limit(1000).Pluck("ended_at", &list).Error
+func (q *Queries) NoShows(since time.Time, users ...int64) (map[int64][]time.Time, error) {
+	var list []struct {
+		UserID  int64
+		EndedAt time.Time
+	}
+	err := q.db.Model(&models.Reservation{}).
+		Where("user_id IN ? AND state = ? AND ended_at > ?", users, models.ReservationExpired, since).
+		Order("ended_at").Limit(1000 * len(users)).Find(&list).Error
+	of := map[int64][]time.Time{}
+	for _, r := range list {
+		of[r.UserID] = append(of[r.UserID], r.EndedAt)
+	}
+	return of, err
 }
 
 // QuotaCores is Σ of the GPU cores of the quotas of projects whose period of use is not

@@ -8,16 +8,23 @@ import (
 	"weir/models"
 )
 
-// CreateReservation inserts r and its grants.
-func (q *Queries) CreateReservation(r *models.Reservation, grants []models.ReservationGrant) error {
-	if err := q.db.Create(r).Error; err != nil {
+// CreateReservations inserts reservations, and the grants of each.
+func (q *Queries) CreateReservations(list []models.Reservation, grants [][]models.ReservationGrant) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := q.db.CreateInBatches(&list, 100).Error; err != nil {
 		return err
 	}
-	for i := range grants {
-		grants[i].ReservationID = r.ID
+	var all []models.ReservationGrant
+	for i, r := range list {
+		for j := range grants[i] {
+			grants[i][j].ReservationID = r.ID
+		}
+		q.touchReservation(r, grants[i])
+		all = append(all, grants[i]...)
 	}
-	q.touchReservation(*r, grants)
-	return q.db.CreateInBatches(&grants, 100).Error
+	return q.db.CreateInBatches(&all, 100).Error
 }
 
 func (q *Queries) touchReservation(r models.Reservation, grants []models.ReservationGrant) {
@@ -108,7 +115,19 @@ func (q *Queries) ReservedAmong(m Machines) (list []models.ReservedView, err err
 
 // ReservedBy lists the grants of a project that have not ended.
 func (q *Queries) ReservedBy(project int64) (list []models.ReservedView, err error) {
-	return list, q.reserved().Where("reservations.project_id = ?", project).Order("reservation_grants.id").Find(&list).Error
+	of, err := q.ReservedByProject(project)
+	return of[project], err
+}
+
+// ReservedByProject lists the grants of projects that have not ended.
+func (q *Queries) ReservedByProject(projects ...int64) (map[int64][]models.ReservedView, error) {
+	var list []models.ReservedView
+	err := q.reserved().Where("reservations.project_id IN ?", projects).Order("reservation_grants.id").Find(&list).Error
+	of := map[int64][]models.ReservedView{}
+	for _, g := range list {
+		of[g.ProjectID] = append(of[g.ProjectID], g)
+	}
+	return of, err
 }
 
 func (q *Queries) reserved() *gorm.DB {

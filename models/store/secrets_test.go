@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,7 +52,10 @@ func TestSecretsEndOnTime(t *testing.T) {
 			}
 		}
 		authenticates := func(hash string) func(*store.Queries) (bool, error) {
-			return func(q *store.Queries) (bool, error) { return q.Authenticates(hash, q.Now()) }
+			return func(q *store.Queries) (bool, error) {
+				valid, err := q.Authenticates(q.Now(), hash)
+				return slices.Equal(valid, []string{hash}), err
+			}
 		}
 		valid := map[string]func(*store.Queries) (bool, error){
 			"session": func(q *store.Queries) (bool, error) {

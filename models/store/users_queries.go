@@ -99,18 +99,22 @@ func (q *Queries) LockUser(id int64) (u models.User, err error) {
 	return u, found(q.locking("SHARE").Take(&u, id).Error, "account")
 }
 
-// Authenticates reports whether the session or access token with this hash is valid,
-// and locks it within a transaction.
-func (q *Queries) Authenticates(hash string, now time.Time) (ok bool, err error) {
-	if err := q.lock("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
-		return false, err
+// LockUserRows finds accounts, in the order of their IDs, and locks them as LockUser does.
+func (q *Queries) LockUserRows(ids ...int64) (list []models.User, err error) {
+	return list, q.locking("SHARE").Where("id IN ?", ids).Order("id").Find(&list).Error
+}
+
+// Authenticates lists those hashes that are of a valid session or access token, and locks
+// these within a transaction.
+func (q *Queries) Authenticates(now time.Time, hashes ...string) (valid []string, err error) {
+	if err := q.lock("SELECT token FROM sessions WHERE token IN ? ORDER BY token FOR SHARE", hashes); err != nil {
+		return nil, err
 	}
-	if err := q.lock("SELECT hash FROM access_tokens WHERE hash = ? FOR KEY SHARE", hash); err != nil {
-		return false, err
+	if err := q.lock("SELECT hash FROM access_tokens WHERE hash IN ? ORDER BY hash FOR KEY SHARE", hashes); err != nil {
+		return nil, err
 	}
-	err = q.db.Raw(`SELECT EXISTS (SELECT 1 FROM sessions WHERE token = ? AND expires_at > ?)
-		OR EXISTS (SELECT 1 FROM access_tokens WHERE hash = ? AND expires_at > ?)`, hash, now, hash, now).Scan(&ok).Error
-	return ok, err
+	return valid, q.db.Raw(`SELECT token FROM sessions WHERE token IN ? AND expires_at > ?
+		UNION SELECT hash FROM access_tokens WHERE hash IN ? AND expires_at > ?`, hashes, now, hashes, now).Scan(&valid).Error
 }
 
 // locking returns a database whose queries lock the rows that they return until

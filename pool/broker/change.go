@@ -106,7 +106,11 @@ func (s *Service) decideChange(q *store.Queries, actor policies.Actor, p models.
 	case r.UserID != actor.User.ID:
 		return d, models.Forbidden("Only its owner can change this reservation.")
 	}
-	m, last, err := s.membership(q, actor, p)
+	m, err := q.LaunchMember(p.ID, actor.User.ID)
+	if models.IgnoreNotFound(err) != nil {
+		return d, err
+	}
+	last, err := s.last(p, m)
 	if err != nil {
 		return d, err
 	}
@@ -202,17 +206,15 @@ func (s *Service) decideEnd(q *store.Queries, p models.Project, m store.LaunchMe
 // freeUntil is until when extensions of a reservation can be granted.
 func (s *Service) freeUntil(q *store.Queries, p models.Project, w wish, extensions []models.ReservationGrant) (
 	latest time.Time, err error) {
-	_, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, models.AssumedReservations{})
+	o, err := s.offer(q, p.ID, w.demand, models.AssumedReservations{})
 	if err != nil {
 		return latest, err
 	}
-	calendar := timeline.NewCalendar(devices)
-	calendar.Add(taken)
 	latest = w.until
 	for _, g := range extensions {
 		grant := timeline.Grant{Device: g.DeviceID, Amount: amountOf(g), Span: spanOf(g)}
-		latest = earlier(latest, time.UnixMicro(calendar.FreeUntil(grant)).UTC())
-		calendar.Add([]timeline.Grant{grant})
+		latest = earlier(latest, time.UnixMicro(o.calendar.FreeUntil(grant)).UTC())
+		o.calendar.Add([]timeline.Grant{grant})
 	}
 	return latest, nil
 }

@@ -21,11 +21,12 @@ type Move struct {
 // meanwhile, so what many reservations have in common is read once.
 type displacement struct {
 	*Service
-	q       *store.Queries
-	asks    map[int64]asking // by reservation; 0: the request itself
-	common  map[int64]*common
-	missed  map[int64]float64 // of users; see Standing.NoShows
-	failure error
+	q        *store.Queries
+	standing func(models.Project) timeline.Standing // nil until it is needed
+	asks     map[int64]asking                       // by reservation; 0: the request itself
+	common   map[int64]*common
+	missed   map[int64]float64 // of users; see Standing.NoShows
+	failure  error
 }
 
 // common is what the reservations of a project have in common; nil for one that is gone.
@@ -157,9 +158,11 @@ func (d *displacement) asker(r models.Reservation, now time.Time) (a asking, sco
 	}
 	missed, known := d.missed[r.UserID]
 	if !known {
-		if missed, err = noShows(d.q, r.UserID); err != nil {
+		of, err := noShows(d.q, r.UserID)
+		if err != nil {
 			return a, 0, false, err
 		}
+		missed = of[r.UserID]
 		d.missed[r.UserID] = missed
 	}
 	st := c.standing
@@ -179,12 +182,13 @@ func (d *displacement) commonOf(project int64) (*common, error) {
 		d.common[project] = nil
 		return nil, models.IgnoreNotFound(err)
 	}
-	st, err := d.projectStanding(d.q, p)
-	if err != nil {
-		return nil, err
+	if d.standing == nil {
+		if d.standing, err = d.standings(d.q); err != nil {
+			return nil, err
+		}
 	}
 	reserved, err := d.q.ReservedBy(project)
-	d.common[project] = &common{p, map[int64]*store.LaunchMember{}, st, reserved}
+	d.common[project] = &common{p, map[int64]*store.LaunchMember{}, d.standing(p), reserved}
 	return d.common[project], err
 }
 
@@ -232,19 +236,17 @@ func (d *displacement) place(r timeline.Request, without []int64, with []timelin
 			as.With = append(as.With, models.ReservedView{ReservationGrant: g, ProjectID: by.project.ID, UserID: by.member.UserID})
 		}
 	}
-	_, devices, taken, err := d.pool.Reservable(d.q, a.project.ID, a.demand, as)
+	o, err := d.offer(d.q, a.project.ID, a.demand, as)
 	if err != nil {
 		d.failure = err
 		return nil, false
 	}
-	calendar := timeline.NewCalendar(devices)
-	calendar.Add(taken)
-	preferring, err := d.request(d.q, r.Demand, a.task, a.zone, devices)
+	preferring, err := d.request(d.q, r.Demand, a.task, a.zone, o.devices)
 	if err != nil {
 		d.failure = err
 		return nil, false
 	}
-	grants, ok := calendar.Earliest(preferring.Demand, preferring.Preference)
+	grants, ok := o.calendar.Earliest(preferring.Demand, preferring.Preference)
 	if !ok {
 		return nil, false
 	}

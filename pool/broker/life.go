@@ -48,7 +48,7 @@ func (s *Service) cancelAbandoned(ctx context.Context) error {
 	var failed []error
 	for _, a := range list {
 		failed = append(failed, s.store.InTx(ctx, func(q *store.Queries) error {
-			if err := q.LockProjectRow(a.ProjectID); err != nil {
+			if err := q.LockProjectRows(a.ProjectID); err != nil {
 				return err
 			}
 			if err := q.LockPool(); err != nil {

@@ -14,11 +14,11 @@ import (
 // missed is how many reservations of the member count as not used.
 func (o *world) missed(t *testing.T) int {
 	t.Helper()
-	list, err := o.Store.Read(o.Ctx).NoShows(o.actor.User.ID, o.Store.Now().Add(-24*time.Hour))
+	list, err := o.Store.Read(o.Ctx).NoShows(o.Store.Now().Add(-24*time.Hour), o.actor.User.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(list)
+	return len(list[o.actor.User.ID])
 }
 
 // Whatever its owner does with a reservation at the last moment, it counts as not used once.

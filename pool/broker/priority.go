@@ -52,19 +52,25 @@ func (s *Service) checkPriority(actor policies.Actor, project int64, in *Priorit
 	return p.Err()
 }
 
-// projectStanding is what all requests in a project have in common.
-func (s *Service) projectStanding(q *store.Queries, p models.Project) (st timeline.Standing, err error) {
-	st.Client = float64(p.Priority) / 100
-	st.Use, st.AllUse, st.Share, err = s.pool.FairShare(q, p)
-	return st, err
+// standings returns what all requests in a project have in common.
+func (s *Service) standings(q *store.Queries) (func(models.Project) timeline.Standing, error) {
+	shares, err := s.pool.FairShares(q)
+	return func(p models.Project) timeline.Standing {
+		st := timeline.Standing{Client: float64(p.Priority) / 100}
+		st.Use, st.AllUse, st.Share = shares(p)
+		return st
+	}, err
 }
 
-// noShows is the decayed number of a user's reservations that were not used.
-func noShows(q *store.Queries, user int64) (n float64, err error) {
+// noShows is the decayed number of the reservations that each user did not use.
+func noShows(q *store.Queries, users ...int64) (map[int64]float64, error) {
 	now := q.Now()
-	missed, err := q.NoShows(user, now.Add(-noShowsCounted))
-	for _, at := range missed {
-		n += timeline.Decay(1, now.Sub(at), noShowHalfLife)
+	missed, err := q.NoShows(now.Add(-noShowsCounted), users...)
+	n := map[int64]float64{}
+	for user, list := range missed {
+		for _, at := range list {
+			n[user] += timeline.Decay(1, now.Sub(at), noShowHalfLife)
+		}
 	}
 	return n, err
 }

@@ -88,9 +88,9 @@ type counted struct {
 	shares int
 }
 
-func (c *counted) FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error) {
+func (c *counted) FairShares(q *store.Queries) (func(p models.Project) (use, all, share float64), error) {
 	c.shares++
-	return c.Pool.FairShare(q, p)
+	return c.Pool.FairShares(q)
 }
 
 // The pool is locked while a request is decided: what a project's reservations have in

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -143,7 +144,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		p, err := q.Project(actor.Scope(), in.ProjectID)
 		if err == nil {
-			_, d, err = s.decideRequest(q, actor, p, in)
+			_, d, err = s.decideRequest(ctx, q, actor, p, in)
 		}
 		if err == nil {
 			err = q.NameGrants(d.Grants)
@@ -160,59 +161,74 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
+	one := &arrival{ctx: ctx, actor: actor, in: in}
 	if store.HasIdempotencyKey(ctx) { // it is committed with what it creates
-		return s.reserve(ctx, actor, in)
+		return s.reserve(one)
 	}
-	return s.decided(&arrival{ctx: ctx, actor: actor, in: in})
+	return s.decided(one)
 }
 
 // reserve decides on a request alone.
-func (s *Service) reserve(ctx context.Context, actor policies.Actor, in ReservationInput) (r models.Reservation, err error) {
-	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
-		p, err := q.LockProject(actor.Scope(), in.ProjectID)
+func (s *Service) reserve(one *arrival) (r models.Reservation, err error) {
+	err = s.access.Write(one.ctx, s.store, one.actor, one.in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
+		p, err := q.LockProject(one.actor.Scope(), one.in.ProjectID)
 		if err != nil {
 			return err
 		}
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		a, d, err := s.decideRequest(q, actor, p, in)
-		if err != nil {
+		if one.request, one.decision, err = s.decideRequest(one.ctx, q, one.actor, p, one.in); err != nil {
 			return err
 		}
-		if d.Outcome == timeline.Refused {
-			return d.refusal()
+		if one.decision.Outcome == timeline.Refused {
+			return one.decision.refusal()
 		}
-		for _, m := range d.Moves {
+		for _, m := range one.decision.Moves {
 			if err := move(q, m); err != nil {
 				return err
 			}
 		}
-		r, err = s.create(ctx, q, actor, in, a, d)
-		return err
+		return create(q, one)
 	})
-	return r, err
+	return one.reservation, err
 }
 
-// create writes a reservation.
-func (s *Service) create(ctx context.Context, q *store.Queries, actor policies.Actor, in ReservationInput, a checkedRequest, d Decision) (
-	r models.Reservation, err error) {
-	r = models.Reservation{ProjectID: a.project.ID, MemberID: a.member.ID, UserID: actor.User.ID, State: models.ReservationGranted,
+// create writes the reservations that requests are granted.
+func create(q *store.Queries, granted ...*arrival) error {
+	list, grants := make([]models.Reservation, len(granted)), make([][]models.ReservationGrant, len(granted))
+	for i, one := range granted {
+		list[i], grants[i] = one.granted(q.Now()), one.decision.grants()
+	}
+	if err := q.CreateReservations(list, grants); err != nil {
+		return err
+	}
+	for i, one := range granted {
+		r := list[i]
+		one.reservation = r
+		if err := one.actor.AuditIn(one.ctx, q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
+			After: map[string]any{"gpus": r.GPUs, "cores": r.Cores, "from": r.StartsAt, "until": r.EndsAt}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// granted is the reservation that a request is granted.
+func (one *arrival) granted(now time.Time) models.Reservation {
+	in, d := one.in, one.decision
+	r := models.Reservation{ProjectID: in.ProjectID, MemberID: one.request.member.ID, UserID: one.actor.User.ID, State: models.ReservationGranted,
 		Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel,
 		DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
-		AcceptLater: in.AcceptLater, Version: 1, CreatedAt: q.Now()}
+		AcceptLater: in.AcceptLater, Version: 1, CreatedAt: now}
 	r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
 	r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
 	r.LeastCores, r.ClientZone = leastCores(r.QoS, r.Cores), d.zone
 	r.StartsAt, r.EndsAt = d.Span()
-	if !q.Now().Before(r.StartsAt) {
+	if !now.Before(r.StartsAt) {
 		r.State = models.ReservationActive
 	}
-	if err := q.CreateReservation(&r, d.grants()); err != nil {
-		return r, err
-	}
-	return r, actor.AuditIn(ctx, q, policies.Change{Action: "create", Object: "reservation", ID: r.ID, Project: r.ProjectID,
-		After: map[string]any{"gpus": r.GPUs, "cores": r.Cores, "from": r.StartsAt, "until": r.EndsAt}})
+	return r
 }
 
 // refusal is the error of a refused request.
@@ -226,78 +242,95 @@ func (d Decision) refusal() error {
 	return models.NoCapacity("", "The pool cannot meet this request in its window. The earliest start is %s.", models.Moment(*d.Earliest))
 }
 
-// membership is the actor's in a project that can be used now. last is when a reservation
-// in it must end.
-func (s *Service) membership(q *store.Queries, actor policies.Actor, p models.Project) (m store.LaunchMember, last time.Time, err error) {
-	now := q.Now()
-	m, err = q.LaunchMember(p.ID, actor.User.ID)
-	switch {
-	case models.KindOf(err) == models.KindInternal:
-		return m, last, err
-	case err != nil || !m.Active(now):
-		return m, last, models.Forbidden("You are not a member of this project and have no resources in it.")
+// applicant is a member of a project who asks for a reservation.
+type applicant struct {
+	project  models.Project
+	member   store.LaunchMember // without ID for who is none
+	standing timeline.Standing
+}
+
+// applicant finds the actor as a member of a project.
+func (s *Service) applicant(q *store.Queries, actor policies.Actor, p models.Project) (a applicant, err error) {
+	a.project = p
+	if a.member, err = q.LaunchMember(p.ID, actor.User.ID); models.IgnoreNotFound(err) != nil {
+		return a, err
 	}
-	last = now.Add(s.rules.MaxAhead)
+	standing, err := s.standings(q)
+	if err != nil {
+		return a, err
+	}
+	a.standing = standing(p)
+	missed, err := noShows(q, actor.User.ID)
+	a.standing.NoShows = missed[actor.User.ID]
+	return a, err
+}
+
+// last is when a reservation of a member of a project must end, if they can use it now.
+func (s *Service) last(p models.Project, m store.LaunchMember) (time.Time, error) {
+	now := s.store.Now()
+	if m.ID == 0 || !m.Active(now) {
+		return now, models.Forbidden("You are not a member of this project and have no resources in it.")
+	}
+	last := now.Add(s.rules.MaxAhead)
 	for _, end := range []*time.Time{p.EndsAt, m.Until} {
 		if end != nil {
 			last = earlier(last, *end)
 		}
 	}
-	return m, last, p.CheckActive(now)
+	return last, p.CheckActive(now)
 }
 
-// checkedRequest is a checked request with its member.
+// checkedRequest is a checked request of an applicant.
 type checkedRequest struct {
 	wish
-	project models.Project
-	member  store.LaunchMember
+	applicant
 }
 
-// checkRequest checks a request of the actor in a project with a standing.
-func (s *Service) checkRequest(ctx context.Context, q *store.Queries, actor policies.Actor, p models.Project, st timeline.Standing,
-	in ReservationInput) (a checkedRequest, err error) {
-	a.project = p
-	m, last, err := s.membership(q, actor, p)
-	if a.member = m; err != nil {
-		return a, err
+// checkRequest checks a request of the actor, who is an applicant.
+func (s *Service) checkRequest(ctx context.Context, actor policies.Actor, a applicant, in ReservationInput) (r checkedRequest, err error) {
+	r.applicant = a
+	last, err := s.last(a.project, a.member)
+	if err != nil {
+		return r, err
 	}
-	if a.wish, err = in.check(q.Now(), last, s.rules); err != nil {
-		return a, err
+	if r.wish, err = in.check(s.store.Now(), last, s.rules); err != nil {
+		return r, err
 	}
-	if a.zone, err = s.clientZone(in.ClientZone, policies.ClientAddress(ctx)); err != nil {
-		return a, err
+	if r.zone, err = s.clientZone(in.ClientZone, policies.ClientAddress(ctx)); err != nil {
+		return r, err
 	}
-	a.priority = in.Priority
-	if err := s.checkPriority(actor, p.ID, &a.priority); err != nil {
-		return a, err
+	r.priority = in.Priority
+	if err := s.checkPriority(actor, a.project.ID, &r.priority); err != nil {
+		return r, err
 	}
-	if st.NoShows, err = noShows(q, m.UserID); err != nil {
-		return a, err
-	}
-	st = a.priority.of(st, 0)
-	a.score, a.parts = timeline.DefaultWeights.Score(st), partsOf(st)
-	return a, nil
+	st := r.priority.of(a.standing, 0)
+	r.score, r.parts = timeline.DefaultWeights.Score(st), partsOf(st)
+	return r, nil
 }
 
 // decideRequest decides on a request of the actor in a project.
-func (s *Service) decideRequest(q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (
-	a checkedRequest, d Decision, err error) {
-	st, err := s.projectStanding(q, p)
+func (s *Service) decideRequest(ctx context.Context, q *store.Queries, actor policies.Actor, p models.Project, in ReservationInput) (
+	r checkedRequest, d Decision, err error) {
+	a, err := s.applicant(q, actor, p)
 	if err != nil {
-		return a, d, err
+		return r, d, err
 	}
-	if a, err = s.checkRequest(q.Context(), q, actor, p, st, in); err != nil {
-		return a, d, err
+	if r, err = s.checkRequest(ctx, actor, a, in); err != nil {
+		return r, d, err
 	}
-	d, err = s.decide(q, p, a.member, a.wish, models.AssumedReservations{})
+	d, err = s.decide(q, p, r.member, r.wish, models.AssumedReservations{})
 	d.Shown = s.shown(actor, d.Moves)
-	return a, d, err
+	return r, d, err
 }
 
 // decide decides on a wish of a member beside reservations as they are assumed to be.
 func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMember, w wish, as models.AssumedReservations) (
 	d Decision, err error) {
-	found, err := s.search(q, p, w, as)
+	o, err := s.offer(q, p.ID, w.demand, as)
+	if err != nil {
+		return d, err
+	}
+	found, err := s.search(q, o, w)
 	if err != nil {
 		return d, err
 	}
@@ -316,30 +349,6 @@ func (s *Service) decide(q *store.Queries, p models.Project, m store.LaunchMembe
 		return d, err
 	}
 	return s.complete(found, p, reserved, m, as)
-}
-
-// found is what the pool has for a wish.
-type found struct {
-	wish
-	demand  models.Demand // with its GPU memory
-	decided timeline.Decision
-	moves   []Move
-}
-
-// search looks for what a wish can have, beside reservations as they are assumed to be.
-func (s *Service) search(q *store.Queries, p models.Project, w wish, as models.AssumedReservations) (f found, err error) {
-	demand, devices, taken, err := s.pool.Reservable(q, p.ID, w.demand, as)
-	if err != nil {
-		return f, err
-	}
-	calendar := timeline.NewCalendar(devices)
-	calendar.Add(taken)
-	request, err := s.request(q, demandOf(demand, w.duration, w.from, w.until), w.priority.TaskType, w.zone, devices)
-	request.Part, request.Later = w.part, w.later
-	if err != nil {
-		return f, err
-	}
-	return found{wish: w, demand: demand, decided: calendar.Decide(request)}, nil
 }
 
 // complete is the decision on what was found, if it is within the bounds of the member and
@@ -383,10 +392,16 @@ func (s *Service) checkBounds(reserved []models.ReservedView, p models.Project, 
 		if r.ProjectID != p.ID { // of what is assumed
 			continue
 		}
-		byProject.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
-		if r.UserID == m.UserID {
-			byMember.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
+		own := r.UserID == m.UserID
+		if own {
 			coreHours += ahead(r.ReservationGrant)
+		}
+		if !slices.ContainsFunc(grants, r.Overlaps) {
+			continue
+		}
+		byProject.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
+		if own {
+			byMember.Add(spanOf(r.ReservationGrant), amountOf(r.ReservationGrant))
 		}
 	}
 	for _, g := range grants {

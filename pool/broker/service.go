@@ -19,9 +19,9 @@ type Pool interface {
 		as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
 	// MatchesModel reports whether the model of a device is what was asked for.
 	MatchesModel(model, asked string) bool
-	// FairShare returns the decayed use of a project and of all, in GPU core-hours, and the
-	// project's share.
-	FairShare(q *store.Queries, p models.Project) (use, all, share float64, err error)
+	// FairShares returns for a project its decayed use and that of all, in GPU core-hours,
+	// and the project's share.
+	FairShares(q *store.Queries) (func(p models.Project) (use, all, share float64), error)
 }
 
 // Rules bound what is reserved.

@@ -87,7 +87,7 @@ func (s *Service) decideAll(list []*arrival) {
 		list = s.decideTogether(list)
 	}
 	for _, one := range list {
-		one.reservation, one.err = s.reserve(one.ctx, one.actor, one.in)
+		one.reservation, one.err = s.reserve(one)
 		one.answered = true
 	}
 }
@@ -101,27 +101,8 @@ func (s *Service) decideTogether(list []*arrival) []*arrival {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(list[0].ctx), decideTimeout) // its client can go
 	defer cancel()
 	err := s.store.InTx(ctx, func(q *store.Queries) error {
-		t, written = together{Service: s, q: q, projects: map[int64]*projectTogether{}}, false
-		if err := t.lock(list); err != nil {
-			return err
-		}
-		for _, one := range list {
-			if one.err = t.access.RecheckOwned(q, one.actor, 0, one.in.ProjectID, policies.WorkspaceLaunch); internal(one.err) != nil {
-				return one.err
-			}
-		}
-		if err := q.LockPool(); err != nil {
-			return err
-		}
-		for _, one := range list { // what is reserved changes under the lock of the pool
-			if err := t.check(one); err != nil {
-				return err
-			}
-		}
-		if err := t.decide(); err != nil {
-			return err
-		}
-		err := t.write()
+		t, written = together{Service: s, q: q, offers: map[offerKey]offer{}}, false
+		err := t.decide(list)
 		written = err == nil
 		return err
 	})
@@ -136,57 +117,113 @@ func (s *Service) decideTogether(list []*arrival) []*arrival {
 	return t.left
 }
 
-// together is requests that are decided in one transaction.
+// together is requests that are decided in one transaction. What several of them need is read
+// once.
 type together struct {
 	*Service
 	q        *store.Queries
-	projects map[int64]*projectTogether
-	checked  []*arrival
-	left     []*arrival
+	projects map[int64]models.Project
+	members  []store.LaunchMember
+	standing func(models.Project) timeline.Standing
+	missed   map[int64]float64               // of users; see Standing.NoShows
+	reserved map[int64][]models.ReservedView // by project
+	offers   map[offerKey]offer
 	as       models.AssumedReservations // granted so far
+	left     []*arrival
 }
 
-// projectTogether is what the requests in a project have in common.
-type projectTogether struct {
-	models.Project
-	standing timeline.Standing
-	reserved []models.ReservedView
+// offerKey is what requests have in common to which the same is offered.
+type offerKey struct {
+	project int64
+	demand  models.Demand
 }
 
-// lock locks what the requests need in the order in which everybody does.
-func (t *together) lock(list []*arrival) error {
+// decide decides on requests, and writes what is granted.
+func (t *together) decide(list []*arrival) error {
+	list, err := t.admitted(list)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	if err := t.q.LockPool(); err != nil {
+		return err
+	}
+	if err := t.read(list); err != nil { // what is reserved changes under the lock of the pool
+		return err
+	}
+	if list, err = t.checked(list); err != nil {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b *arrival) int { return cmp.Compare(b.request.score, a.request.score) })
+	granted, err := t.grant(list)
+	if err != nil {
+		return err
+	}
+	return create(t.q, granted...)
+}
+
+// admitted are the requests of those who may reserve, as of now, and have not gone.
+func (t *together) admitted(list []*arrival) (admitted []*arrival, err error) {
+	claims := make([]policies.Claim, len(list))
+	for i, one := range list {
+		claims[i] = policies.Claim{Actor: one.actor, Project: one.in.ProjectID, Right: policies.WorkspaceLaunch}
+	}
+	actors, refused, err := t.access.Recheck(t.q, claims...)
+	for i, one := range list {
+		one.actor, one.err = actors[i], refused[i]
+		err = cmp.Or(err, internal(one.err))
+		if one.err == nil {
+			one.err = one.ctx.Err()
+		}
+		if one.err == nil {
+			admitted = append(admitted, one)
+		}
+	}
+	return admitted, err
+}
+
+// read reads what the requests are decided with.
+func (t *together) read(list []*arrival) (err error) {
 	var projects, users []int64
 	for _, one := range list {
 		projects, users = append(projects, one.in.ProjectID), append(users, one.actor.User.ID)
 	}
 	slices.Sort(projects)
-	slices.Sort(users)
-	for _, id := range slices.Compact(projects) {
-		if err := t.q.LockProjectRow(id); err != nil {
-			return err
-		}
+	projects = slices.Compact(projects)
+	if t.projects, err = t.q.ProjectsByID(projects); err != nil {
+		return err
 	}
-	for _, id := range slices.Compact(users) {
-		if _, err := t.q.LockUser(id); err != nil {
-			return err
-		}
+	if t.members, err = t.q.LaunchMembers(projects, users); err != nil {
+		return err
 	}
-	return nil
+	if t.standing, err = t.standings(t.q); err != nil {
+		return err
+	}
+	if t.reserved, err = t.q.ReservedByProject(projects...); err != nil {
+		return err
+	}
+	t.missed, err = noShows(t.q, users...)
+	return err
 }
 
-// check checks what a request asks for, unless it is refused or its client has gone. The error
-// is one that is no answer.
-func (t *together) check(one *arrival) error {
-	if one.err == nil {
-		one.err = one.ctx.Err()
+// checked are the requests that are valid.
+func (t *together) checked(list []*arrival) (valid []*arrival, err error) {
+	for _, one := range list {
+		p, user := t.projects[one.in.ProjectID], one.actor.User.ID
+		if p.ID == 0 {
+			one.err = models.NotFound("project")
+			continue
+		}
+		a := applicant{project: p, standing: t.standing(p)}
+		a.standing.NoShows = t.missed[user]
+		if i := slices.IndexFunc(t.members, func(m store.LaunchMember) bool { return m.ProjectID == p.ID && m.UserID == user }); i >= 0 {
+			a.member = t.members[i]
+		}
+		if one.request, one.err = t.checkRequest(one.ctx, one.actor, a, one.in); one.err == nil {
+			valid = append(valid, one)
+		}
+		err = cmp.Or(err, internal(one.err))
 	}
-	if one.err != nil {
-		return nil
-	}
-	if one.request, one.err = t.requestOf(one); one.err == nil {
-		t.checked = append(t.checked, one)
-	}
-	return internal(one.err)
+	return valid, err
 }
 
 // internal is an error that is no answer to a request.
@@ -197,63 +234,55 @@ func internal(err error) error {
 	return nil
 }
 
-func (t *together) requestOf(one *arrival) (r checkedRequest, err error) {
-	p := t.projects[one.in.ProjectID]
-	if p == nil {
-		project, err := t.q.Project(one.actor.Scope(), one.in.ProjectID)
-		if err != nil {
-			return r, err
-		}
-		p = &projectTogether{Project: project}
-		if p.standing, err = t.projectStanding(t.q, project); err != nil {
-			return r, err
-		}
-		if p.reserved, err = t.q.ReservedBy(project.ID); err != nil {
-			return r, err
-		}
-		t.projects[project.ID] = p
-	}
-	return t.checkRequest(one.ctx, t.q, one.actor, p.Project, p.standing, one.in)
-}
-
-// decide decides on the requests, the one with the highest score first, until one is not
+// grant decides on the requests, the one with the highest score first, until one is not
 // granted as it is.
-func (t *together) decide() error {
-	slices.SortStableFunc(t.checked, func(a, b *arrival) int { return cmp.Compare(b.request.score, a.request.score) })
-	for i, one := range t.checked {
-		found, err := t.search(t.q, one.request.project, one.request.wish, t.as)
+func (t *together) grant(list []*arrival) (granted []*arrival, err error) {
+	if err := t.offerAll(list); err != nil {
+		return nil, err
+	}
+	for i, one := range list {
+		found, err := t.search(t.q, t.offers[one.key()], one.request.wish)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if found.decided.Outcome != timeline.Granted {
-			t.checked, t.left = t.checked[:i], t.checked[i:]
-			return nil
+			t.left = list[i:]
+			break
 		}
-		p := t.projects[one.in.ProjectID]
-		if one.decision, one.err = t.complete(found, p.Project, p.reserved, one.request.member, t.as); one.err != nil {
-			if internal(one.err) != nil {
-				return one.err
-			}
+		r := one.request
+		if one.decision, one.err = t.complete(found, r.project, t.reserved[r.project.ID], r.member, t.as); internal(one.err) != nil {
+			return nil, one.err
+		}
+		if one.err == nil {
+			t.take(one)
+			granted = append(granted, one)
+		}
+	}
+	return granted, nil
+}
+
+func (a *arrival) key() offerKey { return offerKey{a.in.ProjectID, a.request.demand} }
+
+// offerAll finds what is offered to the requests.
+func (t *together) offerAll(list []*arrival) (err error) {
+	for _, one := range list {
+		key := one.key()
+		if _, known := t.offers[key]; known {
 			continue
 		}
-		for _, g := range one.decision.grants() {
-			t.as.With = append(t.as.With, models.ReservedView{ReservationGrant: g, ProjectID: p.ID, UserID: one.actor.User.ID})
+		if t.offers[key], err = t.offer(t.q, key.project, key.demand, models.AssumedReservations{}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// write writes what is granted.
-func (t *together) write() error {
-	for _, one := range t.checked {
-		if one.err != nil {
-			continue
+// take takes what is granted to a request from what is offered to the next.
+func (t *together) take(one *arrival) {
+	for _, g := range one.decision.grants() {
+		t.as.With = append(t.as.With, models.ReservedView{ReservationGrant: g, ProjectID: one.in.ProjectID, UserID: one.actor.User.ID})
+		for key, o := range t.offers {
+			o.calendar.Use(timeline.Grant{Device: g.DeviceID, Amount: amountOf(g), Span: spanOf(g)}, key.project != one.in.ProjectID)
 		}
-		r, err := t.create(one.ctx, t.q, one.actor, one.in, one.request, one.decision)
-		if err != nil {
-			return err
-		}
-		one.reservation = r
 	}
-	return nil
 }

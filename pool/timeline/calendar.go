@@ -11,6 +11,16 @@ type Device struct {
 	ID, Node int64 // unique; the devices of a request are of one node
 	Model    string
 	Capacity Amount // what can be reserved
+	Whole    bool   // every use takes all of it
+	Mixed    bool   // others use it beside those for whom the calendar is
+}
+
+// Taken is what a use takes of the device; others are not those for whom the calendar is.
+func (d Device) Taken(a Amount, others bool) Amount {
+	if d.Whole || others && !d.Mixed {
+		return d.Capacity
+	}
+	return a
 }
 
 // Calendar is what is reserved of the devices of a pool.
@@ -61,6 +71,13 @@ func (c *Calendar) Add(grants []Grant) {
 		if d := c.devices[g.Device]; d != nil {
 			d.used.Add(g.Span, g.Amount)
 		}
+	}
+}
+
+// Use enters a use of a device, by others or by those for whom the calendar is.
+func (c *Calendar) Use(g Grant, others bool) {
+	if d := c.devices[g.Device]; d != nil {
+		d.used.Add(g.Span, d.Taken(g.Amount, others))
 	}
 }
 

@@ -1,0 +1,45 @@
+package broker
+
+import (
+	"weir/models"
+	"weir/models/store"
+	"weir/pool/timeline"
+)
+
+// offer is what a project can reserve for a demand.
+type offer struct {
+	demand   models.Demand // with its GPU memory
+	devices  []timeline.Device
+	calendar *timeline.Calendar // as the project sees it
+}
+
+// offer is what a project can reserve beside reservations as they are assumed to be.
+func (s *Service) offer(q *store.Queries, project int64, d models.Demand, as models.AssumedReservations) (o offer, err error) {
+	var taken []timeline.Grant
+	if o.demand, o.devices, taken, err = s.pool.Reservable(q, project, d, as); err != nil {
+		return o, err
+	}
+	o.calendar = timeline.NewCalendar(o.devices)
+	o.calendar.Add(taken)
+	return o, nil
+}
+
+// found is what an offer has for a wish.
+type found struct {
+	wish
+	demand  models.Demand // with its GPU memory
+	decided timeline.Decision
+	moves   []Move
+}
+
+// search looks for what a wish can have of an offer, which it does not change.
+func (s *Service) search(q *store.Queries, o offer, w wish) (f found, err error) {
+	request, err := s.request(q, demandOf(o.demand, w.duration, w.from, w.until), w.priority.TaskType, w.zone, o.devices)
+	if err != nil {
+		return f, err
+	}
+	request.Part, request.Later = w.part, w.later
+	f = found{wish: w, demand: o.demand, decided: o.calendar.Decide(request)}
+	o.calendar.Remove(f.decided.Grants)
+	return f, nil
+}
