@@ -1,8 +1,13 @@
 package broker_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +18,7 @@ import (
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // whileLocked lets requests arrive while the pool is locked, one after the other, the first
@@ -76,4 +82,103 @@ func TestArrivingTogether(t *testing.T) {
 			t.Errorf("%+v, %v", entries, err)
 		}
 	})
+}
+
+// Requests that are decided together have the decisions that they would have one by one in
+// the order of their scores, also of devices that are not shared by projects or at all.
+func TestTogetherAsOneByOne(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			together, single := newPair(t, dialect), newPair(t, dialect)
+			r := rand.New(rand.NewPCG(15, 1))
+			for day := range 6 {
+				list := together.requests(r, 24*day)
+				got, want := make([]string, len(list)), make([]string, len(list))
+				var requests []func()
+				for i := range list {
+					requests = append(requests, func() { got[i] = together.outcome(list[i]) })
+				}
+				together.whileLocked(t, func() {}, requests...)
+				for _, i := range single.byScore(t, list) {
+					want[i] = single.outcome(list[i])
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("day %d: together\n%s\none by one\n%s", day, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				}
+				together.checkFuture(t)
+			}
+		})
+	}
+}
+
+// pair is a world with two projects and devices of all kinds.
+type pair struct {
+	*world
+	actors  []policies.Actor
+	members []models.Member
+}
+
+func newPair(t *testing.T, dialect string) pair {
+	p := pair{world: newWorld(t, pooltest.New(t, storetest.Open(t, dialect)), 4)}
+	m, a := p.team(t, "speech")
+	p.members, p.actors = []models.Member{p.member, m}, []policies.Actor{p.actor, a}
+	for uuid, in := range map[string]providers.DeviceInput{"GPU-0": {Sharing: models.SharingExclusive}, "GPU-1": {Sharing: models.SharingTimeSlicing},
+		"GPU-2": {Sharing: models.SharingTimeSlicing, Mixed: true}, "GPU-3": {Sharing: models.SharingTimeSlicing, Mixed: true}} {
+		if err := pooltest.Error(p.Providers.SetSharing(p.Ctx, p.Root, p.DevicesByUUID(t)[uuid].ID, in)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// request is one of a project of a pair.
+type request struct {
+	project int
+	in      broker.ReservationInput
+}
+
+// requests are some for a few hours of a day.
+func (p pair) requests(r *rand.Rand, hour int) []request {
+	list := make([]request, 12)
+	for i := range list {
+		one := request{project: r.IntN(2), in: p.ask(int64(10 * (1 + r.IntN(7))))}
+		one.in.ProjectID = p.members[one.project].ProjectID
+		one.in.GPUs, one.in.DurationMinutes = int64(1+r.IntN(5)/4), int64(30*(1+r.IntN(4)))
+		one.in.From, one.in.Until = p.hour(hour+1+r.IntN(3)), p.hour(hour+8)
+		one.in.AcceptLater = r.IntN(3) == 0
+		one.in.Class = models.PriorityClasses[r.IntN(len(models.PriorityClasses))]
+		list[i] = one
+	}
+	return list
+}
+
+// byScore are the requests in the order in which they are decided: the first, during which
+// the others arrive, and these by their scores.
+func (p pair) byScore(t *testing.T, list []request) (order []int) {
+	t.Helper()
+	scores := make([]float64, len(list))
+	for i, one := range list {
+		d, err := p.Preview(p.Ctx, p.actorAt(p.actors[one.project]), one.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scores[i], _ = d.Score()
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order[1:], func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	return order
+}
+
+// outcome is what a request is granted.
+func (p pair) outcome(one request) string {
+	r, err := p.Reserve(p.Ctx, p.actorAt(p.actors[one.project]), one.in)
+	if err != nil {
+		return err.Error()
+	}
+	grants, err := p.Store.Read(p.Ctx).GrantsByReservation(r.ID)
+	text := fmt.Sprint(r.Outcome, " ", r.Cores, err)
+	for _, g := range grants[r.ID] {
+		text += fmt.Sprint(" GPU ", g.DeviceID, " from ", g.StartsAt, " until ", g.EndsAt)
+	}
+	return text
 }
