@@ -173,3 +173,49 @@ func plainStart(b *testing.B) time.Duration {
 	})
 	return time.Since(began)
 }
+
+// BenchmarkRunStart measures what Weir adds to the start of a run, which takes no time by
+// itself: from `weir run` (command), and from a request over REST (request), until its program
+// starts. decision is until that request is answered: the run is stored with its shares.
+//
+//	go test -run '^$' -bench RunStart -benchtime 200x ./e2e
+func BenchmarkRunStart(b *testing.B) {
+	b.Run("sqlite", func(b *testing.B) { benchRunStart(b, options{}) })
+	b.Run("postgres", func(b *testing.B) { benchRunStart(b, options{database: storetest.Postgres(b)}) })
+}
+
+func benchRunStart(b *testing.B, o options) {
+	o.args = quiet
+	s := newServer(b, o)
+	team := s.team("runners", share.times(2), "ada")
+	ada := team.Members[0]
+	body := map[string]any{"project_id": team.Project, "command": []string{"date", "+%s%N"},
+		"request": map[string]any{"gpus": 1, "cores": share.GPUCores, "cpu_milli": 500, "memory_mib": 256}}
+	var command, request, decision []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		c := ada.runs(team.Project, nil, "date", "+%s%N")
+		c.exits(0)
+		command = append(command, startedAt(b, c.out.String()).Sub(began))
+		began = time.Now()
+		var r id
+		ada.must("POST", "/runs", body, &r)
+		decision = append(decision, time.Since(began))
+		output, _ := s.shell(ada.token).run(0, "runs", "log", "--follow", fmt.Sprint(r.ID))
+		request = append(request, startedAt(b, output).Sub(began))
+	}
+	b.ReportMetric(median(command), "command-ms")
+	b.ReportMetric(median(request), "request-ms")
+	b.ReportMetric(median(decision), "decision-ms")
+	b.ReportMetric(float64(decision[99*len(decision)/100].Microseconds())/1000, "decision-p99-ms") // sorted by median
+}
+
+// startedAt is when a run started that printed so.
+func startedAt(b *testing.B, output string) time.Time {
+	b.Helper()
+	ns, err := strconv.ParseInt(strings.TrimSpace(output), 10, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return time.Unix(0, ns)
+}
