@@ -138,15 +138,24 @@ func reload(q *store.Queries, actors ...Actor) (now []Actor, refused []error, er
 		if a.System != "" {
 			continue
 		}
-		at := slices.IndexFunc(accounts, func(u models.User) bool { return u.ID == a.User.ID })
-		if at < 0 || accounts[at].Disabled || accounts[at].SessionGeneration != a.User.SessionGeneration ||
-			a.Session != "" && !slices.Contains(authenticated, a.Session) {
+		u, ok := a.account(accounts)
+		if !ok || a.Session != "" && !slices.Contains(authenticated, a.Session) {
 			refused[i] = unauthenticated(nil)
 			continue
 		}
-		now[i] = Actor{User: accounts[at], At: q.Now(), Grants: GrantsOf(memberships[a.User.ID])}.authenticatedAs(a)
+		now[i] = Actor{User: u, At: q.Now(), Grants: GrantsOf(memberships[u.ID])}.authenticatedAs(a)
 	}
 	return now, refused, err
+}
+
+// account is the actor's among accounts; false unless the actor is still signed in to it.
+func (a Actor) account(accounts []models.User) (u models.User, ok bool) {
+	i := slices.IndexFunc(accounts, func(u models.User) bool { return u.ID == a.User.ID })
+	if i < 0 {
+		return u, false
+	}
+	u = accounts[i]
+	return u, !u.Disabled && u.SessionGeneration == a.User.SessionGeneration
 }
 
 // Granter reads the account of someone on whose behalf a transaction grants something,

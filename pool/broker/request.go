@@ -217,10 +217,10 @@ func create(q *store.Queries, granted ...*arrival) error {
 // granted is the reservation that a request is granted.
 func (one *arrival) granted(now time.Time) models.Reservation {
 	in, d := one.in, one.decision
-	r := models.Reservation{ProjectID: in.ProjectID, MemberID: one.request.member.ID, UserID: one.actor.User.ID, State: models.ReservationGranted,
-		Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores, GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel,
-		DurationMinutes: in.DurationMinutes, WindowFrom: d.from, WindowUntil: d.until, AcceptPart: in.AcceptPart,
-		AcceptLater: in.AcceptLater, Version: 1, CreatedAt: now}
+	r := models.Reservation{ProjectID: in.ProjectID, MemberID: one.request.member.ID, UserID: one.actor.User.ID,
+		State: models.ReservationGranted, Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores,
+		GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes, WindowFrom: d.from,
+		WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: now}
 	r.Class, r.QoS, r.TaskType = d.priority.Class, d.priority.QoS, d.priority.TaskType
 	r.Score, r.ScoreParts, r.Explanation = d.score, d.parts, d.Explanation
 	r.LeastCores, r.ClientZone = leastCores(r.QoS, r.Cores), d.zone
