@@ -229,21 +229,27 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models
 }
 
 // commitRun writes the planned run, and takes its shares or queues it.
-func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Run, p Plan) (err error) {
-	message := models.Say("Requested: %s.", describe(p.Demand))
-	if p.State == models.StateQueued {
+func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Run, p Plan) error {
+	message := models.Say("Requested: %s. %s", describe(p.Demand), p.launchDecision.Explanation)
+	queued := p.State == models.StateQueued
+	if queued {
 		r.Reason = p.launchDecision.Explanation
 		message = models.Say("Queued: %s.", p.launchDecision.Explanation)
+	} else {
+		r.State = models.RunStarting
 	}
 	if err := q.CreateRun(r, message); err != nil {
 		return err
 	}
-	if p.State == models.StateQueued {
-		err = s.pool.Record(q, r.Claim(), p.launchDecision)
-	} else if err = s.pool.Take(q, r.Claim().Holder, p.launchDecision); err == nil {
-		err = scheduleRun(q, s.pool, r, p.launchDecision)
+	if !queued {
+		if err := s.pool.Take(q, r.Claim().Holder, p.launchDecision); err != nil {
+			return err
+		}
+		if err := notifyNearlyUsed(q, r.Claim()); err != nil {
+			return err
+		}
 	}
-	if err != nil {
+	if err := s.pool.Record(q, r.Claim(), p.launchDecision); err != nil {
 		return err
 	}
 	return actor.Audit(q, policies.Change{Action: "launch", Object: "run", ID: r.ID, Project: r.ProjectID,

@@ -139,7 +139,7 @@ func eachRuns(t *testing.T, test func(w *runsWorld)) {
 func TestHistoryOfARun(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {
 		r := w.ticks(w.start("exit 3").ID, models.RunEnded)
-		if got := w.history(r.ID); len(got) != 4 || got[2] != "The command was started." || got[3] != "Ended with exit code 3. Its shares were released." {
+		if got := w.history(r.ID); len(got) != 3 || got[1] != "The command was started." || got[2] != "Ended with exit code 3. Its shares were released." {
 			w.Errorf("the history is %q", got)
 		}
 		long := w.ticks(w.start("sleep 600").ID, models.RunRunning)

@@ -13,23 +13,34 @@ import (
 // LockPool serialises placement: no other transaction allocates shares before
 // this one ends. Lock the project first where both are needed.
 func (q *Queries) LockPool() error {
-	return q.lock("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
+	version, err := q.poolVersion(q.locking("NO KEY UPDATE"))
+	if err == nil {
+		q.lockedVersion = &version
+	}
+	return err
 }
 
 // PoolVersion counts the transactions that have changed providers, devices or
 // shares: what was read of them at a version is valid as long as that is the
-// present one. This transaction's own changes count when it is committed. A snapshot reads
-// it once.
+// present one. This transaction's own changes count when it is committed. A snapshot, and who
+// has locked the pool, reads it once.
 func (q *Queries) PoolVersion() (version int64, err error) {
 	in := q.snapshot
-	if in != nil && in.poolVersion != nil {
+	switch {
+	case q.lockedVersion != nil:
+		return *q.lockedVersion, nil
+	case in != nil && in.poolVersion != nil:
 		return *in.poolVersion, nil
 	}
-	err = q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
+	version, err = q.poolVersion(q.db)
 	if in != nil && err == nil {
 		in.poolVersion = &version
 	}
 	return version, err
+}
+
+func (q *Queries) poolVersion(db *gorm.DB) (version int64, err error) {
+	return version, db.Table("pool_lock").Where("id = 1").Select("decisions").Take(&version).Error
 }
 
 // PoolChanges counts this transaction's changes of the pool so far.

@@ -258,6 +258,7 @@ type Queries struct {
 	origin     string // see Store.origin
 	revocation int64  // its number; 0 when nothing was revoked
 
+	lockedVersion *int64 // of the pool, which this transaction has locked
 	poolChanges   int
 	poolProviders []int64  // that this transaction changed
 	poolDevices   []int64  // whose providers it changed

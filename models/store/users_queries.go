@@ -107,14 +107,13 @@ func (q *Queries) LockUserRows(ids ...int64) (list []models.User, err error) {
 // Authenticates lists those hashes that are of a valid session or access token, and locks
 // these within a transaction.
 func (q *Queries) Authenticates(now time.Time, hashes ...string) (valid []string, err error) {
-	if err := q.lock("SELECT token FROM sessions WHERE token IN ? ORDER BY token FOR SHARE", hashes); err != nil {
-		return nil, err
+	err = q.locking("SHARE").Table("sessions").Where("token IN ? AND expires_at > ?", hashes, now).Order("token").Pluck("token", &valid).Error
+	if err != nil || len(valid) == len(hashes) {
+		return valid, err
 	}
-	if err := q.lock("SELECT hash FROM access_tokens WHERE hash IN ? ORDER BY hash FOR KEY SHARE", hashes); err != nil {
-		return nil, err
-	}
-	return valid, q.db.Raw(`SELECT token FROM sessions WHERE token IN ? AND expires_at > ?
-		UNION SELECT hash FROM access_tokens WHERE hash IN ? AND expires_at > ?`, hashes, now, hashes, now).Scan(&valid).Error
+	var tokens []string
+	err = q.locking("KEY SHARE").Table("access_tokens").Where("hash IN ? AND expires_at > ?", hashes, now).Order("hash").Pluck("hash", &tokens).Error
+	return append(valid, tokens...), err
 }
 
 // locking returns a database whose queries lock the rows that they return until
