@@ -42,6 +42,9 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	t.Helper()
 	c := &city{world: newWorldOn(t, storetest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
 	c.withRuns(func() {})
+	// The use of a token is recorded once a minute, use is added up once an hour, and caches
+	// expire: no time passes.
+	stopClocks(c.store)
 	c.curator = c.create(c.admin, "/curators", `{"directory":"/public_model","email":"ann@example.org"}`)
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
@@ -69,8 +72,6 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	if err := c.store.Watch(c.note); err != nil {
 		t.Fatal(err)
 	}
-	// The use of a token is recorded once a minute, and caches expire: no time passes.
-	stopClocks(c.store)
 	for _, token := range []string{c.admin, c.member} {
 		c.visit(token, "/")
 	}
