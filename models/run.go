@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// RunState is the state of a run: queued → starting → running → stopping → ended; ended
-// from any.
+// RunState is the state of a run: queued, unless it is granted at once → starting → running →
+// stopping → ended; ended from any.
 type RunState string
 
 const (

@@ -50,48 +50,51 @@ func (a *Access) WriteSelf(ctx context.Context, db *store.Store, actor Actor, fn
 
 // RecheckOwned reads the actor's rights again under lock, and checks them as CheckOwned does.
 func (a *Access) RecheckOwned(q *store.Queries, actor Actor, owner, project int64, right Right) error {
-	_, refused, err := a.Recheck(q, Claim{actor, owner, project, right})
+	_, refused, err := a.Recheck(q, Needed{actor, owner, project, right})
 	return cmp.Or(err, refused[0])
 }
 
-// Claim is a right that an actor needs, as for CheckOwned.
-type Claim struct {
+// Needed is a right that an actor needs, as for CheckOwned.
+type Needed struct {
 	Actor          Actor
 	Owner, Project int64
 	Right          Right
 }
 
-// Recheck reads the rights of actors again under lock, and checks each claim as CheckOwned
-// does. now and refused have an element for each: the actor as of now, and an error.
-func (a *Access) Recheck(q *store.Queries, claims ...Claim) (now []Actor, refused []error, err error) {
-	actors := make([]Actor, len(claims))
-	for i, c := range claims {
-		actors[i] = c.Actor
+// Recheck reads the rights of actors again under lock, and checks each that is needed as
+// CheckOwned does. now and refused have an element for each: the actor as of now, and an
+// error. With an err they say nothing.
+func (a *Access) Recheck(q *store.Queries, needed ...Needed) (now []Actor, refused []error, err error) {
+	actors := make([]Actor, len(needed))
+	for i, r := range needed {
+		actors[i] = r.Actor
 	}
-	if err := lockRights(q, claims...); err != nil {
-		return actors, make([]error, len(claims)), err
+	if err := lockRights(q, needed...); err != nil {
+		return actors, make([]error, len(needed)), err
 	}
-	now, refused, err = reload(q, actors...)
-	for i, c := range claims {
+	if now, refused, err = reload(q, actors...); err != nil {
+		return now, refused, err
+	}
+	for i, r := range needed {
 		if refused[i] == nil {
-			refused[i] = a.CheckOwned(now[i], c.Owner, c.Project, c.Right)
+			refused[i] = a.CheckOwned(now[i], r.Owner, r.Project, r.Right)
 		}
 	}
-	return now, refused, err
+	return now, refused, nil
 }
 
 // lockRights takes the locks under which the rights of users change: of projects for their
 // roles, of the administrators for accounts.
-func lockRights(q *store.Queries, claims ...Claim) error {
+func lockRights(q *store.Queries, needed ...Needed) error {
 	var projects []int64
 	accounts := false
-	for _, c := range claims {
-		if c.Actor.System != "" {
+	for _, r := range needed {
+		if r.Actor.System != "" {
 			continue
 		}
-		if c.Project != Platform {
-			projects = append(projects, c.Project)
-		} else if object, _ := c.Right.split(); object == "user" {
+		if r.Project != Platform {
+			projects = append(projects, r.Project)
+		} else if object, _ := r.Right.split(); object == "user" {
 			accounts = true
 		}
 	}
@@ -129,11 +132,14 @@ func reload(q *store.Queries, actors ...Actor) (now []Actor, refused []error, er
 	}
 	var authenticated []string
 	if len(sessions) > 0 {
-		if authenticated, err = q.Authenticates(q.Now(), sessions...); err != nil {
+		if authenticated, err = q.Authenticated(q.Now(), sessions...); err != nil {
 			return now, refused, err
 		}
 	}
 	memberships, err := q.MembershipsByUser(q.Now(), ids...)
+	if err != nil {
+		return now, refused, err
+	}
 	for i, a := range actors {
 		if a.System != "" {
 			continue
@@ -145,7 +151,7 @@ func reload(q *store.Queries, actors ...Actor) (now []Actor, refused []error, er
 		}
 		now[i] = Actor{User: u, At: q.Now(), Grants: GrantsOf(memberships[u.ID])}.authenticatedAs(a)
 	}
-	return now, refused, err
+	return now, refused, nil
 }
 
 // account is the actor's among accounts; false unless the actor is still signed in to it.
@@ -161,7 +167,7 @@ func (a Actor) account(accounts []models.User) (u models.User, ok bool) {
 // Granter reads the account of someone on whose behalf a transaction grants something,
 // and checks under the locks of Write that they still have the right for it.
 func (a *Access) Granter(q *store.Queries, user, project int64, right Right) (Actor, error) {
-	if err := lockRights(q, Claim{Project: project, Right: right}); err != nil {
+	if err := lockRights(q, Needed{Project: project, Right: right}); err != nil {
 		return Actor{}, err
 	}
 	u, err := q.LockUser(user)

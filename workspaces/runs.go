@@ -151,7 +151,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)), State: models.RunQueued,
+			WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)), State: models.RunStarting,
 			Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
 			Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
@@ -233,10 +233,8 @@ func (s *Service) commitRun(q *store.Queries, actor policies.Actor, r *models.Ru
 	message := models.Say("Requested: %s. %s", describe(p.Demand), p.launchDecision.Explanation)
 	queued := p.State == models.StateQueued
 	if queued {
-		r.Reason = p.launchDecision.Explanation
+		r.State, r.Reason = models.RunQueued, p.launchDecision.Explanation
 		message = models.Say("Queued: %s.", p.launchDecision.Explanation)
-	} else {
-		r.State = models.RunStarting
 	}
 	if err := q.CreateRun(r, message); err != nil {
 		return err

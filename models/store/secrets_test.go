@@ -53,7 +53,7 @@ func TestSecretsEndOnTime(t *testing.T) {
 		}
 		authenticates := func(hash string) func(*store.Queries) (bool, error) {
 			return func(q *store.Queries) (bool, error) {
-				valid, err := q.Authenticates(q.Now(), hash)
+				valid, err := q.Authenticated(q.Now(), hash)
 				return slices.Equal(valid, []string{hash}), err
 			}
 		}

@@ -231,7 +231,7 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 		})
 		_, err := s.Read(t.Context()).SessionByToken("t", s.Now())
 		kind(t, err, models.KindNotFound)
-		if valid, err := s.Read(t.Context()).Authenticates(s.Now(), "t"); err != nil || len(valid) > 0 {
+		if valid, err := s.Read(t.Context()).Authenticated(s.Now(), "t"); err != nil || len(valid) > 0 {
 			t.Errorf("it still speaks: %v, %v", valid, err)
 		}
 	})

@@ -104,9 +104,9 @@ func (q *Queries) LockUserRows(ids ...int64) (list []models.User, err error) {
 	return list, q.locking("SHARE").Where("id IN ?", ids).Order("id").Find(&list).Error
 }
 
-// Authenticates lists those hashes that are of a valid session or access token, and locks
+// Authenticated lists those hashes that are of a valid session or access token, and locks
 // these within a transaction.
-func (q *Queries) Authenticates(now time.Time, hashes ...string) (valid []string, err error) {
+func (q *Queries) Authenticated(now time.Time, hashes ...string) (valid []string, err error) {
 	err = q.locking("SHARE").Table("sessions").Where("token IN ? AND expires_at > ?", hashes, now).Order("token").Pluck("token", &valid).Error
 	if err != nil || len(valid) == len(hashes) {
 		return valid, err

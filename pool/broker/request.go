@@ -242,14 +242,14 @@ func (d Decision) refusal() error {
 	return models.NoCapacity("", "The pool cannot meet this request in its window. The earliest start is %s.", models.Moment(*d.Earliest))
 }
 
-// applicant is a member of a project who asks for a reservation.
+// applicant is who asks for a reservation in a project.
 type applicant struct {
 	project  models.Project
-	member   store.LaunchMember // without ID for who is none
+	member   store.LaunchMember // without ID if they are no member
 	standing timeline.Standing
 }
 
-// applicant finds the actor as a member of a project.
+// applicant reads the actor as the applicant in a project.
 func (s *Service) applicant(q *store.Queries, actor policies.Actor, p models.Project) (a applicant, err error) {
 	a.project = p
 	if a.member, err = q.LaunchMember(p.ID, actor.User.ID); models.IgnoreNotFound(err) != nil {

@@ -161,22 +161,22 @@ func (t *together) decide(list []*arrival) error {
 	return create(t.q, granted...)
 }
 
-// admitted are the requests of those who may reserve, as of now, and have not gone.
+// admitted are the requests of those who may reserve, as of now.
 func (t *together) admitted(list []*arrival) (admitted []*arrival, err error) {
-	claims := make([]policies.Claim, len(list))
+	needed := make([]policies.Needed, len(list))
 	for i, one := range list {
-		claims[i] = policies.Claim{Actor: one.actor, Project: one.in.ProjectID, Right: policies.WorkspaceLaunch}
+		needed[i] = policies.Needed{Actor: one.actor, Project: one.in.ProjectID, Right: policies.WorkspaceLaunch}
 	}
-	actors, refused, err := t.access.Recheck(t.q, claims...)
+	actors, refused, err := t.access.Recheck(t.q, needed...)
+	if err != nil {
+		return nil, err
+	}
 	for i, one := range list {
 		one.actor, one.err = actors[i], refused[i]
-		err = cmp.Or(err, internal(one.err))
-		if one.err == nil {
-			one.err = one.ctx.Err()
-		}
 		if one.err == nil {
 			admitted = append(admitted, one)
 		}
+		err = cmp.Or(err, internal(one.err))
 	}
 	return admitted, err
 }
@@ -205,9 +205,12 @@ func (t *together) read(list []*arrival) (err error) {
 	return err
 }
 
-// checked are the requests that are valid.
+// checked are the requests that are valid, and whose clients have not gone.
 func (t *together) checked(list []*arrival) (valid []*arrival, err error) {
 	for _, one := range list {
+		if one.err = one.ctx.Err(); one.err != nil {
+			continue
+		}
 		p, user := t.projects[one.in.ProjectID], one.actor.User.ID
 		if p.ID == 0 {
 			one.err = models.NotFound("project")

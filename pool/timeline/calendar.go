@@ -81,7 +81,7 @@ func (c *Calendar) Use(g Grant, others bool) {
 	}
 }
 
-// Remove takes out grants that were entered.
+// Remove takes out grants that Add has entered.
 func (c *Calendar) Remove(grants []Grant) {
 	for _, g := range grants {
 		if d := c.devices[g.Device]; d != nil {
