@@ -112,7 +112,8 @@ func (q *Queries) Authenticated(now time.Time, hashes ...string) (valid []string
 		return valid, err
 	}
 	var tokens []string
-	err = q.locking("KEY SHARE").Table("access_tokens").Where("hash IN ? AND expires_at > ?", hashes, now).Order("hash").Pluck("hash", &tokens).Error
+	err = q.locking("KEY SHARE").Table("access_tokens").Where("hash IN ? AND expires_at > ?", hashes, now).
+		Order("hash").Pluck("hash", &tokens).Error
 	return append(valid, tokens...), err
 }
 
