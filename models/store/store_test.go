@@ -234,6 +234,12 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 		if valid, err := s.Read(t.Context()).Authenticated(s.Now(), "t"); err != nil || len(valid) > 0 {
 			t.Errorf("it still speaks: %v, %v", valid, err)
 		}
+		before := s.Now().Add(-time.Hour) // as of a server whose clock is behind
+		if valid, err := s.Read(t.Context()).Authenticated(before, "t"); err != nil || len(valid) > 0 {
+			t.Errorf("it still speaks to another server: %v, %v", valid, err)
+		}
+		_, err = s.Read(t.Context()).SessionByToken("t", before)
+		kind(t, err, models.KindNotFound)
 	})
 }
 

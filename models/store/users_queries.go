@@ -107,7 +107,7 @@ func (q *Queries) LockUserRows(ids ...int64) (list []models.User, err error) {
 // Authenticated lists those hashes that are of a valid session or access token, and locks
 // these within a transaction.
 func (q *Queries) Authenticated(now time.Time, hashes ...string) (valid []string, err error) {
-	err = q.locking("SHARE").Table("sessions").Where("token IN ? AND expires_at > ?", hashes, now).Order("token").Pluck("token", &valid).Error
+	err = q.locking("SHARE").Table("sessions").Where(validSession, hashes, now).Order("token").Pluck("token", &valid).Error
 	if err != nil || len(valid) == len(hashes) {
 		return valid, err
 	}
@@ -258,7 +258,7 @@ func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
 	err = q.admission(workspaceID, now, ", v.session, v.expires_at AS visit_until, s.expires_at AS session_until, t.expires_at AS token_until").
 		Joins("JOIN visits v ON v.workspace_id = w.id AND v.user_id = w.user_id AND v.session_generation = u.session_generation AND v.hash = ? AND v.expires_at > ?", hash, now).
-		Joins("LEFT JOIN sessions s ON s.token = v.session AND s.expires_at > ?", now).
+		Joins("LEFT JOIN sessions s ON s.token = v.session AND s.expires_at > ? AND length(s.data) > 0", now).
 		Joins("LEFT JOIN access_tokens t ON t.hash = v.session AND t.expires_at > ?", now).
 		Where("s.token IS NOT NULL OR t.id IS NOT NULL").Take(&a).Error
 	return a, found(err, "workspace")
@@ -308,8 +308,12 @@ func (q *Queries) PutSession(s models.Session) error {
 
 // SessionByToken finds an unexpired session.
 func (q *Queries) SessionByToken(token string, now time.Time) (s models.Session, err error) {
-	return s, found(q.db.Where("token = ? AND expires_at > ?", token, now).Take(&s).Error, "session")
+	return s, found(q.db.Where(validSession, []string{token}, now).Take(&s).Error, "session")
 }
+
+// validSession selects sessions that have not expired. One that was ended has no data: the clock
+// of the server that ended it can be ahead.
+const validSession = "token IN ? AND expires_at > ? AND length(data) > 0"
 
 // DeleteSession ends a session; ending an absent one is no error.
 func (q *Queries) DeleteSession(token string) error {
