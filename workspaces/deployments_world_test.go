@@ -195,7 +195,9 @@ type testServed struct {
 	kept   serving.Generation
 	files  string // state of the model's files
 	broken error  // of the model
-	swept  [][]int64
+	// rewritten is what files are after they change while the parts are written; empty: they do not.
+	rewritten string
+	swept     [][]int64
 }
 
 func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, _ models.ServedInput, _ int64) (
@@ -223,6 +225,10 @@ func (s *testServed) Write(context.Context, models.Deployment) ([]models.Written
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
+	if s.rewritten != "" {
+		s.files, s.rewritten = s.rewritten, ""
+		return nil, models.Conflict("A file has changed while it was read.")
+	}
 	return []models.WrittenPart{{File: "part-1.safetensors", Size: 1}}, s.failed
 }
 

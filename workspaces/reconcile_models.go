@@ -46,27 +46,39 @@ func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment)
 	for _, d := range live {
 		beingUpdated[d.First()] = beingUpdated[d.First()] || d.State == models.DeploymentDeploying
 	}
-	stopped := forEach(live, func(d models.Deployment) error { // what serves can wait
-		if !d.Updating || d.State != models.DeploymentStopping {
-			return nil
-		}
-		return r.deployUpdate(ctx, d)
-	})
-	return errors.Join(stopped, forEach(live, func(d models.Deployment) error {
-		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
-			return nil
-		}
+	watch := func(d models.Deployment) *modelWatch {
 		w := seen[d.ID]
 		if w == nil {
 			w = &modelWatch{}
 		}
 		r.modelFiles[d.ID] = w
-		return r.watchModel(ctx, d, w)
+		return w
+	}
+	stopped := forEach(live, func(d models.Deployment) error { // what serves can wait
+		if !d.Updating || d.State != models.DeploymentStopping {
+			return nil
+		}
+		return r.deployUpdate(ctx, d, watch(d))
+	})
+	return errors.Join(stopped, forEach(live, func(d models.Deployment) error {
+		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
+			return nil
+		}
+		return r.watchModel(ctx, d, watch(d))
 	}))
 }
 
+// see notes the files of a model, and reports whether they have stayed the same for a while: a
+// model is copied file by file.
+func (w *modelWatch) see(files string, now time.Time) (settled bool) {
+	if files != w.files {
+		w.files, w.since = files, now
+	}
+	return now.Sub(w.since) >= modelSettleTime
+}
+
 // watchModel updates a deployment if the files of its model have changed and stayed the same
-// for a while: a model is copied file by file. Updates of updates have a pause.
+// for a while. Updates of updates have a pause.
 func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *modelWatch) error {
 	now := r.config.Store.Now()
 	if now.Before(w.next) {
@@ -77,13 +89,11 @@ func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *mod
 	if err != nil {
 		return nil // a model that cannot be read is served as it was
 	}
-	if files != w.files {
-		w.files, w.since = files, now
-	}
+	settled := w.see(files, now)
 	switch {
 	case d.Files == "":
 		return r.saveFiles(ctx, d, func(d *models.Deployment) { d.Files = files }, models.Text{})
-	case files == d.Files, files == d.TriedFiles, now.Sub(w.since) < modelSettleTime:
+	case files == d.Files, files == d.TriedFiles, !settled:
 		return nil
 	case d.FirstID != nil && d.StartedAt != nil && now.Sub(*d.StartedAt) < updateInterval:
 		return nil
@@ -120,8 +130,10 @@ func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *mo
 }
 
 // deployUpdate deploys the update of a deployment that was stopped for it, when all its parts
-// have ended. If it cannot be deployed, the deployment is deployed again as it was.
-func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) error {
+// have ended. If it cannot be deployed, the deployment is deployed again as it was. One whose
+// parts were not written, because the model changes, has nothing to go back to, and time to wait
+// until the files stay the same.
+func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, w *modelWatch) error {
 	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
 	if err != nil || slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartEnded }) {
 		return err
@@ -129,6 +141,10 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) erro
 	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	files, err := r.config.Served.Files(planning, d)
+	written := !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.File == "" })
+	if settled := w.see(files, r.config.Store.Now()); err == nil && !written && !settled {
+		return nil
+	}
 	if err == nil {
 		err = r.config.FollowModel(planning, d)
 	} else {
@@ -139,6 +155,8 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) erro
 	switch {
 	case err == nil:
 		return nil
+	case known && e.Kind != models.KindInternal && !written && files != d.Files:
+		return r.giveUp(ctx, d, reasonOf(err))
 	case known && ofModel && (e.Kind == models.KindInvalid || e.Kind == models.KindConflict):
 		return r.redeploy(ctx, d, parts, files, reasonOf(err))
 	case known && e.Kind != models.KindInternal:
@@ -147,6 +165,19 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment) erro
 		return errors.Join(err, r.redeploy(ctx, d, parts, d.TriedFiles, models.Say("The files of the model cannot be read.")))
 	}
 	return err
+}
+
+// giveUp lets a deployment fail that was stopped for its update.
+func (r *Reconciler) giveUp(ctx context.Context, d models.Deployment, why models.Text) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, err := q.LockDeployment(d.ID)
+		if err != nil || !now.Updating {
+			return err
+		}
+		now.Updating, now.Failed, now.DrainsUntil = false, true, nil
+		now.Reason = models.Say("The deployment failed: %s", why)
+		return q.TransitionDeployment(&now, models.DeploymentStopping, now.Reason)
+	})
 }
 
 // redeploy deploys a deployment again that was stopped for its update, unless it has to end.

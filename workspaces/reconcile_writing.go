@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 )
 
 const (
@@ -20,6 +21,11 @@ type partsWriting struct {
 	failures int
 	next     time.Time // of the next attempt
 }
+
+// changedError is why parts were not written of a model that has changed since it was planned.
+type changedError struct{ error }
+
+func (e *changedError) Unwrap() error { return e.error }
 
 // goesOn reports whether an attempt has not ended.
 func (w *partsWriting) goesOn() bool { return w != nil && w.done != nil && len(w.done) == 0 }
@@ -54,6 +60,11 @@ func (r *Reconciler) beginWriting(ctx context.Context, w *partsWriting, d models
 		if err == nil {
 			err = r.recordParts(ctx, d, parts, files)
 		}
+		if err != nil {
+			if now, errNow := r.config.Served.Files(ctx, d); errNow == nil && now != d.Files {
+				err = &changedError{err}
+			}
+		}
 		done <- err
 		r.StepDeployments()
 	})
@@ -66,6 +77,12 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 	if known && e.Kind != models.KindInternal {
 		why = e.Message
 	}
+	if _, changed := errors.AsType[*changedError](err); changed {
+		if stopped, err := r.stopForFiles(ctx, *d); stopped || err != nil {
+			delete(r.writing, d.ID)
+			return err
+		}
+	}
 	w.failures++
 	if known && e.Kind != models.KindInternal && e.Kind != models.KindUnavailable || w.failures >= maxWriteFailures {
 		delete(r.writing, d.ID)
@@ -75,4 +92,24 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 	return errors.Join(err, r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		return q.AddDeploymentEvent(*d, models.Say("Writing the parts is repeated: %s", why))
 	}))
+}
+
+// stopForFiles stops a deployment whose model has changed while its parts were written: the
+// present files are deployed in its place. Where another deployment has its address and
+// serves, nothing is stopped: that goes on, and is updated.
+func (r *Reconciler) stopForFiles(ctx context.Context, d models.Deployment) (stopped bool, err error) {
+	err = r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		stopped = false
+		serving, err := q.DeploymentSeries(d.First(), models.DeploymentServing)
+		if err != nil || len(serving) > 0 {
+			return err
+		}
+		now, err := q.LockDeployment(d.ID)
+		if err != nil || now.State != models.DeploymentDeploying {
+			return err
+		}
+		now.Updating, stopped = true, true
+		return stopDeployment(q, policies.System("reconciler"), &now, models.Say("The model has changed. The deployment is stopped for its update."))
+	})
+	return stopped, err
 }

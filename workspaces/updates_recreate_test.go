@@ -162,3 +162,57 @@ func TestRecreateWithoutRight(t *testing.T) {
 		}
 	})
 }
+
+// rewrite lets the files of the model change while the parts of the next update are written.
+func (w *deploymentWorld) rewrite(files string) {
+	w.Helper()
+	w.served.mu.Lock()
+	w.served.rewritten = files
+	w.served.mu.Unlock()
+	w.served.change("second", nil)
+	if _, err := w.UpdateDeployment(w.ctx, w.actor, w.id, ""); err != nil {
+		w.Fatal(err)
+	}
+	w.poll(w.T, "the update is deployed", func() bool { w.get(); return len(w.all()) == 2 })
+	w.id = 2
+	w.poll(w.T, "it is stopped for its update", func() bool { return w.get().Updating })
+}
+
+// A model that changes while the parts of its update are written is deployed as it is when it
+// stays the same, with the shares of the update.
+func TestRecreateOfChangingFiles(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		first := w.id
+		w.rewrite("third")
+		for range 3 {
+			w.get()
+		}
+		if n := len(w.all()); n != 2 || w.shares() != 1 {
+			t.Errorf("before the files stay the same there are %d deployments and %d shares", n, w.shares())
+		}
+		w.passes()
+		w.vacated(2)
+		w.id = 3
+		w.load()
+		if v := w.get(); v.Files != "third" || v.First() != first || w.shares() != 1 {
+			t.Errorf("the update is %+v, with %d shares", v, w.shares())
+		}
+	})
+}
+
+// If it cannot be served then, the deployment fails and says why.
+func TestRecreateOfBrokenFiles(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		w.rewrite("third")
+		w.served.change("fourth", models.Conflict("The file is truncated."))
+		w.passes()
+		w.vacated(2)
+		if v := w.get(); v.State != models.DeploymentFailed || v.Reason.String() != "The deployment failed: The file is truncated." || w.shares() != 0 {
+			t.Errorf("the update is %s: %s, with %d shares", v.State, v.Reason, w.shares())
+		}
+	})
+}
