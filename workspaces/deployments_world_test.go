@@ -198,6 +198,7 @@ type testServed struct {
 	// rewritten is what files are after they change while the parts are written; empty: they do not.
 	rewritten string
 	swept     [][]int64
+	hung      chan struct{} // until it is closed, the files of deployment 1 cannot be read; nil: they can
 }
 
 func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, _ models.ServedInput, _ int64) (
@@ -208,7 +209,10 @@ func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path mod
 		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, s.broken
 }
 
-func (s *testServed) Files(context.Context, models.Deployment) (string, error) {
+func (s *testServed) Files(_ context.Context, d models.Deployment) (string, error) {
+	if s.hung != nil && d.ID == 1 {
+		<-s.hung
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.files, nil

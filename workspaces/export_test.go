@@ -37,8 +37,13 @@ func (r *Reconciler) TickRuns(ctx context.Context) error {
 	return errors.Join(orphans, err, forEach(live, step), r.sweepRuns(ctx), r.refreshRuns(ctx))
 }
 
-// TickDeployments is one round of watchDeployments.
+// TickDeployments is one round of watchDeployments, and what that has begun.
 func (r *Reconciler) TickDeployments(ctx context.Context) error {
 	defer r.followers.Wait()
+	return r.TickDeploymentsOnly(ctx)
+}
+
+// TickDeploymentsOnly does not wait for what it has begun.
+func (r *Reconciler) TickDeploymentsOnly(ctx context.Context) error {
 	return errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx))
 }

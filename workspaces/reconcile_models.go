@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"weir/models"
@@ -21,51 +22,47 @@ const (
 
 // modelWatch is what was last seen of the files of a deployment's model.
 type modelWatch struct {
-	next    time.Time // of the next look
+	looking atomic.Bool // somebody does, and has the rest
+	next    time.Time   // of the next look
 	files   string
 	since   time.Time // that they are like this
 	waiting string    // why the update has to wait, as it was said, without its numbers
 }
 
-// followModels updates the deployments whose model has changed, in the background: storage and
-// planning can take long.
+// followModels updates the deployments whose model has changed, each in the background: storage
+// and planning can take long, and a directory that hangs concerns its own deployments alone.
 func (r *Reconciler) followModels(ctx context.Context, live []models.Deployment) {
-	if r.config.FollowModel == nil || !r.following.CompareAndSwap(false, true) {
+	if r.config.FollowModel == nil {
 		return
 	}
-	r.followers.Go(func() {
-		defer r.following.Store(false)
-		r.logError(ctx, r.lookAtModels(ctx, live))
-	})
-}
-
-func (r *Reconciler) lookAtModels(ctx context.Context, live []models.Deployment) error {
-	seen := r.modelFiles
-	r.modelFiles = map[int64]*modelWatch{}
 	beingUpdated := map[int64]bool{} // by address
 	for _, d := range live {
 		beingUpdated[d.First()] = beingUpdated[d.First()] || d.State == models.DeploymentDeploying
 	}
-	watch := func(d models.Deployment) *modelWatch {
+	seen := r.modelFiles
+	r.modelFiles = map[int64]*modelWatch{}
+	for _, d := range live {
 		w := seen[d.ID]
+		if w != nil && w.looking.Load() {
+			r.modelFiles[d.ID] = w
+			continue
+		}
+		look := r.watchModel
+		if d.Updating && d.State == models.DeploymentStopping {
+			look = r.deployUpdate
+		} else if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
+			continue
+		}
 		if w == nil {
 			w = &modelWatch{}
 		}
 		r.modelFiles[d.ID] = w
-		return w
+		w.looking.Store(true)
+		r.followers.Go(func() {
+			defer w.looking.Store(false)
+			r.logError(ctx, look(ctx, d, w))
+		})
 	}
-	stopped := forEach(live, func(d models.Deployment) error { // what serves can wait
-		if !d.Updating || d.State != models.DeploymentStopping {
-			return nil
-		}
-		return r.deployUpdate(ctx, d, watch(d))
-	})
-	return errors.Join(stopped, forEach(live, func(d models.Deployment) error {
-		if d.State != models.DeploymentServing || d.ManualUpdates || beingUpdated[d.First()] {
-			return nil
-		}
-		return r.watchModel(ctx, d, watch(d))
-	}))
 }
 
 // see notes the files of a model, and reports whether they have stayed the same for a while: a

@@ -43,9 +43,8 @@ type Reconciler struct {
 	partSteps        chan struct{} // a step of all deployments is requested
 	partsSweptAt     time.Time     // of watchDeployments only, like the next one
 	partFilesSweptAt time.Time
-	following        atomic.Bool
 	followers        sync.WaitGroup
-	modelFiles       map[int64]*modelWatch   // by deployment that serves; of the one follower
+	modelFiles       map[int64]*modelWatch   // by deployment that serves, or stops for its update
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
 	watches          partWatches

@@ -1,12 +1,14 @@
 package workspaces_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
 )
 
 // all lists the deployments, newest first.
@@ -201,5 +203,42 @@ func TestManualUpdate(t *testing.T) {
 		}
 		w.id = third.ID
 		w.poll(t, "the update is stopped with its deployment", func() bool { return w.get().State == models.DeploymentStopped })
+	})
+}
+
+// A directory that hangs delays the updates of its own deployments alone.
+func TestModelThatHangs(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.served.hung = make(chan struct{})
+		release := sync.OnceFunc(func() { close(w.served.hung) })
+		defer release()
+		w.deploy()
+		w.deploy()
+		step := func() models.Deployment {
+			_ = w.TickDeploymentsOnly(w.ctx) // its errors are seen in the deployment
+			d, err := w.store.Read(w.ctx).Deployment(store.AllProjects, w.id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.Deployment
+		}
+		for w.id = 1; w.id <= 2; w.id++ {
+			w.poll(t, "the part loads", func() bool { step(); return w.process() != nil })
+			w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100, Library: "numpy"} })
+			w.poll(t, "the deployment serves", func() bool { return step().State == models.DeploymentServing })
+		}
+		w.id = 2
+		w.served.change("second", nil)
+		w.poll(t, "the other deployment is updated", func() bool {
+			w.clock.Advance(11 * time.Second)
+			step()
+			return len(w.all()) == 3
+		})
+		if d := w.all()[0]; d.First() != 2 {
+			t.Errorf("deployment %d is updated", d.First())
+		}
+		release()
+		_ = w.TickDeployments(w.ctx)
 	})
 }
