@@ -50,6 +50,7 @@ func (r *Reconciler) end(q *store.Queries, c models.Claim, why models.Text) erro
 		if err != nil {
 			return err
 		}
+		d.Updating = false
 		return stopDeployment(q, policies.System("reconciler"), &d, why)
 	}
 	w, err := q.WorkspaceOf(c.ID)

@@ -98,12 +98,24 @@ func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *mod
 	return r.followModel(ctx, d, w)
 }
 
+// follow calls FollowModel for one deployment at a time: people who plan models are not kept
+// waiting by models that cannot be read.
+func (r *Reconciler) follow(ctx context.Context, d models.Deployment) error {
+	select {
+	case r.planning <- struct{}{}:
+		defer func() { <-r.planning }()
+		return r.config.FollowModel(ctx, d)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // followModel has the update deployed. What is lacking is waited for; files that cannot be
 // served are left, until they change.
 func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *modelWatch) error {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
-	err := r.config.FollowModel(ctx, d)
+	err := r.follow(ctx, d)
 	e, known := errors.AsType[*models.Error](err)
 	_, ofModel := errors.AsType[*planError](err)
 	switch {
@@ -127,10 +139,9 @@ func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *mo
 }
 
 // deployUpdate deploys the update of a deployment that was stopped for it, when all its parts
-// have ended. If it cannot be deployed, the deployment is deployed again as it was. One whose
-// parts were not written, because the model changes, has nothing to go back to, and time to wait
-// until the files stay the same.
-func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, w *modelWatch) error {
+// have ended. If it cannot be deployed, the deployment is deployed again as it was, unless that
+// was never written and has nothing to go back to.
+func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, _ *modelWatch) error {
 	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
 	if err != nil || slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartEnded }) {
 		return err
@@ -139,11 +150,8 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, w *m
 	defer cancel()
 	files, err := r.config.Served.Files(planning, d)
 	written := !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.File == "" })
-	if settled := w.see(files, r.config.Store.Now()); err == nil && !written && !settled {
-		return nil
-	}
 	if err == nil {
-		err = r.config.FollowModel(planning, d)
+		err = r.follow(planning, d)
 	} else {
 		err = &planError{err}
 	}
@@ -152,8 +160,10 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, w *m
 	switch {
 	case err == nil:
 		return nil
-	case known && e.Kind != models.KindInternal && !written && files != d.Files:
+	case !written && files != d.Files && known && e.Kind != models.KindInternal:
 		return r.giveUp(ctx, d, reasonOf(err))
+	case !written && files != d.Files && ofModel && ctx.Err() == nil:
+		return errors.Join(err, r.giveUp(ctx, d, models.Say("The files of the model cannot be read.")))
 	case known && ofModel && (e.Kind == models.KindInvalid || e.Kind == models.KindConflict):
 		return r.redeploy(ctx, d, parts, files, reasonOf(err))
 	case known && e.Kind != models.KindInternal:

@@ -19,8 +19,15 @@ const (
 type partsWriting struct {
 	done     chan error // receives the result; nil while no attempt goes on
 	failures int
-	next     time.Time // of the next attempt
+	next     time.Time   // of the next attempt
+	changes  *modelWatch // of a model that has changed since it was planned; nil: it has not
 }
+
+// What is found of a model that has changed since it was planned.
+var (
+	errUnsettled = errors.New("its files still change")
+	errSettled   = errors.New("its files stay the same")
+)
 
 // changedError is why parts were not written of a model that has changed since it was planned.
 type changedError struct{ error }
@@ -53,34 +60,72 @@ func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts
 }
 
 func (r *Reconciler) beginWriting(ctx context.Context, w *partsWriting, d models.Deployment, parts []models.DeploymentPart) {
-	done := make(chan error, 1)
+	done, changes := make(chan error, 1), w.changes
 	w.done = done
 	r.writers.Go(func() {
-		files, err := r.config.Served.Write(ctx, d)
-		if err == nil {
-			err = r.recordParts(ctx, d, parts, files)
+		if changes != nil {
+			done <- r.settled(ctx, d, changes)
+		} else {
+			done <- r.write(ctx, d, parts)
 		}
-		if err != nil {
-			if now, errNow := r.config.Served.Files(ctx, d); errNow == nil && now != d.Files {
-				err = &changedError{err}
-			}
-		}
-		done <- err
 		r.StepDeployments()
 	})
 }
 
+// write writes the parts once.
+func (r *Reconciler) write(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
+	files, err := r.config.Served.Write(ctx, d)
+	if err == nil {
+		err = r.recordParts(ctx, d, parts, files)
+	}
+	if err == nil {
+		return nil
+	}
+	if now, unread := r.config.Served.Files(ctx, d); unread == nil && now != d.Files {
+		return &changedError{err}
+	}
+	return err
+}
+
+// settled looks whether a model that has changed stays the same: it is errSettled or
+// errUnsettled. A model that is not there, or cannot be read, may be being replaced.
+func (r *Reconciler) settled(ctx context.Context, d models.Deployment, changes *modelWatch) error {
+	files, err := r.config.Served.Files(ctx, d)
+	if err != nil {
+		files = ""
+	}
+	if changes.see(files, r.config.Store.Now()) {
+		return errSettled
+	}
+	return errUnsettled
+}
+
 // writingFailed has the parts written again, unless that cannot help or was done often enough.
+// What has changed since it was planned is waited for until it stays the same, and planned anew,
+// where no other deployment serves at its address.
 func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *models.Deployment, err error) error {
 	why := models.Say("the parts could not be written")
 	e, known := errors.AsType[*models.Error](err)
 	if known && e.Kind != models.KindInternal {
 		why = e.Message
 	}
-	if _, changed := errors.AsType[*changedError](err); changed {
-		if stopped, err := r.stopForFiles(ctx, *d); stopped || err != nil {
-			delete(r.writing, d.ID)
-			return err
+	now := r.config.Store.Now()
+	_, changed := errors.AsType[*changedError](err)
+	switch {
+	case errors.Is(err, errUnsettled):
+		w.next = now.Add(modelCheckPeriod)
+		return nil
+	case errors.Is(err, errSettled):
+		delete(r.writing, d.ID)
+		return r.stopForFiles(ctx, *d)
+	case changed && !d.ManualUpdates:
+		serving, errServing := r.config.Store.Read(ctx).DeploymentSeries(d.First(), models.DeploymentServing)
+		if errServing != nil {
+			return errors.Join(err, errServing)
+		}
+		if len(serving) == 0 {
+			w.changes, w.next = &modelWatch{since: now}, now.Add(modelCheckPeriod)
+			return errors.Join(err, r.repeatWriting(ctx, *d, why))
 		}
 	}
 	w.failures++
@@ -88,28 +133,28 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 		delete(r.writing, d.ID)
 		return errors.Join(err, r.failDeployment(ctx, d, models.Say("The deployment failed: %s", why)))
 	}
-	w.next = r.config.Store.Now().Add(writePause)
-	return errors.Join(err, r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		return q.AddDeploymentEvent(*d, models.Say("Writing the parts is repeated: %s", why))
-	}))
+	w.next = now.Add(writePause)
+	return errors.Join(err, r.repeatWriting(ctx, *d, why))
 }
 
-// stopForFiles stops a deployment whose model has changed while its parts were written: the
-// present files are deployed in its place. Where another deployment has its address and
-// serves, nothing is stopped: that goes on, and is updated.
-func (r *Reconciler) stopForFiles(ctx context.Context, d models.Deployment) (stopped bool, err error) {
-	err = r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		stopped = false
-		serving, err := q.DeploymentSeries(d.First(), models.DeploymentServing)
-		if err != nil || len(serving) > 0 {
+func (r *Reconciler) repeatWriting(ctx context.Context, d models.Deployment, why models.Text) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		return q.AddDeploymentEvent(d, models.Say("Writing the parts is repeated: %s", why))
+	})
+}
+
+// stopForFiles stops a deployment whose model has changed while its parts were written, so
+// that the present files are deployed in its place, with its shares.
+func (r *Reconciler) stopForFiles(ctx context.Context, d models.Deployment) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockProjectRows(d.ProjectID); err != nil {
 			return err
 		}
 		now, err := q.LockDeployment(d.ID)
 		if err != nil || now.State != models.DeploymentDeploying {
 			return err
 		}
-		now.Updating, stopped = true, true
+		now.Updating = true
 		return stopDeployment(q, policies.System("reconciler"), &now, models.Say("The model has changed. The deployment is stopped for its update."))
 	})
-	return stopped, err
 }

@@ -44,6 +44,7 @@ type Reconciler struct {
 	partsSweptAt     time.Time     // of watchDeployments only, like the next one
 	partFilesSweptAt time.Time
 	followers        sync.WaitGroup
+	planning         chan struct{}           // has an element while an update is planned
 	modelFiles       map[int64]*modelWatch   // by deployment that serves, or stops for its update
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
@@ -79,7 +80,7 @@ type ReconcilerConfig struct {
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
-		partSteps: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{}}
+		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{}}
 	if c.Computing == nil {
 		r.config.Computing = func(int64) bool { return false }
 	}

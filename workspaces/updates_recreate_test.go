@@ -1,7 +1,10 @@
 package workspaces_test
 
 import (
+	"errors"
+	"strconv"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -175,28 +178,40 @@ func (w *deploymentWorld) rewrite(files string) {
 	}
 	w.poll(w.T, "the update is deployed", func() bool { w.get(); return len(w.all()) == 2 })
 	w.id = 2
-	w.poll(w.T, "it is stopped for its update", func() bool { return w.get().Updating })
+	w.poll(w.T, "its parts cannot be written", func() bool { return w.has("Writing the parts is repeated: A file has changed while it was read.") })
+}
+
+// settles lets time pass until something is so.
+func (w *deploymentWorld) settles(what string, so func() bool) {
+	w.Helper()
+	w.poll(w.T, what, func() bool {
+		w.clock.Advance(11 * time.Second)
+		w.get()
+		return so()
+	})
 }
 
 // A model that changes while the parts of its update are written is deployed as it is when it
-// stays the same, with the shares of the update.
+// stays the same, with the shares of the update, which goes on to be deployed meanwhile.
 func TestRecreateOfChangingFiles(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.serveWhole(models.UpdateRecreate)
 		first := w.id
 		w.rewrite("third")
-		for range 3 {
+		for n := range 10 { // it changes for longer than it must stay the same
+			w.served.change("third "+strconv.Itoa(n), nil)
+			w.clock.Advance(11 * time.Second)
 			w.get()
 		}
-		if n := len(w.all()); n != 2 || w.shares() != 1 {
-			t.Errorf("before the files stay the same there are %d deployments and %d shares", n, w.shares())
+		if v := w.get(); v.State != models.DeploymentDeploying || len(w.all()) != 2 || w.shares() != 1 {
+			t.Errorf("the update is %s of %d deployments, with %d shares", v.State, len(w.all()), w.shares())
 		}
-		w.passes()
+		w.settles("the present files are deployed", func() bool { return len(w.all()) == 3 })
 		w.vacated(2)
 		w.id = 3
 		w.load()
-		if v := w.get(); v.Files != "third" || v.First() != first || w.shares() != 1 {
+		if v := w.get(); v.Files != "third 9" || v.First() != first || w.shares() != 1 {
 			t.Errorf("the update is %+v, with %d shares", v, w.shares())
 		}
 	})
@@ -204,15 +219,35 @@ func TestRecreateOfChangingFiles(t *testing.T) {
 
 // If it cannot be served then, the deployment fails and says why.
 func TestRecreateOfBrokenFiles(t *testing.T) {
+	for broken, why := range map[error]string{
+		models.Conflict("The file is truncated."): "The file is truncated.",
+		errors.New("permission denied"):           "The files of the model cannot be read.",
+	} {
+		each(t, func(t *testing.T, b *world) {
+			w := newDeploymentWorld(t, b)
+			w.serveWhole(models.UpdateRecreate)
+			w.rewrite("third")
+			w.served.change("fourth", broken)
+			w.settles("the deployment has ended", func() bool { return w.get().State.Ended() })
+			if v := w.get(); v.State != models.DeploymentFailed || v.Reason.String() != "The deployment failed: "+why || w.shares() != 0 {
+				t.Errorf("the update is %s: %s, with %d shares", v.State, v.Reason, w.shares())
+			}
+		})
+	}
+}
+
+// While a model changes, its deployment can be stopped.
+func TestStopWhileFilesChange(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.serveWhole(models.UpdateRecreate)
 		w.rewrite("third")
-		w.served.change("fourth", models.Conflict("The file is truncated."))
-		w.passes()
+		if _, err := w.StopDeployment(w.ctx, w.actor, w.id); err != nil {
+			t.Fatal(err)
+		}
 		w.vacated(2)
-		if v := w.get(); v.State != models.DeploymentFailed || v.Reason.String() != "The deployment failed: The file is truncated." || w.shares() != 0 {
-			t.Errorf("the update is %s: %s, with %d shares", v.State, v.Reason, w.shares())
+		if n := len(w.all()); n != 2 || w.shares() != 0 {
+			t.Errorf("%d deployments, %d shares", n, w.shares())
 		}
 	})
 }

@@ -238,6 +238,9 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 		if valid, err := s.Read(t.Context()).Authenticated(before, "t"); err != nil || len(valid) > 0 {
 			t.Errorf("it still speaks to another server: %v, %v", valid, err)
 		}
+		clock := s.Clock
+		s.Clock = func() time.Time { return clock().Add(-time.Hour) }
+		storetest.InTx(t, s, func(q *store.Queries) error { return q.PutSession(session) })
 		_, err = s.Read(t.Context()).SessionByToken("t", before)
 		kind(t, err, models.KindNotFound)
 	})

@@ -296,7 +296,7 @@ const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.
 func (q *Queries) PutSession(s models.Session) error {
-	res := q.db.Model(&models.Session{}).Where("token = ? AND expires_at > ?", s.Token, q.Now()).
+	res := q.db.Model(&models.Session{}).Where(validSession, []string{s.Token}, q.Now()).
 		Updates(map[string]any{"data": s.Data, "expires_at": s.ExpiresAt.UTC()})
 	if res.Error != nil || res.RowsAffected > 0 {
 		q.revoke(SessionKey(s.Token)) // it may be cached
