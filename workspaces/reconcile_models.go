@@ -133,9 +133,7 @@ func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *mo
 		return nil
 	}
 	w.waiting = why.Format
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		return q.AddDeploymentEvent(d, models.Say("The model has changed. The update waits: %s", why))
-	})
+	return r.addDeploymentEvent(ctx, d, models.Say("The model has changed. The update waits: %s", why))
 }
 
 // deployUpdate deploys the update of a deployment that was stopped for it, when all its parts

@@ -125,7 +125,8 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 		}
 		if len(serving) == 0 {
 			w.changes, w.next = &modelWatch{since: now}, now.Add(modelCheckPeriod)
-			return errors.Join(err, r.repeatWriting(ctx, *d, why))
+			waits := models.Say("The model has changed. The deployment waits until its files stay the same.")
+			return errors.Join(err, r.addDeploymentEvent(ctx, *d, waits))
 		}
 	}
 	w.failures++
@@ -134,13 +135,11 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 		return errors.Join(err, r.failDeployment(ctx, d, models.Say("The deployment failed: %s", why)))
 	}
 	w.next = now.Add(writePause)
-	return errors.Join(err, r.repeatWriting(ctx, *d, why))
+	return errors.Join(err, r.addDeploymentEvent(ctx, *d, models.Say("Writing the parts is repeated: %s", why)))
 }
 
-func (r *Reconciler) repeatWriting(ctx context.Context, d models.Deployment, why models.Text) error {
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		return q.AddDeploymentEvent(d, models.Say("Writing the parts is repeated: %s", why))
-	})
+func (r *Reconciler) addDeploymentEvent(ctx context.Context, d models.Deployment, message models.Text) error {
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.AddDeploymentEvent(d, message) })
 }
 
 // stopForFiles stops a deployment whose model has changed while its parts were written, so

@@ -178,7 +178,7 @@ func (w *deploymentWorld) rewrite(files string) {
 	}
 	w.poll(w.T, "the update is deployed", func() bool { w.get(); return len(w.all()) == 2 })
 	w.id = 2
-	w.poll(w.T, "its parts cannot be written", func() bool { return w.has("Writing the parts is repeated: A file has changed while it was read.") })
+	w.poll(w.T, "its parts cannot be written", func() bool { return w.has("The deployment waits until its files stay the same.") })
 }
 
 // settles lets time pass until something is so.
