@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// portFreed is how long the port of a killed server may still be in use: a program that it was
-// just starting has its listener until it is executed.
+// portFreed is how long the port of a killed server may still be in use. Seen were 12 ms; why is
+// not known. A program that the server was just starting has its listener until it is executed.
 const portFreed = 5 * time.Second
 
 // listenTCP listens on an address; while that is in use, it tries again for a while.

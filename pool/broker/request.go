@@ -215,9 +215,9 @@ func create(q *store.Queries, granted ...*arrival) error {
 }
 
 // granted is the reservation that a request is granted.
-func (one *arrival) granted(now time.Time) models.Reservation {
-	in, d := one.in, one.decision
-	r := models.Reservation{ProjectID: in.ProjectID, MemberID: one.request.member.ID, UserID: one.actor.User.ID,
+func (a *arrival) granted(now time.Time) models.Reservation {
+	in, d := a.in, a.decision
+	r := models.Reservation{ProjectID: in.ProjectID, MemberID: a.request.member.ID, UserID: a.actor.User.ID,
 		State: models.ReservationGranted, Outcome: d.Outcome.String(), GPUs: in.GPUs, Cores: in.Cores,
 		GPUMemoryMiB: d.Demand.GPUMemoryMiB, GPUModel: in.GPUModel, DurationMinutes: in.DurationMinutes, WindowFrom: d.from,
 		WindowUntil: d.until, AcceptPart: in.AcceptPart, AcceptLater: in.AcceptLater, Version: 1, CreatedAt: now}
