@@ -25,7 +25,7 @@ func (c *Cluster) Simulate(ctx context.Context, nodes int) error {
 	}
 	p, err := c.spawn("kwok", filepath.Join(bin, "kwok"), "--kubeconfig="+c.path("keys", "kwok.kubeconfig"),
 		"--manage-all-nodes=false", "--manage-nodes-with-annotation-selector="+SimulatedKey+"=fake",
-		fmt.Sprintf("--server-address=127.0.0.1:%d", c.port.kwok))
+		"--server-address=127.0.0.1:0") // any port: nothing uses it
 	if err != nil {
 		return err
 	}
