@@ -33,7 +33,8 @@ func (o *world) whileLocked(t *testing.T, then func(), requests ...func()) {
 		}
 		for i, request := range requests {
 			running.Go(request)
-			for deadline := time.Now().Add(time.Minute); o.Waiting() != i || i == 0 && !o.Deciding(); time.Sleep(time.Millisecond) {
+			// Asked in this order: a request first waits, and then decides.
+			for deadline := time.Now().Add(time.Minute); !o.Deciding() || o.Waiting() != i; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("%d wait, %t", o.Waiting(), o.Deciding())
 				}
