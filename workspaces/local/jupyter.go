@@ -65,7 +65,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		}
 	}
 	env := environment(program, spec)
-	env["PATH"] += ":" + innerBin
+	env["PATH"] = innerBin + ":" + env["PATH"] // before a weir of another version that is installed on this machine
 	if r.commands {
 		env[runtime.GraphJournalVariable] = innerRun + "/" + runtime.GraphJournal
 	} else {
