@@ -123,6 +123,11 @@ func (m *daemons) ensure(ctx context.Context, uuid string) error {
 // private runs a program with its own /dev/shm.
 const private = `mount --bind "$1" /dev/shm && shift && exec "$@"`
 
+// daemonOptions let the daemon's server run as root. As the user of its first client, which
+// is the default, a server of driver 580 ended as soon as it was started, and all clients
+// failed with error 805.
+var daemonOptions = []string{"-d", "-multiuser-server"}
+
 func (m *daemons) start(ctx context.Context, uuid string) error {
 	base := filepath.Join(m.dir, uuid)
 	for name, mode := range map[string]os.FileMode{mpsPipe: 0o755, mpsLog: 0o700, mpsShm: 0o777 | os.ModeSticky} {
@@ -141,10 +146,11 @@ func (m *daemons) start(ctx context.Context, uuid string) error {
 	defer out.Close()
 	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, mpsProgram, "-d")
+	cmd := exec.CommandContext(ctx, mpsProgram, daemonOptions...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if os.Geteuid() == 0 { // always, except in tests: only root can set the compute mode
-		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", private, "sh", filepath.Join(base, mpsShm), mpsProgram, "-d")
+		args := append([]string{"-c", private, "sh", filepath.Join(base, mpsShm), mpsProgram}, daemonOptions...)
+		cmd = exec.CommandContext(ctx, "/bin/sh", args...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS}
 	}
 	cmd.Env = append(m.env(uuid), "CUDA_VISIBLE_DEVICES="+uuid, "CUDA_MPS_LOG_DIRECTORY="+filepath.Join(base, mpsLog))
@@ -157,8 +163,7 @@ func (m *daemons) start(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// env is the environment for a device's daemon. It contains no other variables of
-// this process, because the daemon's server runs as its client's user.
+// env is the environment for a device's daemon, without other variables of this process.
 func (m *daemons) env(uuid string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH"),
 		"CUDA_MPS_PIPE_DIRECTORY=" + filepath.Join(m.dir, uuid, mpsPipe)}
