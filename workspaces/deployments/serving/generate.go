@@ -155,17 +155,28 @@ func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) 
 		best = sample(logits, top, in, random)
 	}
 	t = Token{ID: int32(best), Logprob: logprob(best)}
-	if in.Logprobs > 0 {
-		order := make([]int32, len(logits))
-		for i := range order {
-			order[i] = int32(i)
-		}
-		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
-		for _, i := range order[:min(in.Logprobs, len(order))] {
-			t.Top = append(t.Top, Candidate{i, logprob(int(i))})
-		}
+	for _, i := range largest(logits, in.Logprobs) {
+		t.Top = append(t.Top, Candidate{int32(i), logprob(i)})
 	}
 	return t, nil
+}
+
+// largest returns the indices of the n largest values, of equal ones the first. It takes
+// O(len(values)) if n is small, as few values are among the largest so far.
+func largest(values []float32, n int) (list []int) {
+	for i, x := range values {
+		if len(list) == n && (n == 0 || x <= values[list[n-1]]) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(list, x, func(j int, x float32) int { // after those that are equal
+			if values[j] >= x {
+				return -1
+			}
+			return 1
+		})
+		list = slices.Insert(list, at, i)[:min(len(list)+1, n)]
+	}
+	return list
 }
 
 // sample draws a token by its probability at a temperature among the most probable ones; top
@@ -177,15 +188,7 @@ func sample(logits []float32, top float64, in Input, random *rand.Rand) int {
 		sum += weights[i]
 	}
 	if in.TopP < 1 {
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(weights[b], weights[a]) })
-		needed := in.TopP * sum
-		sum = 0
-		for n, i := range order {
-			if sum += weights[i]; sum >= needed {
-				order = order[:n+1]
-				break
-			}
-		}
+		order, sum = nucleus(order, weights, in.TopP, sum)
 	}
 	left := random.Float64() * sum
 	for _, i := range order {
@@ -194,4 +197,20 @@ func sample(logits []float32, top float64, in Input, random *rand.Rand) int {
 		}
 	}
 	return order[0]
+}
+
+// nucleus returns the fewest tokens, the most probable ones first, that have the part p of the
+// sum of all weights, and the sum of theirs. Weights below (1-p)·sum/n together have less than
+// the rest, so they are not sorted.
+func nucleus(order []int, weights []float64, p, sum float64) ([]int, float64) {
+	least := (1 - p) * sum / float64(len(order))
+	order = slices.DeleteFunc(order, func(i int) bool { return weights[i] < least })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(weights[b], weights[a]), a-b) })
+	needed, sum := p*sum, 0.0
+	for n, i := range order {
+		if sum += weights[i]; sum >= needed {
+			return order[:n+1], sum
+		}
+	}
+	return order, sum
 }

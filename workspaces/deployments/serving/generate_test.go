@@ -1,7 +1,9 @@
 package serving
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -31,5 +33,32 @@ func TestSample(t *testing.T) {
 	}
 	if token, err := choose(logits, Input{}, nil); err != nil || token.ID != 1 {
 		t.Errorf("%v, %v", token, err)
+	}
+}
+
+// The largest values, and the fewest with a part of the sum, are those of a sorted list, also
+// where values are equal.
+func TestMostProbable(t *testing.T) {
+	random := rand.New(rand.NewPCG(17, 0))
+	for range 20_000 {
+		values, weights, order, sum := make([]float32, 1+random.IntN(40)), []float64{}, []int{}, 0.0
+		for i := range values {
+			values[i] = float32(random.IntN(1 + random.IntN(12)))
+			weights, order = append(weights, float64(values[i])), append(order, i)
+			sum += weights[i]
+		}
+		sorted := slices.Clone(order)
+		slices.SortStableFunc(sorted, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+		if n := random.IntN(25); !slices.Equal(largest(values, n), sorted[:min(n, len(sorted))]) {
+			t.Fatalf("the %d largest of %v are %v", n, values, largest(values, n))
+		}
+		p, n, have := random.Float64(), 0, 0.0
+		for n < len(sorted) && (n == 0 || have < p*sum) {
+			have += weights[sorted[n]]
+			n++
+		}
+		if got, total := nucleus(order, weights, p, sum); sum > 0 && (!slices.Equal(got, sorted[:n]) || total != have) {
+			t.Fatalf("%g of %v: %v with %g, want %v with %g", p, values, got, total, sorted[:n], have)
+		}
 	}
 }
