@@ -45,11 +45,17 @@ func TestDeployments(t *testing.T) {
 	hasTexts(t, w.page(w.member, "/deployments"), "tiny", "0 of 2 loaded")
 	hasTexts(t, w.get(w.member, at+"/v1/models").raw, `"id":"tiny"`)
 	for body, field := range map[string]string{`{"prompt":7}`: "prompt", `{"prompt":[256]}`: "prompt", `{"prompt":""}`: "prompt",
-		`{"prompt":"a","max_tokens":8}`: "max_tokens", `{"prompt":"a","temperature":3}`: "temperature"} {
+		`{"prompt":"a","max_tokens":8}`: "max_tokens", `{"prompt":"a","max_tokens":1.5}`: "max_tokens", `{"prompt":"a","temperature":3}`: "temperature",
+		`{"prompt":"a","top_p":1.01}`: "top_p", `{"prompt":"a","top_p":1e400}`: "top_p", `{"prompt":"a","seed":1e30}`: "seed"} {
 		if a := w.send(w.member, "POST", at+"/v1/completions", body); a.status != 422 {
 			t.Errorf("%s: %d, %s", field, a.status, a.raw)
 		} else {
 			hasTexts(t, a.raw, field)
+		}
+	}
+	for _, body := range []string{`{"prompt":"a","max_tokens":2.0,"temperature":0.7,"top_p":9e-1}`, `{"prompt":[9.7e1],"max_tokens":2,"temperature":1.0}`} {
+		if a := w.send(w.member, "POST", at+"/v1/completions", body); a.status != 409 {
+			t.Errorf("%s: %d, %s, not that this server serves no models", body, a.status, a.raw)
 		}
 	}
 	if a := w.send(w.member, "POST", at+"/stop", ""); a.status != 202 || a.body["state"] != "stopping" {
