@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -23,38 +22,33 @@ func writeJSON(w io.Writer, v any) error {
 
 var errEncoding = errors.New("it is not UTF-8")
 
-// readJSON decodes a body into a type, or into any for validation against a schema. A
-// number without a fraction is an integer however it is written, such as 1.0 or 1e3 (JSON
-// Schema Validation 2020-12, section 6.1.1).
+// readJSON decodes a body into any for validation against a schema, or into a type. What is
+// decoded into a type is what was validated, not the body: that can have a key twice. A number
+// whose float64 has no fraction and is below 2^53 is an integer however it is written, such as
+// 1.0 or 1e3 (JSON Schema Validation 2020-12, section 6.1.1).
 func readJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errEncoding
-	}
-	loose, ok := v.(*any)
-	if !ok {
-		err := json.Unmarshal(data, v)
-		if wrong := (*json.UnmarshalTypeError)(nil); !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Value, "number") {
-			return err
-		}
-		var plain any
-		if err := readJSON(data, &plain); err != nil {
-			return err
-		}
-		if data, err = json.Marshal(plain); err != nil {
-			return err
-		}
-		return json.Unmarshal(data, v)
 	}
 	if !json.Valid(data) {
 		return json.Unmarshal(data, v) // returns an error with the position
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := d.Decode(loose); err != nil {
+	var plain any
+	if err := d.Decode(&plain); err != nil {
 		return err
 	}
-	*loose = numbers(*loose)
-	return nil
+	plain = numbers(plain)
+	if loose, ok := v.(*any); ok {
+		*loose = plain
+		return nil
+	}
+	data, err := json.Marshal(plain)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, v)
 }
 
 // exactIntegers is the first number from which on a float64 does not tell integers apart.
