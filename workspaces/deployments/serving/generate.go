@@ -165,7 +165,7 @@ func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) 
 // O(len(values)) if n is small, as few values are among the largest so far.
 func largest(values []float32, n int) (list []int) {
 	for i, x := range values {
-		if len(list) == n && (n == 0 || x <= values[list[n-1]]) {
+		if n <= 0 || len(list) == n && x <= values[list[n-1]] {
 			continue
 		}
 		at, _ := slices.BinarySearchFunc(list, x, func(j int, x float32) int { // after those that are equal
@@ -201,7 +201,7 @@ func sample(logits []float32, top float64, in Input, random *rand.Rand) int {
 
 // nucleus returns the fewest tokens, the most probable ones first, that have the part p of the
 // sum of all weights, and the sum of theirs. Weights below (1-p)·sum/n together have less than
-// the rest, so they are not sorted.
+// the rest, so they are not sorted; of weights that are almost equal, nearly all are.
 func nucleus(order []int, weights []float64, p, sum float64) ([]int, float64) {
 	least := (1 - p) * sum / float64(len(order))
 	order = slices.DeleteFunc(order, func(i int) bool { return weights[i] < least })
