@@ -106,7 +106,7 @@ func hostname(r ref) string {
 	return fmt.Sprintf("%s-%d", kind, r.Workspace)
 }
 
-// userOf is the user of a pod. MPS serves the programs of one user at a time.
+// userOf is the user of a pod. With MPS, programs of several users have not been run yet.
 func (c Config) userOf(spec runtime.Spec) int64 {
 	if slices.ContainsFunc(spec.GPUs, c.servedByMPS) {
 		return c.UID

@@ -118,8 +118,8 @@ func New(c Config) (*Runtime, error) {
 // User is the user id that workspaces without one of their own run as.
 func (r *Runtime) User() uint32 { return r.user.uid }
 
-// userOf is the user that a workspace runs as. MPS serves the programs of one user at a
-// time, so workspaces with such shares have the same.
+// userOf is the user that a workspace runs as. Those with shares under MPS have the same:
+// programs of several users have not been run with it yet.
 func (r *Runtime) userOf(spec runtime.Spec) identity {
 	user := r.user
 	if !user.drop || spec.GID == 0 {

@@ -93,7 +93,7 @@ func TestMembersShareNothingOfTheKernel(t *testing.T) {
 	}
 }
 
-// MPS serves one user at a time: workspaces with such shares have the same.
+// Workspaces with shares under MPS have the same user.
 func TestUserOfMPSShares(t *testing.T) {
 	r := &Runtime{user: identity{uid: 5, gid: 5, drop: true}}
 	spec := memberSpec(1, 11, "")
