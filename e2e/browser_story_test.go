@@ -231,7 +231,7 @@ func holdsNoPortalCookie(n *tab, s *server) {
 // ownDirectory reads from a workspace's page where its member's files are.
 func ownDirectory(b *tab) string {
 	b.t.Helper()
-	return eval[string](b, `[...document.querySelectorAll("td.mono")].map((e) => e.textContent.trim()).find((d) => /^\/notebook\/\d+\/\d+$/.test(d))`)
+	return eval[string](b, `[...document.querySelectorAll(".mono")].map((e) => e.textContent.trim()).find((d) => /^\/notebook\/\d+\/\d+$/.test(d))`)
 }
 
 // readsButCannotWrite is a colleague, without a GPU, in somebody's directory.
