@@ -92,7 +92,7 @@ func (d served) serves() {
 	})
 }
 
-var completionRequest = map[string]any{"prompt": "one GPU is not enough", "max_tokens": 12, "temperature": 0, "logprobs": 5}
+var completionRequest = map[string]any{"prompt": "one GPU is not enough", "max_tokens": 12, "temperature": 0, "top_p": 0.5, "logprobs": 5}
 
 // asks sends a request, and reports whether it was served; every other status is a failure.
 func (d served) asks() (c handlers.Completion, ok bool) {
@@ -154,6 +154,22 @@ func (d served) streams(want handlers.Completion) {
 	whole := want.Choices[0]
 	if !slices.Equal(ids, whole.TokenIDs) || text != whole.Text || finish != whole.FinishReason || lines[len(lines)-1] != "data: [DONE]" {
 		d.t.Errorf("it streams %v, %q, %s: %s", ids, text, finish, body)
+	}
+}
+
+// stops checks that a completion ends before a text of the whole model's completion.
+func (d served) stops(want handlers.Completion) {
+	d.t.Helper()
+	whole := []rune(want.Choices[0].Text)
+	stop := string(whole[len(whole)/2:][:2])
+	request, c := maps.Clone(completionRequest), handlers.Completion{}
+	request["stop"], request["n"] = []string{"no such text", stop}, 1
+	if status := d.m.call("POST", fmt.Sprintf("/deployments/%d/v1/completions", d.id), request, &c); status != http.StatusOK {
+		d.t.Fatalf("the status is %d", status)
+	}
+	before, _, _ := strings.Cut(string(whole), stop)
+	if got := c.Choices[0]; got.Text != before || got.FinishReason != "stop" || len(got.TokenIDs) > len(want.Choices[0].TokenIDs) {
+		d.t.Errorf("before %q it generates %q, %s, not %q", stop, got.Text, got.FinishReason, before)
 	}
 }
 
@@ -296,9 +312,11 @@ func TestDeployment(t *testing.T) {
 	}
 
 	three.streams(want)
+	three.stops(want)
 	text := ada.tokenized(t, s, team.Project, dir)
 	text.same(want)
 	text.streams(want)
+	text.stops(want)
 
 	pids := s.workers()
 	if len(pids) != 7 {

@@ -57,7 +57,7 @@ type CompletionChoice struct {
 	Index        int                 `json:"index" doc:"always 0"`
 	Text         string              `json:"text" doc:"generated text; empty if the prompt must be token numbers"`
 	TokenIDs     []int32             `json:"token_ids" doc:"generated tokens"`
-	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model"`
+	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop text"`
 	Logprobs     *CompletionLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
 }
 
@@ -138,7 +138,7 @@ func (a rest) createCompletion(ctx context.Context, in *CompletionByID) (*Comple
 }
 
 func finishOf(end workspaces.CompletionEnd) string {
-	if end.ByModel {
+	if end.Stopped {
 		return "stop"
 	}
 	return "length"

@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"weir/models"
 	"weir/policies"
@@ -27,9 +26,15 @@ type CompletionInput struct {
 	Seed        *int64   `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
 	Stream      bool     `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
 	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"log probabilities of so many tokens per position"`
+	Stop        any      `json:"stop,omitempty" doc:"a text, or up to 4, at which the completion ends; it is not returned"`
+	N           int64    `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of completions; only 1 is supported"`
+	User        string   `json:"user,omitempty" maxLength:"200" doc:"ignored"`
 }
 
 const (
+	maxLogprobs      = 20
+	maxStops         = 4
+	maxStopBytes     = 1000
 	defaultMaxTokens = 16
 	maxSwitches      = 3 // of the deployment, while a request to it begins
 )
@@ -51,6 +56,9 @@ func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (req
 	if in.Seed != nil {
 		request.Seed = uint64(*in.Seed)
 	}
+	if in.Logprobs < 0 || in.Logprobs > maxLogprobs {
+		p.Add("logprobs", "must be from %d to %d", int64(0), int64(maxLogprobs))
+	}
 	if err := p.Err(); err != nil {
 		return request, err
 	}
@@ -65,6 +73,28 @@ func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (req
 	}
 	request.MaxTokens = int(cmp.Or(in.MaxTokens, min(defaultMaxTokens, left)))
 	return request, nil
+}
+
+// stops are the texts at which the completion ends.
+func (in *CompletionInput) stops(d models.Deployment, g serving.Generation) (list []string, err error) {
+	switch v := in.Stop.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		list = []string{v}
+	case []any:
+		for _, x := range v {
+			text, _ := x.(string)
+			list = append(list, text)
+		}
+	}
+	switch {
+	case len(list) == 0 || len(list) > maxStops || slices.ContainsFunc(list, func(t string) bool { return t == "" || len(t) > maxStopBytes }):
+		return nil, models.Invalid("stop", "must be a text, or a list of up to %d, of 1 to %d bytes each", int64(maxStops), int64(maxStopBytes))
+	case g.Text == nil && !d.TextPrompts:
+		return nil, models.Invalid("stop", "must be absent: the model has no tokenizer.json that can be used")
+	}
+	return list, nil
 }
 
 // tokens are those of the prompt.
@@ -108,6 +138,7 @@ type OpenCompletion struct {
 	s          *Service
 	ctx        context.Context
 	request    serving.Input
+	stops      []string
 	generation serving.Generation
 	model      serving.Model
 	end        []func()
@@ -164,6 +195,9 @@ func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d mode
 	if c.request, err = in.check(c.Deployment, c.generation); err != nil {
 		return nil, err
 	}
+	if c.stops, err = in.stops(c.Deployment, c.generation); err != nil {
+		return nil, err
+	}
 	c.Prompt = len(c.request.Prompt)
 	if s.Parts == nil {
 		return nil, errNoDeployments
@@ -204,27 +238,34 @@ func (c *OpenCompletion) Context() context.Context { return c.ctx }
 
 // CompletionEnd is how a completion ended.
 type CompletionEnd struct {
-	ByModel bool   // not by the maximum of tokens
-	Text    string // that was left: of a character that is not complete
+	Stopped bool   // by the model or a stop text, not by the maximum of tokens
+	Text    string // that was left: the beginning of a stop text, or of a character
 }
 
 // Generate computes the completion and passes each token on, with the text that it makes
 // complete. If a part fails, the error is unavailable; what was passed on until then is right.
 func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error) (end CompletionEnd, err error) {
-	var text partialText
-	end.ByModel, err = c.model.Generate(c.ctx, c.request, func(t serving.Token) error {
+	text, stop := partialText{}, stopText{stops: c.stops}
+	end.Stopped, err = c.model.Generate(c.ctx, c.request, func(t serving.Token) error {
 		if gone := context.Cause(c.ctx); gone != nil {
 			return gone
 		}
-		return each(t, text.add(c.bytesOf(t.ID)))
+		piece, stopped := stop.add(text.add(c.bytesOf(t.ID)))
+		if err := each(t, piece); err != nil || !stopped {
+			return err
+		}
+		return errStopped
 	})
+	if errors.Is(err, errStopped) {
+		return CompletionEnd{Stopped: true}, nil
+	}
 	if gone := context.Cause(c.ctx); gone != nil {
 		err = gone
 	}
 	if failed, ok := errors.AsType[*serving.PartError](err); ok {
 		err = models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
 	}
-	end.Text = strings.ToValidUTF8(string(text.left), "\uFFFD")
+	end.Text = stop.held + strings.ToValidUTF8(string(text.left), "\uFFFD")
 	return end, err
 }
 
@@ -256,18 +297,4 @@ func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m servi
 		})
 	}
 	return m, nil
-}
-
-// partialText is text whose last character may not be complete.
-type partialText struct{ left []byte }
-
-// add returns the characters that further bytes complete. What is no UTF-8 is U+FFFD.
-func (p *partialText) add(bytes string) string {
-	var b strings.Builder
-	for p.left = append(p.left, bytes...); len(p.left) > 0 && utf8.FullRune(p.left); {
-		r, size := utf8.DecodeRune(p.left)
-		b.WriteRune(r)
-		p.left = p.left[size:]
-	}
-	return b.String()
 }

@@ -161,6 +161,8 @@ func TestCompletion(t *testing.T) {
 		for field, in := range map[string]workspaces.CompletionInput{
 			"top_p":       {Prompt: "a", TopP: new(0.0)},
 			"temperature": {Prompt: "a", Temperature: new(2.5)},
+			"logprobs":    {Prompt: "a", Logprobs: -1}, "logprobs: must be from 0 to 20": {Prompt: "a", Logprobs: 21},
+			"stop": {Prompt: "a", Stop: []any{"a", ""}}, "stop: must be a text, or a list of up to 4": {Prompt: "a", Stop: 7.0},
 			"max_tokens: must be from 1 to 63: prompt and completion have at most 64 tokens": {Prompt: "a", MaxTokens: 64},
 			"prompt: has 64 tokens: prompt and completion have at most 64":                   {Prompt: strings.Repeat("a", 64)},
 		} {
@@ -169,12 +171,16 @@ func TestCompletion(t *testing.T) {
 			}
 		}
 		ids, text, end, err := w.complete(workspaces.CompletionInput{Prompt: strings.Repeat("a", 60), Temperature: new(0.0)})
-		if err != nil || len(ids) != 4 || text != "\x00\x00\x00\x00" || end.ByModel {
+		if err != nil || len(ids) != 4 || text != "\x00\x00\x00\x00" || end.Stopped {
+			t.Errorf("%v, %q, %v, %v", ids, text, end, err)
+		}
+		ids, text, end, err = w.complete(workspaces.CompletionInput{Prompt: strings.Repeat("a", 60), Temperature: new(0.0), Stop: "\x00\x00\x00"})
+		if err != nil || len(ids) != 3 || text != "" || !end.Stopped {
 			t.Errorf("%v, %q, %v, %v", ids, text, end, err)
 		}
 		w.served.kept.End = []int32{7, 0}
 		ids, text, end, err = w.complete(workspaces.CompletionInput{Prompt: "a", Temperature: new(0.0)})
-		if err != nil || len(ids) != 0 || text != "" || !end.ByModel {
+		if err != nil || len(ids) != 0 || text != "" || !end.Stopped {
 			t.Errorf("%v, %q, %v, %v", ids, text, end, err)
 		}
 		w.served.kept = serving.Generation{NoText: "its decoder is not ByteLevel"}
