@@ -53,7 +53,7 @@ type Deployment struct {
 	StartedAt      *time.Time             `json:"started_at,omitempty" doc:"when it first served"`
 	EndedAt        *time.Time             `json:"ended_at,omitempty"`
 	UpdateStrategy models.UpdateStrategy  `json:"update_strategy" enum:"rolling,recreate" doc:"whether an update is deployed beside the deployment, or after it is stopped"`
-	Updating       bool                   `json:"updating" doc:"it stops for its update, which is deployed then"`
+	Updating       bool                   `json:"updating" doc:"it stops for its update, or, if it has failed, for the version before it, which is deployed then"`
 	MayStop        bool                   `json:"may_stop"`
 	Events         []DeploymentEvent      `json:"events,omitempty" doc:"history, oldest first; absent in lists"`
 }

@@ -82,6 +82,8 @@ type Deployment struct {
 	Vocabulary    int64         // number of tokens
 	TextPrompts   bool          // a token is a byte of text
 	FirstID       *int64        // the first deployment of the model, whose place this one takes; nil: it is the first
+	FallbackID    *int64        // the deployment that has ended for this update, and is deployed again if it fails before it serves
+	RestoredID    *int64        // the deployment that is deployed again, whose parts this one has
 	Request       DeployRequest `gorm:"serializer:json;not null"`
 	ManualUpdates bool          // files that change are deployed on request only
 	Files         string        // state of the model's files that it serves; empty: unknown
@@ -99,7 +101,7 @@ type Deployment struct {
 	EndedAt       *time.Time
 
 	UpdateStrategy UpdateStrategy
-	Updating       bool // it stops for its update, which is deployed when its parts have ended
+	Updating       bool // it stops for its update, or, failed, for its fallback, which is deployed when its parts have ended
 }
 
 // DeployRequest is what was requested, which holds for updates, too; 0: as is best.
@@ -117,6 +119,9 @@ func (d Deployment) First() int64 {
 	}
 	return d.ID
 }
+
+// FallsBack reports whether the deployment that has ended for d is deployed again if d fails now.
+func (d Deployment) FallsBack() bool { return d.FallbackID != nil && d.StartedAt == nil }
 
 // Claim is the deployment's claim, which is stored with its holder.
 func (d Deployment) Claim() Claim {

@@ -32,6 +32,8 @@ type Served interface {
 		in models.ServedInput, holder int64) (models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
+	// LinkParts gives a deployment the parts of another one, which has the same plan.
+	LinkParts(d models.Deployment, of int64) error
 	// Files is the state of the files of a deployment's model: another one for other files.
 	Files(ctx context.Context, d models.Deployment) (string, error)
 	// Generation is what generating text with a deployment needs besides its parts.
@@ -115,12 +117,14 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	if s.Parts == nil {
 		return d, errNoDeployments
 	}
-	if err := s.store.CheckSpace(); err != nil {
-		return d, err
+	if update == nil || update.fallback == nil { // which needs no space for parts
+		if err := s.store.CheckSpace(); err != nil {
+			return d, err
+		}
 	}
-	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, update.releases())
+	model, tried, err := s.planned(ctx, owner, in, update)
 	if err != nil {
-		return d, &planError{err}
+		return d, err
 	}
 	secret := make([]byte, deploymentKeySize)
 	if _, err := rand.Read(secret); err != nil {
@@ -129,7 +133,8 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
-		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
+		TriedFiles: tried,
+		Request:    models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
@@ -281,7 +286,10 @@ func canStop(d models.Deployment) bool {
 // stopDeployment moves d to stopping.
 func stopDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, why models.Text) error {
 	from := d.State
-	d.State, d.Reason = models.DeploymentStopping, why
+	d.State = models.DeploymentStopping
+	if from != d.State || !d.Failed { // what has failed says why
+		d.Reason = why
+	}
 	if err := q.TransitionDeployment(d, from, why); err != nil {
 		return err
 	}

@@ -198,6 +198,8 @@ type testServed struct {
 	// rewritten is what files are after they change while the parts are written; empty: they do not.
 	rewritten string
 	swept     [][]int64
+	linked    [][2]int64    // deployments that have the parts of another one
+	lost      error         // of LinkParts
 	hung      chan struct{} // until it is closed, the files of deployment 1 cannot be read; nil: they can
 }
 
@@ -234,6 +236,13 @@ func (s *testServed) Write(context.Context, models.Deployment) ([]models.Written
 		return nil, models.Conflict("A file has changed while it was read.")
 	}
 	return []models.WrittenPart{{File: "part-1.safetensors", Size: 1}}, s.failed
+}
+
+func (s *testServed) LinkParts(d models.Deployment, of int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.linked = append(s.linked, [2]int64{d.ID, of})
+	return s.lost
 }
 
 func (s *testServed) Generation(models.Deployment) (serving.Generation, error) {

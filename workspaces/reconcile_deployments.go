@@ -283,6 +283,7 @@ func endParts(q *store.Queries, d models.Deployment, parts []models.DeploymentPa
 func (r *Reconciler) failDeployment(ctx context.Context, d *models.Deployment, why models.Text) error {
 	d.Failed = true
 	version, from := d.Version, d.State
+	d.Updating = d.FallsBack()
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		d.Version, d.State = version, from // the transaction may be retried
 		return stopDeployment(q, policies.System("reconciler"), d, why)

@@ -146,6 +146,9 @@ func (r *Reconciler) deployUpdate(ctx context.Context, d models.Deployment, _ *m
 	}
 	planning, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
+	if d.Failed {
+		return r.fallBack(ctx, planning, d)
+	}
 	files, err := r.config.Served.Files(planning, d)
 	written := !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.File == "" })
 	if err == nil {
@@ -179,9 +182,27 @@ func (r *Reconciler) giveUp(ctx context.Context, d models.Deployment, why models
 		if err != nil || !now.Updating {
 			return err
 		}
-		now.Updating, now.Failed, now.DrainsUntil = false, true, nil
-		now.Reason = models.Say("The deployment failed: %s", why)
+		now.Failed, now.Updating, now.DrainsUntil, now.Reason = true, now.FallsBack(), nil, models.Say("The deployment failed: %s", why)
 		return q.TransitionDeployment(&now, models.DeploymentStopping, now.Reason)
+	})
+}
+
+// fallBack has the deployment deployed again that has ended for a failed update, or says why that
+// cannot be. Shares that are lacking are not waited for: the update keeps its own until then.
+func (r *Reconciler) fallBack(ctx, planning context.Context, d models.Deployment) error {
+	err := r.config.FollowModel(planning, d)
+	e, known := errors.AsType[*models.Error](err)
+	if err == nil || !known || e.Kind == models.KindInternal || e.Kind == models.KindUnavailable {
+		return err
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, failed := q.LockDeployment(d.ID)
+		if failed != nil || !now.Updating {
+			return failed
+		}
+		now.Updating = false
+		return q.TransitionDeployment(&now, models.DeploymentStopping,
+			models.Say("The version before it is not deployed again: %s", reasonOf(err)))
 	})
 }
 

@@ -57,6 +57,11 @@ func (r *Reconciler) sweepPartFiles(ctx context.Context, now time.Time) error {
 		live, err := r.config.Store.Read(ctx).DeploymentsIn(models.LiveDeployments...)
 		for _, d := range live {
 			ids = append(ids, d.ID)
+			for _, other := range []*int64{d.FallbackID, d.RestoredID} {
+				if other != nil && d.StartedAt == nil {
+					ids = append(ids, *other)
+				}
+			}
 		}
 		return ids, err
 	})

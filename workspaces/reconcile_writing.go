@@ -74,17 +74,30 @@ func (r *Reconciler) beginWriting(ctx context.Context, w *partsWriting, d models
 
 // write writes the parts once.
 func (r *Reconciler) write(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
-	files, err := r.config.Served.Write(ctx, d)
+	files, err := r.partFiles(ctx, d)
 	if err == nil {
 		err = r.recordParts(ctx, d, parts, files)
 	}
-	if err == nil {
-		return nil
+	if err == nil || d.RestoredID != nil {
+		return err
 	}
 	if now, unread := r.config.Served.Files(ctx, d); unread == nil && now != d.Files {
 		return &changedError{err}
 	}
 	return err
+}
+
+// partFiles are the parts of a deployment: of one that is deployed again those that it had,
+// which the model may have no more, else written from the model.
+func (r *Reconciler) partFiles(ctx context.Context, d models.Deployment) (files []models.WrittenPart, err error) {
+	if d.RestoredID == nil {
+		return r.config.Served.Write(ctx, d)
+	}
+	parts, err := r.config.Store.Read(ctx).DeploymentParts(*d.RestoredID)
+	for _, p := range parts {
+		files = append(files, models.WrittenPart{File: p.File, Size: p.Size})
+	}
+	return files, errors.Join(err, r.config.Served.LinkParts(d, *d.RestoredID))
 }
 
 // settled looks whether a model that has changed stays the same: it is errSettled or

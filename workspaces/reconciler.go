@@ -66,8 +66,8 @@ type ReconcilerConfig struct {
 	// no deployments.
 	Parts  Parts
 	Served Served
-	// FollowModel deploys the present files of a deployment's model, and Computing reports
-	// whether a deployment computes requests.
+	// FollowModel deploys the present files of a deployment's model, or, in the place of a failed
+	// update, its fallback. Computing reports whether a deployment computes requests.
 	FollowModel func(ctx context.Context, d models.Deployment) error
 	Computing   func(deployment int64) bool
 	// Activity observes a running workspace; see [runtime.ReadActivity].

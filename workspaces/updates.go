@@ -27,6 +27,7 @@ type deploymentUpdate struct {
 	of       models.Deployment
 	by       policies.Actor
 	strategy models.UpdateStrategy
+	fallback *models.Deployment // is deployed again, as the update of has failed; nil: the model has changed
 }
 
 // begin makes d the update, before it is planned. With [models.UpdateRecreate] it ends the
@@ -46,6 +47,14 @@ func (s *Service) begin(q *store.Queries, u *deploymentUpdate, d *models.Deploym
 	d.FirstID = new(of.First())
 	if u.strategy != models.UpdateRecreate {
 		return nil
+	}
+	switch {
+	case u.fallback != nil:
+		d.RestoredID = new(u.fallback.ID)
+	case of.StartedAt != nil:
+		d.FallbackID = new(of.ID)
+	default: // it has ended for an update that was never loaded
+		d.FallbackID = of.FallbackID
 	}
 	parts, err := q.DeploymentParts(of.ID)
 	if err != nil {
@@ -101,8 +110,15 @@ func (u *deploymentUpdate) record(q *store.Queries, d models.Deployment) error {
 		return nil
 	}
 	of := u.of
-	if of.Updating {
+	switch {
+	case of.Failed:
+		of.State = models.DeploymentFailed
+	case of.Updating:
 		of.State = models.DeploymentStopped
+	}
+	if u.fallback != nil {
+		return errors.Join(q.AddDeploymentEvent(of, models.Say("Deployment %d has the version before it.", d.ID)),
+			q.AddDeploymentEvent(d, models.Say("This is deployment %d again, because its update, deployment %d, has failed.", u.fallback.ID, of.ID)))
 	}
 	return q.AddDeploymentEvent(of, models.Say("The model has changed. Deployment %d is its update.", d.ID))
 }
@@ -139,7 +155,7 @@ func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id
 	if err := checkUpdate(q, of); err != nil {
 		return d, err
 	}
-	return s.update(ctx, deploymentUpdate{of, actor, cmp.Or(strategy, of.UpdateStrategy)})
+	return s.update(ctx, deploymentUpdate{of: of, by: actor, strategy: cmp.Or(strategy, of.UpdateStrategy)})
 }
 
 func checkStrategy(s models.UpdateStrategy) error {
@@ -151,6 +167,9 @@ func checkStrategy(s models.UpdateStrategy) error {
 
 func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Deployment, err error) {
 	of := u.of
+	if u.fallback != nil {
+		of = *u.fallback
+	}
 	user, err := s.store.Read(ctx).User(of.UserID)
 	if err != nil {
 		return d, err
@@ -178,6 +197,22 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	return d, err
 }
 
+// planned is the plan for the present files of a model, or that of the version that is deployed
+// again. tried are files that are not deployed again.
+func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployInput, u *deploymentUpdate) (
+	model models.ServedModel, tried string, err error) {
+	if u == nil || u.fallback == nil {
+		model, err = s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
+		if err != nil {
+			err = &planError{err}
+		}
+		return model, "", err
+	}
+	b := u.fallback
+	return models.ServedModel{Path: b.Path, Plan: b.Plan, Hidden: b.Hidden, Vocabulary: b.Vocabulary, Context: b.Context,
+		TextPrompts: b.TextPrompts, Files: b.Files}, u.of.Files, nil
+}
+
 // stopForUpdate stops a deployment whose update can be deployed when its parts have ended. It
 // finishes the requests that it computes.
 func (s *Service) stopForUpdate(ctx context.Context, owner policies.Actor, u deploymentUpdate) (d models.Deployment, err error) {
@@ -191,11 +226,19 @@ func (s *Service) stopForUpdate(ctx context.Context, owner policies.Actor, u dep
 	return d, err
 }
 
-// FollowModel deploys the present files of a deployment's model without anyone's request.
+// FollowModel deploys the present files of a deployment's model without anyone's request; in the
+// place of an update that has failed, the version that has ended for it.
 func (s *Service) FollowModel(ctx context.Context, d models.Deployment) error {
-	u := deploymentUpdate{d, policies.System("reconciler"), d.UpdateStrategy}
+	u := deploymentUpdate{of: d, by: policies.System("reconciler"), strategy: d.UpdateStrategy}
 	if d.Updating {
 		u.strategy = models.UpdateRecreate
+	}
+	if d.Failed && d.FallsBack() {
+		fallback, err := s.store.Read(ctx).Deployment(store.AllProjects, *d.FallbackID)
+		if err != nil {
+			return err
+		}
+		u.fallback = &fallback.Deployment
 	}
 	_, err := s.update(ctx, u)
 	return err

@@ -217,7 +217,8 @@ func TestRecreateOfChangingFiles(t *testing.T) {
 	})
 }
 
-// If it cannot be served then, the deployment fails and says why.
+// If it cannot be served then, the update fails and says why, and the version before it is
+// deployed again.
 func TestRecreateOfBrokenFiles(t *testing.T) {
 	for broken, why := range map[error]string{
 		models.Conflict("The file is truncated."): "The file is truncated.",
@@ -228,9 +229,9 @@ func TestRecreateOfBrokenFiles(t *testing.T) {
 			w.serveWhole(models.UpdateRecreate)
 			w.rewrite("third")
 			w.served.change("fourth", broken)
-			w.settles("the deployment has ended", func() bool { return w.get().State.Ended() })
-			if v := w.get(); v.State != models.DeploymentFailed || v.Reason.String() != "The deployment failed: "+why || w.shares() != 0 {
-				t.Errorf("the update is %s: %s, with %d shares", v.State, v.Reason, w.shares())
+			w.settles("the update has ended", func() bool { return w.get().State.Ended() })
+			if v := w.get(); v.State != models.DeploymentFailed || v.Reason.String() != "The deployment failed: "+why || v.CurrentID != 3 || w.shares() != 1 {
+				t.Errorf("the update is %s: %s; in its place is %d, with %d shares", v.State, v.Reason, v.CurrentID, w.shares())
 			}
 		})
 	}

@@ -138,6 +138,9 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 	return list, err
 }
 
+// LinkParts gives a deployment the parts of another one, which has the same plan.
+func (s *Served) LinkParts(d models.Deployment, of int64) error { return s.store.LinkParts(d.ID, of) }
+
 // unchanged is a conflict if the files are not those of which a deployment was planned.
 func unchanged(folder fs.ReadDirFS, d models.Deployment) error {
 	state, err := serving.Files(folder)

@@ -25,10 +25,12 @@ const (
 	Target     = "/deployment" // where the directory of the part is mounted, read-only
 	SocketName = "part.sock"   // in the shared directory of the sandbox
 	KeyName    = "WEIR_PART_KEY"
+
+	workerName = "worker.py"
 )
 
 // Command is the program of a part.
-var Command = []string{"python3", Target + "/worker.py"}
+var Command = []string{"python3", Target + "/" + workerName}
 
 // Store keeps the parts of deployments on the disk: the content-addressed files of each
 // project, and for each part a directory that its sandbox sees.
@@ -103,6 +105,29 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	return list, generation.keep(filepath.Dir(s.Directory(deployment, 0)), folder)
 }
 
+// LinkParts gives a deployment what another one has on the disk. Its parts are not there twice.
+func (s *Store) LinkParts(deployment, of int64) error {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	from, to := filepath.Dir(s.Directory(of, 0)), filepath.Dir(s.Directory(deployment, 0))
+	if err := os.RemoveAll(to); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		name, escapes := filepath.Rel(from, path)
+		switch at := filepath.Join(to, name); {
+		case err != nil || escapes != nil:
+			return errors.Join(err, escapes)
+		case e.IsDir():
+			return makeDir(at)
+		case e.Name() == workerName: // of another version of this program, maybe
+			return os.WriteFile(at, worker, 0o644)
+		default:
+			return os.Link(path, at)
+		}
+	})
+}
+
 // withReason is the error with what is lacking, if the disk is full.
 func withReason(err error, size int64) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -130,5 +155,5 @@ func (s *Store) lay(file, dir string, about part) error {
 	}
 	return errors.Join(os.Link(file, filepath.Join(dir, "part.safetensors")),
 		os.WriteFile(filepath.Join(dir, "part.json"), text, 0o644),
-		os.WriteFile(filepath.Join(dir, "worker.py"), worker, 0o644))
+		os.WriteFile(filepath.Join(dir, workerName), worker, 0o644))
 }

@@ -2,6 +2,8 @@ package serving
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,5 +122,37 @@ func TestSweep(t *testing.T) {
 	}
 	if g, err := s.Generation(2, 16); err != nil || g.End != nil {
 		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// A deployment that has the parts of another one needs nothing of that any more, and has the
+// present worker. A second attempt is one, also after half of the first.
+func TestLinkParts(t *testing.T) {
+	s := stored(t)
+	old := filepath.Join(s.Directory(1, 0), workerName)
+	if err := os.WriteFile(old, []byte("of another version"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.LinkParts(3, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{3}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.Directory(3, 0), workerName)); err != nil || !slices.Equal(text, worker) {
+		t.Errorf("the worker has %d bytes, %v", len(text), err)
+	}
+	for _, name := range []string{"part.safetensors", "part.json"} {
+		if info, err := os.Stat(filepath.Join(s.Directory(3, 0), name)); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if g, err := s.Generation(3, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if err := s.LinkParts(4, 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of one that is not there: %v", err)
 	}
 }
