@@ -57,7 +57,7 @@ type CompletionChoice struct {
 	Index        int                 `json:"index" doc:"always 0"`
 	Text         string              `json:"text" doc:"generated text; empty if the prompt must be token numbers"`
 	TokenIDs     []int32             `json:"token_ids" doc:"generated tokens"`
-	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop text"`
+	FinishReason string              `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop sequence"`
 	Logprobs     *CompletionLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
 }
 

@@ -26,7 +26,7 @@ type CompletionInput struct {
 	Seed        *int64   `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
 	Stream      bool     `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
 	Logprobs    int64    `json:"logprobs,omitempty" minimum:"0" maximum:"20" doc:"log probabilities of so many tokens per position"`
-	Stop        any      `json:"stop,omitempty" doc:"a text, or up to 4, at which the completion ends; it is not returned"`
+	Stop        any      `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the completion ends"`
 	N           int64    `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of completions; only 1 is supported"`
 	User        string   `json:"user,omitempty" maxLength:"200" doc:"ignored"`
 }
@@ -75,7 +75,7 @@ func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (req
 	return request, nil
 }
 
-// stops are the texts at which the completion ends.
+// stops are the stop sequences.
 func (in *CompletionInput) stops(d models.Deployment, g serving.Generation) (list []string, err error) {
 	switch v := in.Stop.(type) {
 	case nil:
@@ -238,14 +238,14 @@ func (c *OpenCompletion) Context() context.Context { return c.ctx }
 
 // CompletionEnd is how a completion ended.
 type CompletionEnd struct {
-	Stopped bool   // by the model or a stop text, not by the maximum of tokens
-	Text    string // that was left: the beginning of a stop text, or of a character
+	Stopped bool   // by the model or a stop sequence, not by the maximum of tokens
+	Text    string // that was left: the beginning of a stop sequence, or of a character
 }
 
 // Generate computes the completion and passes each token on, with the text that it makes
 // complete. If a part fails, the error is unavailable; what was passed on until then is right.
 func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error) (end CompletionEnd, err error) {
-	text, stop := partialText{}, stopText{stops: c.stops}
+	text, stop := partialText{}, stopSequences{stops: c.stops}
 	end.Stopped, err = c.model.Generate(c.ctx, c.request, func(t serving.Token) error {
 		if gone := context.Cause(c.ctx); gone != nil {
 			return gone

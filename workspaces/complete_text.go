@@ -20,18 +20,18 @@ func (p *partialText) add(bytes string) string {
 	return b.String()
 }
 
-// errStopped ends a completion at a stop text.
-var errStopped = errors.New("a stop text was generated")
+// errStopped ends a completion at a stop sequence.
+var errStopped = errors.New("a stop sequence was generated")
 
-// stopText keeps back what can be the beginning of a text at which a completion ends.
-type stopText struct {
+// stopSequences keeps back what can be the beginning of a sequence at which a completion ends.
+type stopSequences struct {
 	stops []string
 	held  string
 }
 
-// add returns what of the text so far can be passed on, and whether it has reached a stop text,
+// add returns what of the text so far can be passed on, and whether it has reached a stop sequence,
 // before which it ends.
-func (s *stopText) add(text string) (piece string, stopped bool) {
+func (s *stopSequences) add(text string) (piece string, stopped bool) {
 	s.held += text
 	end, held := len(s.held), 0
 	for _, stop := range s.stops {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// However a text arrives, all of it before the first stop text is passed on, and nothing of
+// However a text arrives, all of it before the first stop sequence is passed on, and nothing of
 // that and behind it; a beginning of one is kept back only until it is none.
-func TestStopText(t *testing.T) {
+func TestStopSequences(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 4))
 	word := func(n int) string {
 		var b strings.Builder
@@ -31,7 +31,7 @@ func TestStopText(t *testing.T) {
 			}
 			return at
 		}
-		s, given, passed := stopText{stops: stops}, "", ""
+		s, given, passed := stopSequences{stops: stops}, "", ""
 		for range 12 {
 			piece := word(random.IntN(4))
 			given += piece

@@ -122,7 +122,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 			return d, err
 		}
 	}
-	model, tried, err := s.planned(ctx, owner, in, update)
+	model, err := s.planned(ctx, owner, in, update)
 	if err != nil {
 		return d, err
 	}
@@ -133,8 +133,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
-		TriedFiles: tried,
-		Request:    models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
+		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {

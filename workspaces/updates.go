@@ -50,7 +50,7 @@ func (s *Service) begin(q *store.Queries, u *deploymentUpdate, d *models.Deploym
 	}
 	switch {
 	case u.fallback != nil:
-		d.RestoredID = new(u.fallback.ID)
+		d.RestoredID, d.TriedFiles = new(u.fallback.ID), of.Files
 	case of.StartedAt != nil:
 		d.FallbackID = new(of.ID)
 	default: // it has ended for an update that was never loaded
@@ -197,20 +197,18 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	return d, err
 }
 
-// planned is the plan for the present files of a model, or that of the version that is deployed
-// again. tried are files that are not deployed again.
-func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployInput, u *deploymentUpdate) (
-	model models.ServedModel, tried string, err error) {
-	if u == nil || u.fallback == nil {
-		model, err = s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
-		if err != nil {
-			err = &planError{err}
-		}
-		return model, "", err
+// planned is the model as its present files are planned, or as it was for what is deployed again.
+func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployInput, u *deploymentUpdate) (models.ServedModel, error) {
+	if u != nil && u.fallback != nil {
+		f := u.fallback
+		return models.ServedModel{Path: f.Path, Plan: f.Plan, Hidden: f.Hidden, Vocabulary: f.Vocabulary, Context: f.Context,
+			TextPrompts: f.TextPrompts, Files: f.Files}, nil
 	}
-	b := u.fallback
-	return models.ServedModel{Path: b.Path, Plan: b.Plan, Hidden: b.Hidden, Vocabulary: b.Vocabulary, Context: b.Context,
-		TextPrompts: b.TextPrompts, Files: b.Files}, u.of.Files, nil
+	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
+	if err != nil {
+		err = &planError{err}
+	}
+	return model, err
 }
 
 // stopForUpdate stops a deployment whose update can be deployed when its parts have ended. It

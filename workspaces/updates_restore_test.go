@@ -22,17 +22,28 @@ func (w *deploymentWorld) fails(id int64) {
 	})
 }
 
+// failingUpdate is a world with an update, deployment 2, for which deployment 1 was stopped, and
+// which has failed.
+func failingUpdate(t *testing.T, b *world, before ...func(w *deploymentWorld)) *deploymentWorld {
+	t.Helper()
+	w := newDeploymentWorld(t, b)
+	w.serveWhole(models.UpdateRecreate)
+	w.served.change("second", nil)
+	w.updated()
+	for _, change := range before {
+		change(w)
+	}
+	w.fails(2)
+	return w
+}
+
 // An update that fails before it serves, and for which the deployment was stopped, has the
 // version before it deployed again, with the shares: nobody else can take them in between. The
 // files that failed are not tried again until they change.
 func TestFailedUpdateGoesBack(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		w := newDeploymentWorld(t, b)
-		w.serveWhole(models.UpdateRecreate)
-		first := w.id
-		w.served.change("second", nil)
-		w.updated()
-		w.fails(2)
+		const first = 1
+		w := failingUpdate(t, b)
 		if n := w.shares(); n != 1 {
 			t.Errorf("when the update has failed, %d shares are in use", n)
 		}
@@ -67,11 +78,7 @@ func TestFailedUpdateGoesBack(t *testing.T) {
 // If the version before fails, too, nothing is deployed again.
 func TestFailedUpdateGoesBackOnce(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		w := newDeploymentWorld(t, b)
-		w.serveWhole(models.UpdateRecreate)
-		w.served.change("second", nil)
-		w.updated()
-		w.fails(2)
+		w := failingUpdate(t, b)
 		w.vacated(2)
 		w.fails(3)
 		w.vacated(3)
@@ -86,12 +93,7 @@ func TestFailedUpdateGoesBackOnce(t *testing.T) {
 // deployed: the files that failed are not tried again either.
 func TestFallbackWithoutParts(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		w := newDeploymentWorld(t, b)
-		w.serveWhole(models.UpdateRecreate)
-		w.served.change("second", nil)
-		w.updated()
-		w.served.lost = fs.ErrNotExist
-		w.fails(2)
+		w := failingUpdate(t, b, func(w *deploymentWorld) { w.served.lost = fs.ErrNotExist })
 		w.vacated(2)
 		w.id = 3
 		w.settles("the version before has failed", func() bool { return w.get().State.Ended() })
@@ -122,23 +124,14 @@ func TestFilesAreAsBefore(t *testing.T) {
 // neither does who may not deploy any more; then the history says so.
 func TestFailedUpdateIsNotReplaced(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		w := newDeploymentWorld(t, b)
-		w.serveWhole(models.UpdateRecreate)
-		w.served.change("second", nil)
-		w.updated()
-		w.actors.err = &models.Error{Kind: models.KindUnauthenticated}
-		w.fails(2)
+		w := failingUpdate(t, b, func(w *deploymentWorld) { w.actors.err = &models.Error{Kind: models.KindUnauthenticated} })
 		w.vacated(2)
 		if len(w.all()) != 2 || w.shares() != 0 || !w.has("The version before it is not deployed again:") {
 			t.Errorf("%d deployments, %d shares: %+v", len(w.all()), w.shares(), w.get().Events)
 		}
 	})
 	each(t, func(t *testing.T, b *world) {
-		w := newDeploymentWorld(t, b)
-		w.serveWhole(models.UpdateRecreate)
-		w.served.change("second", nil)
-		w.updated()
-		w.fails(2)
+		w := failingUpdate(t, b)
 		if _, err := w.StopDeployment(w.ctx, w.actor, 1); err != nil {
 			t.Fatal(err)
 		}
