@@ -288,10 +288,15 @@ func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
 	b.gpus(t, 1)
 	b.environment(t, workspaces.EnvironmentInput{Name: "computing", Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"numpy": "2.0"}})
 	b.Service.Parts, b.Service.Served, b.Service.Actors = w.parts, w.served, w.actors
-	b.restartWith(func(c *workspaces.ReconcilerConfig) {
-		c.Parts, c.Served, c.FollowModel, c.Computing = w.parts, w.served, b.Service.FollowModel, b.Service.Computing
-	})
+	w.restart()
 	return w
+}
+
+// restart gives the world another reconciler, as after a restart of the server.
+func (w *deploymentWorld) restart() {
+	w.restartWith(func(c *workspaces.ReconcilerConfig) {
+		c.Parts, c.Served, c.FollowModel, c.Computing = w.parts, w.served, w.Service.FollowModel, w.Service.Computing
+	})
 }
 
 func (w *deploymentWorld) deploy() {
