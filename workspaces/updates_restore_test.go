@@ -58,6 +58,7 @@ func TestFailedUpdateGoesBack(t *testing.T) {
 			t.Errorf("the update is %s, in its place is %d: %+v", v.State, v.CurrentID, v.Events)
 		}
 		w.id = 3
+		w.until(models.PartLoading) // what is written when a server ends is written again
 		w.restart()
 		w.load()
 		w.passes()
@@ -65,6 +66,9 @@ func TestFailedUpdateGoesBack(t *testing.T) {
 		v := w.get()
 		if v.State != models.DeploymentServing || v.Files != "first" || v.First() != first || v.Demand.Cores != 60 || v.UpdateStrategy != models.UpdateRecreate {
 			t.Errorf("in its place is %+v", v)
+		}
+		if !w.has("This is deployment 1 again, because its update, deployment 2, has failed.") {
+			t.Errorf("%+v", v.Events)
 		}
 		if len(w.all()) != 3 || w.shares() != 1 || !slices.Equal(w.served.linked, [][2]int64{{3, first}}) || w.served.writes != 2 {
 			t.Errorf("%d deployments, %d shares, written %d times, linked %v", len(w.all()), w.shares(), w.served.writes, w.served.linked)
