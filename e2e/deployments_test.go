@@ -20,7 +20,7 @@ import (
 )
 
 const decoderConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":32,"intermediate_size":64,"num_hidden_layers":4,
-	"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256,"max_position_embeddings":512,"rms_norm_eps":1e-5,"torch_dtype":"float32"}`
+	"num_attention_heads":8,"num_key_value_heads":4,"vocab_size":256,"max_position_embeddings":512,"rms_norm_eps":1e-5,"torch_dtype":"float32"}`
 
 // decoder is a safetensors file of a small decoder with random weights.
 func decoder(seed uint64) string {
@@ -59,14 +59,32 @@ type served struct {
 	id int64
 }
 
-func (m member) deploy(t *testing.T, project int64, parts int) served {
+func (m member) deploy(t *testing.T, project int64, parts int, kind string) served {
 	t.Helper()
 	var d handlers.Deployment
 	m.must("POST", "/deployments", map[string]any{"project_id": project, "path": fmt.Sprintf("/notebook/%d/project_model/tiny", project),
-		"parts": parts, "cores": 10, "context": 64, "batch": 2, "manual_updates": true}, &d)
+		"parts": parts, "service_type": kind, "cores": 10, "context": 64, "batch": 2, "manual_updates": true}, &d)
 	v := served{t, m, d.ID}
 	v.serves()
 	return v
+}
+
+// deploysAs deploys the model on two, four and three GPUs and compares each with the whole model.
+// The last one goes on.
+func (m member) deploysAs(t *testing.T, project int64, kind string, want handlers.Completion) (d served) {
+	t.Helper()
+	for _, n := range []int{2, 4, 3} {
+		if d.id != 0 {
+			m.must("POST", fmt.Sprintf("/deployments/%d/stop", d.id), nil, nil)
+		}
+		d = m.deploy(t, project, n, kind)
+		if v := d.get(); len(v.Parts) != n || v.Demand.GPUs != int64(n) {
+			t.Errorf("%+v", v)
+		}
+		d.same(want)
+		d.streams(want)
+	}
+	return d
 }
 
 func (d served) get() (v handlers.Deployment) {
@@ -192,7 +210,7 @@ func (m member) tokenized(t *testing.T, s *server, project int64, dir string) se
 		t.Fatal(err)
 	}
 	s.writes(dir+"/tokenizer.json", string(text))
-	return m.deploy(t, project, 1)
+	return m.deploy(t, project, 1, "")
 }
 
 // workers are the processes of parts, by their program and the mark of their sandbox.
@@ -281,12 +299,13 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	})
 }
 
-// A model generates the same on one, two and three GPUs, and also after one of its parts and
-// then the server were killed with kill -9; meanwhile requests fail and are never wrong.
+// A model generates the same on one, two, three and four GPUs, cut between layers or by attention
+// heads, and also after its parts and then the server were killed with kill -9; meanwhile
+// requests fail and are never wrong.
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}
+	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}
 	team := s.team("servers", limit, "ada")
 	ada := team.Members[0]
 	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
@@ -302,26 +321,22 @@ func TestDeployment(t *testing.T) {
 	if !ok {
 		t.Fatalf("it is not served: %+v", whole.get())
 	}
-	var three served
-	for _, n := range []int{2, 3} {
-		three = ada.deploy(t, team.Project, n)
-		if v := three.get(); len(v.Parts) != n || v.Demand.GPUs != int64(n) {
-			t.Errorf("%+v", v)
-		}
-		three.same(want)
-	}
-
-	three.streams(want)
+	three := ada.deploysAs(t, team.Project, "", want)
 	three.stops(want)
+	heads := ada.deploysAs(t, team.Project, "tensor-parallel", want)
+	heads.stops(want)
 	text := ada.tokenized(t, s, team.Project, dir)
 	text.same(want)
 	text.streams(want)
 	text.stops(want)
 
-	pids := s.workers()
-	if len(pids) != 7 {
-		t.Fatalf("%d processes", len(pids))
-	}
+	var pids []int
+	eventually(t, gone, func() string {
+		if pids = s.workers(); len(pids) == 1+3+3+1 {
+			return ""
+		}
+		return fmt.Sprint(pids)
+	})
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
@@ -333,13 +348,14 @@ func TestDeployment(t *testing.T) {
 		}
 		return ""
 	})
-	three.serves()
-	restarts := int64(0)
-	for _, p := range three.get().Parts {
-		restarts += p.Restarts
-	}
-	if restarts != 3 {
-		t.Errorf("%d restarts", restarts)
+	for _, d := range []served{three, heads} {
+		d.serves()
+		d.same(want)
+		for _, p := range d.get().Parts {
+			if p.Restarts != 1 {
+				t.Errorf("%d restarts", p.Restarts)
+			}
+		}
 	}
 	whole.serves()
 	before := s.workers()
@@ -347,11 +363,13 @@ func TestDeployment(t *testing.T) {
 	s.start()
 	three.serves()
 	three.same(want)
+	heads.serves()
+	heads.same(want)
 	after := s.workers()
 	if slices.Sort(before); !slices.Equal(before, slices.Sorted(slices.Values(after))) {
 		t.Errorf("the processes were %v and are %v", before, after)
 	}
-	for _, d := range list[handlers.Deployment](ada.api, "/deployments") {
+	for _, d := range list[handlers.Deployment](ada.api, "/deployments?state=live") {
 		ada.must("POST", fmt.Sprintf("/deployments/%d/stop", d.ID), nil, nil)
 	}
 	eventually(t, gone, func() string {

@@ -287,7 +287,7 @@ func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m servi
 	if err != nil {
 		return m, err
 	}
-	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary)}
+	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary), Add: d.Plan.Split == models.SplitHeads}
 	for _, p := range parts {
 		if p.State != models.PartReady {
 			return m, models.Unavailable(nil, "Part %d is %s. Repeat the request later.", p.Number+1, p.State.Words())

@@ -98,8 +98,8 @@ func checkPlan(plan models.ModelPlan, parts int64) error {
 		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
 	case parts > 0 && int64(len(plan.Parts)) != parts:
 		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
-	case plan.Split != models.SplitNone && plan.Split != models.SplitLayers:
-		return models.Invalid("service_type", "is split by %s; only models that are cut between layers are served", string(plan.Split))
+	case plan.Split == models.SplitExperts:
+		return models.Invalid("service_type", "is split by experts; models that are split by layers or by attention heads are served")
 	}
 	return nil
 }

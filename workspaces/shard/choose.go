@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"weir/models"
@@ -64,6 +65,43 @@ func (v work) acrossMachines(devices []models.ModelDevice) ([]Stage, []models.Mo
 		}
 	}
 	return nil, nil
+}
+
+// useAll cuts the slowest stages further until each device has one, as far as their items and
+// the memory allow. The slowest stage of a plan is no faster for it where links take no time.
+func (v work) useAll(stages []Stage, devices []models.ModelDevice) []Stage {
+	targets := v.targets(devices)
+	for target := range targets {
+		if slices.ContainsFunc(stages, func(s Stage) bool { return s.Target == target }) {
+			continue
+		}
+		best, slowest := Stage{}, -1.0
+		for _, s := range stages {
+			if t := s.Time(v.items, targets); s.Until-s.From > 1 && t > slowest {
+				best, slowest = s, t
+			}
+		}
+		stages = v.cutFor(target, best, stages, targets)
+	}
+	return stages
+}
+
+// cutFor cuts a stage in two, of which the second one is on a target, so that the slower one
+// takes the least time.
+func (v work) cutFor(target int, s Stage, stages []Stage, targets []Target) []Stage {
+	best, fastest := stages, math.Inf(1)
+	at := slices.Index(stages, s)
+	for cut := s.From + 1; cut < s.Until; cut++ {
+		both := []Stage{{s.Target, s.From, cut}, {target, cut, s.Until}}
+		memory := int64(0)
+		for _, item := range v.items[cut:s.Until] {
+			memory = sum(memory, item.Bytes)
+		}
+		if slowest := Bottleneck(both, v.items, targets); slowest < fastest && memory <= targets[target].Memory {
+			best, fastest = slices.Replace(slices.Clone(stages), at, at+1, both...), slowest
+		}
+	}
+	return best
 }
 
 func byMemory(a, b models.ModelDevice) int { return cmp.Compare(b.MemoryBytes, a.MemoryBytes) }

@@ -2,26 +2,35 @@ package shard
 
 import (
 	"path"
-	"slices"
 
 	"weir/models"
 )
 
-// Placed is a tensor and the file that it is in.
+// Placed is a tensor of a part, or those of its rows or columns that the part has, and the file
+// that it is in. Its shape is what the part has.
 type Placed struct {
 	File int // index in Model.Files
 	Tensor
+	Step int64 // bytes from the columns of a row to those of the next one; 0: the bytes are consecutive
 }
 
+// Bytes is the size in the part.
+func (p Placed) Bytes() int64 {
+	if p.Step == 0 {
+		return p.Tensor.Bytes()
+	}
+	return p.Shape[0] * p.width()
+}
+
+// width is the number of bytes of a row's columns.
+func (p Placed) width() int64 { return p.Tensor.Bytes() - (p.Shape[0]-1)*p.Step }
+
 // Cut returns the tensors of each part of a plan, in the order of the files. Tensors that
-// several parts need are in each of them. The error says why whole tensors cannot be divided
+// several parts need are in each of them. The error says why the tensors cannot be divided
 // like this.
 func (m Model) Cut(plan models.ModelPlan) ([][]Placed, error) {
 	if !plan.Possible {
 		return nil, models.Conflict("The plan is not possible.")
-	}
-	if plan.Split == models.SplitHeads {
-		return nil, models.Conflict("A split by attention heads cuts through tensors, so it cannot be written to files.")
 	}
 	if path.Ext(m.Files[0].Name) == onnxExtension {
 		return nil, models.Conflict("A model in ONNX format can be planned only, and not written to files.")
@@ -30,12 +39,12 @@ func (m Model) Cut(plan models.ModelPlan) ([][]Placed, error) {
 	for i, f := range m.Files {
 		for _, t := range f.Tensors {
 			for n := range plan.Parts {
-				has, err := m.has(plan, n, t)
+				p, has, err := m.place(plan, n, Placed{File: i, Tensor: t})
 				if err != nil {
 					return nil, err
 				}
 				if has {
-					parts[n] = append(parts[n], Placed{i, t})
+					parts[n] = append(parts[n], p)
 				}
 			}
 		}
@@ -43,34 +52,21 @@ func (m Model) Cut(plan models.ModelPlan) ([][]Placed, error) {
 	return parts, nil
 }
 
-// has reports whether a part of a plan needs a tensor.
-func (m Model) has(plan models.ModelPlan, part int, t Tensor) (bool, error) {
+// place returns what a part of a plan has of a tensor; false if it has nothing.
+func (m Model) place(plan models.ModelPlan, part int, p Placed) (Placed, bool, error) {
 	within := func(item int) bool { return plan.Parts[part].From <= item && item < plan.Parts[part].Until }
-	if plan.Split == models.SplitExperts {
-		expert, ofExpert := expertOf(t.Name)
+	switch plan.Split {
+	case models.SplitHeads:
+		err := p.divide(int64(plan.Parts[part].From), int64(plan.Parts[part].Until), m.Facts.KVHeads)
+		return p, true, err
+	case models.SplitExperts:
+		expert, ofExpert := expertOf(p.Name)
 		if ofExpert && expert < 0 {
-			return false, models.Conflict("%s has all experts of a layer, so experts cannot be divided into files.", models.VisibleName(t.Name))
+			return p, false, models.Conflict("%s has all experts of a layer, so experts cannot be divided into files.", models.VisibleName(p.Name))
 		}
-		return !ofExpert || within(int(expert)), nil
+		return p, !ofExpert || within(int(expert)), nil
+	default:
+		at := placeOf(p.Name)
+		return p, within(m.layers[at]) || m.Facts.Tied && at.kind == models.LayerInput && within(len(m.Facts.Layers)-1), nil
 	}
-	at := placeOf(t.Name)
-	return within(m.layers[at]) || m.Facts.Tied && at.kind == models.LayerInput && within(len(m.Facts.Layers)-1), nil
-}
-
-// Range is consecutive bytes of a file.
-type Range struct {
-	File        int
-	From, Until int64
-}
-
-// Ranges are the bytes of tensors, with those that follow on each other as one.
-func Ranges(list []Placed) (ranges []Range) {
-	for _, t := range list {
-		if last := len(ranges) - 1; last >= 0 && ranges[last].File == t.File && ranges[last].Until == t.From {
-			ranges[last].Until = t.Until
-		} else if t.Bytes() > 0 {
-			ranges = append(ranges, Range{t.File, t.From, t.Until})
-		}
-	}
-	return slices.Clip(ranges)
 }

@@ -169,6 +169,9 @@ func (r Request) planParts(plan *models.ModelPlan, v work) {
 		plan.Say(v.missing(r.Devices))
 		return
 	}
+	if r.All {
+		stages = v.useAll(stages, devices)
+	}
 	plan.Possible, plan.Parts = true, v.parts(stages, devices)
 	for _, p := range plan.Parts {
 		plan.Seconds = max(plan.Seconds, p.Seconds)

@@ -32,9 +32,10 @@ type Status struct {
 
 // header is that of a frame.
 type header struct {
-	Op     string `json:"op,omitempty"` // status or forward
+	Op     string `json:"op,omitempty"` // status, forward or sum
 	Tokens int    `json:"tokens,omitempty"`
-	At     int    `json:"at"` // position of the first token, from 0
+	At     int    `json:"at"`            // position of the first token, from 0
+	Add    bool   `json:"add,omitempty"` // of an answer: the sum with those of the other parts is awaited
 }
 
 // conn is an authenticated connection to a part.
@@ -95,19 +96,29 @@ func sign(key []byte, who string, nonces ...[]byte) []byte {
 
 // ask sends a frame and returns the answer, whose header goes to into.
 func (c *conn) ask(h header, payload []byte, into any) ([]byte, error) {
-	text, err := json.Marshal(h)
-	if err != nil {
+	if err := c.send(h, payload); err != nil {
 		return nil, err
 	}
+	return c.receive(into)
+}
+
+func (c *conn) send(h header, payload []byte) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
 	if len(payload) > maxPayload {
-		return nil, fmt.Errorf("a payload of %d bytes is too large", len(payload))
+		return fmt.Errorf("a payload of %d bytes is too large", len(payload))
 	}
 	frame := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
 	frame = append(binary.LittleEndian.AppendUint32(frame, uint32(len(payload))), text...)
 	buffers := net.Buffers{frame, payload}
-	if _, err := buffers.WriteTo(c.Conn); err != nil {
-		return nil, err
-	}
+	_, err = buffers.WriteTo(c.Conn)
+	return err
+}
+
+// receive returns the payload of a frame, whose header goes to into.
+func (c *conn) receive(into any) ([]byte, error) {
 	var sizes [8]byte
 	if _, err := io.ReadFull(c, sizes[:]); err != nil {
 		return nil, err

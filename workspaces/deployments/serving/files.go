@@ -57,6 +57,18 @@ type part struct {
 	Last        bool         `json:"last"`
 	Context     int64        `json:"context"`
 	Connections int64        `json:"connections"`
+	Add         bool         `json:"add,omitempty"`    // it has some heads of all layers, and the front adds up what the parts compute
+	Offset      int64        `json:"offset,omitempty"` // of the vocabulary, it has the tokens from this one on
+}
+
+// partOf describes a part of a plan for a load.
+func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) part {
+	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context, Connections: load.Batch + 2}
+	if plan.Split == models.SplitHeads {
+		p.First, p.Last, p.Add = true, true, true
+		p.Offset = shard.DivisionOf(m.Facts.Vocabulary, int64(plan.Parts[number].From), m.Facts.KVHeads)
+	}
+	return p
 }
 
 // Directory is the directory of a part.
@@ -96,8 +108,7 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	}
 	var list []PartFile
 	for i, p := range manifest.Parts {
-		about := part{m.Config, i == 0, i == len(manifest.Parts)-1, load.Context, load.Batch + 2}
-		if err := s.lay(filepath.Join(parts, p.File), s.Directory(deployment, i), about); err != nil {
+		if err := s.lay(filepath.Join(parts, p.File), s.Directory(deployment, i), partOf(m, plan, i, load)); err != nil {
 			return nil, err
 		}
 		list = append(list, PartFile{p.File, p.Size, p.Written})

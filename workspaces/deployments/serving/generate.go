@@ -3,7 +3,6 @@ package serving
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -12,11 +11,13 @@ import (
 	"slices"
 )
 
-// Model is what is served: a decoder whose parts data passes one after the other.
+// Model is what is served: a decoder whose parts data passes one after the other, or that compute
+// what is added up in each layer.
 type Model struct {
 	Key        []byte // of the parts
 	Hidden     int    // width of the hidden states
 	Vocabulary int    // number of tokens
+	Add        bool   // the parts have some attention heads of all layers each
 	Parts      []func(context.Context) (net.Conn, error)
 }
 
@@ -76,7 +77,7 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (
 	random := rand.New(rand.NewPCG(in.Seed, 0))
 	for range in.MaxTokens {
 		for chunk := range slices.Chunk(next, max(chunkBytes/4/m.Hidden, 1)) {
-			if logits, err = m.pass(parts, chunk, at); err != nil {
+			if logits, err = m.compute(parts, chunk, at); err != nil {
 				return false, err
 			}
 			at += len(chunk)
@@ -105,34 +106,6 @@ func (m Model) dial(ctx context.Context) (list []*conn, err error) {
 		list = append(list, c)
 	}
 	return list, nil
-}
-
-// pass passes tokens through all parts, and returns the logits of the last one.
-func (m Model) pass(parts []*conn, tokens []int32, at int) ([]float32, error) {
-	data := make([]byte, 0, 4*len(tokens))
-	for _, t := range tokens {
-		data = binary.LittleEndian.AppendUint32(data, uint32(t))
-	}
-	for i, c := range parts {
-		var answer header
-		result, err := c.ask(header{Op: "forward", Tokens: len(tokens), At: at}, data, &answer)
-		want := 4 * len(tokens) * m.Hidden
-		if i == len(parts)-1 {
-			want = 4 * m.Vocabulary
-		}
-		if err == nil && (answer.Tokens != len(tokens) || answer.At != at+len(tokens) || len(result) != want) {
-			err = errors.New("the answer does not fit the request")
-		}
-		if err != nil {
-			return nil, &PartError{i, err}
-		}
-		data = result
-	}
-	logits := make([]float32, m.Vocabulary)
-	for i := range logits {
-		logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-	}
-	return logits, nil
 }
 
 // choose returns the next token.

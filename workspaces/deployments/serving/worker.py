@@ -148,13 +148,12 @@ def read_tensors(path, xp, progress):
 
 
 class Part:
-    """Some layers of a decoder with names as those of Llama."""
+    """Some layers of a decoder with names as those of Llama, or some attention heads of all layers
+    with rows and columns of the other matrices: of the vocabulary, those from token `offset` on."""
 
-    def __init__(self, xp, config, tensors, first, last):
-        self.xp, self.t, self.first, self.last = xp, tensors, first, last
-        self.heads = config["num_attention_heads"]
-        self.kv_heads = config.get("num_key_value_heads") or self.heads
-        self.width = config.get("head_dim") or config["hidden_size"] // self.heads
+    def __init__(self, xp, config, tensors, first, last, offset):
+        self.xp, self.t, self.first, self.last, self.offset = xp, tensors, first, last, offset
+        self.width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
         self.hidden, self.eps = config["hidden_size"], config.get("rms_norm_eps") or 1e-6
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         self.base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
@@ -170,31 +169,40 @@ class Part:
         xp, t, n = self.xp, self.t, x.shape[0]
         name = "model.layers.%d.self_attn." % layer
 
-        def project(what, heads):
-            return xp.swap((x @ t[name + what + "_proj.weight"].T).reshape(n, heads, self.width), 0, 1)
+        def project(what):
+            return xp.swap((x @ t[name + what + "_proj.weight"].T).reshape(n, -1, self.width), 0, 1)
 
-        q = self.rotate(project("q", self.heads), *angles)
-        k, v = self.rotate(project("k", self.kv_heads), *angles), project("v", self.kv_heads)
+        q, k, v = self.rotate(project("q"), *angles), self.rotate(project("k"), *angles), project("v")
         if at > 0:
             k, v = xp.join(cache[layer][0], k, 1), xp.join(cache[layer][1], v, 1)
         cache[layer] = k, v
-        out = xp.swap(xp.attend(q, k, v, at), 0, 1).reshape(n, self.heads * self.width)
+        out = xp.swap(xp.attend(q, k, v, at), 0, 1).reshape(n, -1)
         return out @ t[name + "o_proj.weight"].T
 
+    def embed(self, ids):
+        rows = self.t["model.embed_tokens.weight"]
+        ids = ids - self.offset
+        mine = (ids >= 0) & (ids < len(rows))
+        return rows[ids * mine] * mine[:, None]
+
+    def feed_forward(self, x, name):
+        t = self.t
+        gated = self.xp.silu(x @ t[name + "gate_proj.weight"].T) * (x @ t[name + "up_proj.weight"].T)
+        return gated @ t[name + "down_proj.weight"].T
+
     def forward(self, payload, n, at, cache):
-        """Returns the hidden states of n tokens from position at on, or of the last one its logits."""
+        """Returns the hidden states of n tokens from position at on, or of the last one its logits.
+        It yields its summands of what parts with other heads add up, and is sent the sums."""
         xp, t = self.xp, self.t
         if self.first:
-            x = t["model.embed_tokens.weight"][xp.ids(payload)]
+            x = yield self.embed(xp.ids(payload))
         else:
             x = xp.floats(payload, (n, self.hidden))
         angles = xp.angles(at, n, self.width, self.base)
         for layer in self.layers:
             name = "model.layers.%d." % layer
-            x = x + self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, angles, cache, layer)
-            h = xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps)
-            gated = xp.silu(h @ t[name + "mlp.gate_proj.weight"].T) * (h @ t[name + "mlp.up_proj.weight"].T)
-            x = x + gated @ t[name + "mlp.down_proj.weight"].T
+            x = x + (yield self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, angles, cache, layer))
+            x = x + (yield self.feed_forward(xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps), name + "mlp."))
         if not self.last:
             return xp.bytes(x)
         x = xp.norm(x[-1], t["model.norm.weight"], self.eps)
@@ -226,7 +234,7 @@ def send_frame(conn, header, payload=b""):
 
 class Server:
     def __init__(self, key):
-        self.key, self.progress, self.part, self.tokens = key, 0, None, 0
+        self.key, self.progress, self.part, self.tokens, self.adds = key, 0, None, 0, False
 
     def sign(self, who, *nonces):
         return hmac.new(self.key, who + b"".join(nonces), hashlib.sha256).digest()
@@ -258,14 +266,31 @@ class Server:
                         raise ValueError("out of order")
                     if len(payload) != 4 * n * (1 if self.part.first else self.part.hidden):
                         raise ValueError("the payload does not fit the number of tokens")
-                    with watched(COMPUTE_SECONDS):
-                        result = self.part.forward(payload, n, at, cache)
+                    result = self.compute(conn, payload, n, at, cache)
                     at += n
                     send_frame(conn, {"tokens": n, "at": at}, result)
             except EOFError:
                 pass
             except Exception as e:  # the front sees the end of the connection, and the log the cause
                 print("connection: %s: %s" % (type(e).__name__, e), file=sys.stderr, flush=True)
+
+    def compute(self, conn, payload, n, at, cache):
+        """Returns the result of the part. What parts with other heads add up is added by the front."""
+        steps, send, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
+        while True:
+            with watched(COMPUTE_SECONDS):
+                try:
+                    summand = steps.send(send)
+                    payload = xp.bytes(summand) if self.adds else None
+                except StopIteration as end:
+                    return end.value
+            if self.adds:
+                send_frame(conn, {"tokens": n, "at": at, "add": True}, payload)
+                header, payload = receive_frame(conn)
+                if header["op"] != "sum" or len(payload) != 4 * n * self.part.hidden:
+                    raise ValueError("out of order")
+                summand = xp.floats(payload, (n, self.part.hidden))
+            send = summand
 
     def accept(self, listener, connections):
         free = threading.Semaphore(connections)
@@ -286,7 +311,7 @@ def main():
     server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")))
     with open("/deployment/part.json") as f:
         part = json.load(f)
-    server.tokens = part["context"]
+    server.tokens, server.adds = part["context"], part.get("add", False)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("/run/weir/part.sock")
     listener.listen(64)
@@ -298,7 +323,7 @@ def main():
         server.progress = percent
 
     tensors = read_tensors("/deployment/part.safetensors", xp, progress)
-    server.part = Part(xp, part["config"], tensors, part["first"], part["last"])
+    server.part = Part(xp, part["config"], tensors, part["first"], part["last"], part.get("offset", 0))
     print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
     accepting.join()
 

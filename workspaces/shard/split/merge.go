@@ -1,6 +1,7 @@
 package split
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -52,7 +53,7 @@ func Merge(ctx context.Context, from fs.FS, to *os.Root) (Manifest, error) {
 	if err != nil {
 		return m, err
 	}
-	at := map[string]origin{}
+	at := map[string][]origin{}
 	var parts []source
 	defer func() { closeAll(parts) }()
 	for _, p := range m.Parts {
@@ -61,7 +62,7 @@ func Merge(ctx context.Context, from fs.FS, to *os.Root) (Manifest, error) {
 			return m, err
 		}
 		for _, t := range file.Tensors {
-			at[t.Name] = origin{len(parts), t}
+			at[t.Name] = append(at[t.Name], origin{s, t})
 		}
 		parts = append(parts, s)
 	}
@@ -71,7 +72,7 @@ func Merge(ctx context.Context, from fs.FS, to *os.Root) (Manifest, error) {
 	}
 	defer locked.Close()
 	for _, f := range m.Files {
-		if err := f.merge(ctx, to, parts, at); err != nil {
+		if err := f.merge(ctx, to, at); err != nil {
 			return m, err
 		}
 	}
@@ -87,9 +88,9 @@ func Merge(ctx context.Context, from fs.FS, to *os.Root) (Manifest, error) {
 	return m, nil
 }
 
-// origin is where a tensor is.
+// origin is a tensor of a part, or the rows or columns of one.
 type origin struct {
-	part int
+	source
 	shard.Tensor
 }
 
@@ -113,20 +114,50 @@ func openPart(ctx context.Context, folder fs.FS, p Part) (s source, file shard.F
 }
 
 // merge writes a file of the model.
-func (f Source) merge(ctx context.Context, to *os.Root, parts []source, at map[string]origin) error {
+func (f Source) merge(ctx context.Context, to *os.Root, at map[string][]origin) error {
 	file, err := shard.ParseHeader(f.Name, f.Header, f.Size)
 	if err != nil {
 		return err
 	}
-	var list []shard.Placed
+	size := binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header)))
+	readers := []io.Reader{bytes.NewReader(size), bytes.NewReader(f.Header)}
 	for _, t := range file.Tensors {
-		o, known := at[t.Name]
-		if !known || o.Bytes() != t.Bytes() {
+		r := whole(t, at[t.Name])
+		if r == nil {
 			return models.Conflict("The parts have no tensor %s of %d bytes.", models.VisibleName(t.Name), t.Bytes())
 		}
-		list = append(list, shard.Placed{File: o.part, Tensor: o.Tensor})
+		readers = append(readers, r)
 	}
-	header := append(binary.LittleEndian.AppendUint64(nil, uint64(len(f.Header))), f.Header...)
-	reader, size := joined(header, parts, list)
-	return writeFile(to, func(w *os.File) error { return copyTo(ctx, reader, size, &earlyWriter{file: w}) }, func() string { return f.Name })
+	content := io.MultiReader(readers...)
+	return writeFile(to, func(w *os.File) error {
+		return copyTo(ctx, content, f.Size, &earlyWriter{file: w})
+	}, func() string { return f.Name })
 }
+
+// whole reads a tensor of what the parts have of it: all of it, or its rows or its columns in
+// their order. It is nil if that is something else.
+func whole(t shard.Tensor, from []origin) io.Reader {
+	if len(from) > 0 && from[0].Bytes() == t.Bytes() {
+		return from[0].all()
+	}
+	var readers []io.Reader
+	var widths []int64
+	size, columns := int64(0), len(t.Shape) == 2
+	for _, o := range from {
+		if len(o.Shape) != len(t.Shape) || len(t.Shape) == 0 {
+			return nil
+		}
+		columns = columns && o.Shape[0] == t.Shape[0] && o.Bytes()%max(t.Shape[0], 1) == 0
+		readers, widths, size = append(readers, o.all()), append(widths, o.Bytes()/max(t.Shape[0], 1)), size+o.Bytes()
+	}
+	switch {
+	case size != t.Bytes() || size == 0:
+		return nil
+	case columns:
+		return &rows{of: readers, widths: widths, left: widths[0]}
+	default:
+		return io.MultiReader(readers...)
+	}
+}
+
+func (o origin) all() io.Reader { return io.NewSectionReader(o.source, o.From, o.Bytes()) }

@@ -124,8 +124,7 @@ func closeAll(list []source) {
 func joined(header []byte, sources []source, tensors []shard.Placed) (io.Reader, int64) {
 	readers, size := []io.Reader{bytes.NewReader(header)}, int64(len(header))
 	for _, r := range shard.Ranges(tensors) {
-		readers = append(readers, io.NewSectionReader(sources[r.File], r.From, r.Until-r.From))
-		size += r.Until - r.From
+		readers, size = append(readers, readRange(sources[r.File], r)), size+r.Bytes()
 	}
 	return io.MultiReader(readers...), size
 }

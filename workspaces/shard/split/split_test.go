@@ -325,13 +325,4 @@ func TestHostileParts(t *testing.T) {
 			t.Errorf("got %v, want %s", err, reason)
 		}
 	}
-	_, plan := planned(t, dir, models.SplitLayers, 0.9)
-	m, err := shard.Read(os.DirFS(dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan.Split = models.SplitHeads
-	if _, err := m.Cut(plan); models.KindOf(err) != models.KindConflict {
-		t.Errorf("got %v", err)
-	}
 }

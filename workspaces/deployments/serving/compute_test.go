@@ -1,0 +1,111 @@
+package serving
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"testing"
+)
+
+// testPart answers frames in a test: a header and values for the values of a payload.
+type testPart func(h header, values []float32) (header, []float32)
+
+// connected are connections to parts of a test.
+func connected(t *testing.T, parts ...testPart) (list []*conn) {
+	t.Helper()
+	for _, part := range parts {
+		mine, theirs := net.Pipe()
+		t.Cleanup(func() { _ = mine.Close() })
+		go func() {
+			defer theirs.Close()
+			for {
+				var sizes [8]byte
+				if _, err := io.ReadFull(theirs, sizes[:]); err != nil {
+					return
+				}
+				head := binary.LittleEndian.Uint32(sizes[:4])
+				frame := make([]byte, head+binary.LittleEndian.Uint32(sizes[4:]))
+				if _, err := io.ReadFull(theirs, frame); err != nil {
+					return
+				}
+				var h header
+				_ = json.Unmarshal(frame[:head], &h) // of the other side
+				h, values := part(h, floats(frame[head:]))
+				if (&conn{Conn: theirs}).send(h, bytesOf(values)) != nil {
+					return
+				}
+			}
+		}()
+		list = append(list, &conn{Conn: mine})
+	}
+	return list
+}
+
+// summand is a part with n sums, for which it returns a value each, and then logits.
+func summand(n int, value float32, logits ...float32) testPart {
+	seen := []float32{}
+	return func(h header, values []float32) (header, []float32) {
+		if h.Op == "forward" {
+			seen = nil
+		} else {
+			seen = append(seen, values...)
+		}
+		if len(seen) < n*h.Tokens {
+			return header{Tokens: h.Tokens, At: h.At, Add: true}, slices.Repeat([]float32{value}, h.Tokens)
+		}
+		for _, x := range seen {
+			if x != 11 {
+				return header{}, nil
+			}
+		}
+		return header{Tokens: h.Tokens, At: h.At + h.Tokens}, logits
+	}
+}
+
+// What parts with some heads return is added up and sent to all of them, and their logits are
+// put together.
+func TestAddUp(t *testing.T) {
+	m := Model{Hidden: 1, Vocabulary: 5, Add: true}
+	parts := connected(t, summand(3, 1, 7, 8), summand(3, 10, 9, 10, 11))
+	for at, tokens := range [][]int32{{4}, {1, 2, 3}} {
+		logits, err := m.compute(parts, tokens, at)
+		if err != nil || !slices.Equal(logits, []float32{7, 8, 9, 10, 11}) {
+			t.Errorf("%v, %v", logits, err)
+		}
+	}
+}
+
+// A part that answers something else is named, and nothing is computed with its answer.
+func TestAddUpRefuses(t *testing.T) {
+	m := Model{Hidden: 1, Vocabulary: 4, Add: true}
+	right := func() testPart { return summand(1, 1, 7, 8) }
+	changed := func(change func(h *header, values []float32) []float32) testPart {
+		part := summand(1, 10, 9, 10)
+		return func(h header, values []float32) (header, []float32) {
+			h, values = part(h, values)
+			values = change(&h, values)
+			return h, values
+		}
+	}
+	for name, part := range map[string]testPart{
+		"another position": changed(func(h *header, v []float32) []float32 { h.At++; return v }),
+		"other tokens":     changed(func(h *header, v []float32) []float32 { h.Tokens++; return v }),
+		"its end":          changed(func(h *header, v []float32) []float32 { h.Add = false; return v }),
+		"too few values":   changed(func(_ *header, v []float32) []float32 { return v[1:] }),
+		"too many values":  changed(func(_ *header, v []float32) []float32 { return append(v, 0) }),
+		"no logits":        summand(1, 10),
+		"other sums":       summand(2, 10, 9, 10),
+	} {
+		_, err := m.compute(connected(t, right(), part), []int32{3}, 0)
+		if failed, ok := errors.AsType[*PartError](err); !ok || failed.Part != 1 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	endless := func() testPart { return summand(1<<30, 5.5) }
+	if _, err := m.compute(connected(t, endless(), endless()), []int32{3}, 0); !errors.Is(err, errUnfit) {
+		t.Errorf("sums without end: %v", err)
+	}
+}
