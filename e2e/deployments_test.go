@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -78,7 +79,7 @@ func (m member) deploysAs(t *testing.T, project int64, kind string, want handler
 			m.must("POST", fmt.Sprintf("/deployments/%d/stop", d.id), nil, nil)
 		}
 		d = m.deploy(t, project, n, kind)
-		if v := d.get(); len(v.Parts) != n || v.Demand.GPUs != int64(n) {
+		if v := d.get(); len(v.Parts) != n || v.Demand.GPUs != int64(n) || v.ServiceType != cmp.Or(kind, "text-generation") {
 			t.Errorf("%+v", v)
 		}
 		d.same(want)
