@@ -39,14 +39,15 @@ type Deployment struct {
 	User           string                 `json:"user"`
 	Path           models.FilePath        `json:"path" doc:"percent-encoded path of the model's directory"`
 	ServiceType    string                 `json:"service_type" doc:"service type whose split is used"`
-	State          models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
+	State          models.DeploymentState `json:"state" enum:"deploying,serving,idle,stopping,stopped,failed"`
 	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
 	FirstID        int64                  `json:"first_id" doc:"first deployment of the model; the address of any of them leads to the one that serves"`
 	CurrentID      int64                  `json:"current_id,omitempty" doc:"deployment that has taken its place; absent if none has, and in lists"`
 	ManualUpdates  bool                   `json:"manual_updates" doc:"files of the model that change are deployed on request only"`
+	IdleMinutes    int64                  `json:"idle_minutes" doc:"minutes without requests after which it is idle, without GPUs, until the next request; 0: never"`
 	Batch          int64                  `json:"batch" doc:"requests at once"`
 	Context        int64                  `json:"context" doc:"tokens of a request and its completion"`
-	Demand         models.Demand          `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
+	Demand         models.Demand          `json:"demand" doc:"resource demand, none while it is idle; GPU amounts are per GPU"`
 	GPUMemoryBytes int64                  `json:"gpu_memory_bytes" doc:"memory of the virtual GPU: the sum of the parts' shares"`
 	Parts          []DeploymentPart       `json:"parts" doc:"in the order in which data passes them"`
 	RequestedAt    time.Time              `json:"requested_at"`
@@ -75,14 +76,14 @@ type DeploymentPart struct {
 // DeploymentEvent is one line of a deployment's history.
 type DeploymentEvent struct {
 	At      time.Time              `json:"at"`
-	State   models.DeploymentState `json:"state" enum:"deploying,serving,stopping,stopped,failed"`
+	State   models.DeploymentState `json:"state" enum:"deploying,serving,idle,stopping,stopped,failed"`
 	Message string                 `json:"message"`
 }
 
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
 		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
-		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating,
+		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating, IdleMinutes: d.Request.IdleMinutes,
 		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}

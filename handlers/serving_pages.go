@@ -68,7 +68,7 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
 		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
-		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"),
+		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"), IdleMinutes: f.number("idle_minutes"),
 		UpdateStrategy: models.UpdateStrategy(f.text("update_strategy")),
 		ServedInput:    models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
 	if err := f.err(); err != nil {

@@ -6,19 +6,21 @@ import (
 )
 
 // DeploymentState is the state of a deployment: deploying → serving → stopping → stopped;
-// failed instead of stopped, if that is why it was stopped.
+// failed instead of stopped, if that is why it was stopped. One that serves can become idle:
+// it has no shares then, and is deploying again when a request arrives.
 type DeploymentState string
 
 const (
 	DeploymentDeploying DeploymentState = "deploying"
 	DeploymentServing   DeploymentState = "serving"
+	DeploymentIdle      DeploymentState = "idle"
 	DeploymentStopping  DeploymentState = "stopping"
 	DeploymentStopped   DeploymentState = "stopped"
 	DeploymentFailed    DeploymentState = "failed"
 )
 
 // LiveDeployments are the states of deployments that have not ended.
-var LiveDeployments = []DeploymentState{DeploymentDeploying, DeploymentServing, DeploymentStopping}
+var LiveDeployments = []DeploymentState{DeploymentDeploying, DeploymentServing, DeploymentIdle, DeploymentStopping}
 
 // EndedDeployments are the other ones.
 var EndedDeployments = []DeploymentState{DeploymentStopped, DeploymentFailed}
@@ -30,6 +32,8 @@ func (s DeploymentState) Words() Text {
 		return Say("deploying")
 	case DeploymentServing:
 		return Say("serving")
+	case DeploymentIdle:
+		return Say("idle")
 	case DeploymentStopping:
 		return Say("stopping")
 	case DeploymentFailed:
@@ -42,7 +46,7 @@ func (s DeploymentState) Words() Text {
 // Phase is what the state is for the pool.
 func (s DeploymentState) Phase() HolderPhase {
 	switch s {
-	case DeploymentDeploying, DeploymentServing:
+	case DeploymentDeploying, DeploymentServing, DeploymentIdle: // which demands nothing
 		return HolderInUse
 	case DeploymentStopping:
 		return HolderEnding
@@ -109,6 +113,7 @@ type DeployRequest struct {
 	Parts         int64
 	Cores         int64
 	EnvironmentID int64
+	IdleMinutes   int64 // without requests until it is idle; 0: never
 	ServedInput
 }
 
@@ -122,6 +127,11 @@ func (d Deployment) First() int64 {
 
 // FallsBack reports whether the deployment that has ended for d is deployed again if d fails now.
 func (d Deployment) FallsBack() bool { return d.FallbackID != nil && d.StartedAt == nil }
+
+// Waits reports whether requests wait until the deployment serves again: it is idle, or was.
+func (d Deployment) Waits() bool {
+	return d.State == DeploymentIdle || d.State == DeploymentDeploying && d.StartedAt != nil && d.Request.IdleMinutes > 0
+}
 
 // Claim is the deployment's claim, which is stored with its holder.
 func (d Deployment) Claim() Claim {

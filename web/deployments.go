@@ -30,7 +30,7 @@ type DeploymentDetail struct {
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
-// batch, cores, environment_id, service_type, update_strategy and
+// batch, cores, environment_id, service_type, idle_minutes, update_strategy and
 // manual_updates.
 type DeployForm struct {
 	Form         Form
@@ -41,7 +41,7 @@ type DeployForm struct {
 
 // deployLabels name the fields in the summary of errors.
 var deployLabels = map[string]string{"path": "deploy.path", "name": "deploy.name", "parts": "deploy.parts", "context": "deploy.context",
-	"batch": "deploy.batch", "cores": "deploy.cores", "environment_id": "deploy.environment_id"}
+	"batch": "deploy.batch", "cores": "deploy.cores", "environment_id": "deploy.environment_id", "idle_minutes": "deploy.idle_minutes"}
 
 func deploymentPath(id int64) string { return "/deployments/" + number(id) }
 
@@ -70,6 +70,14 @@ func (r DeploymentRow) updates(ctx context.Context) string {
 func updateStrategies(ctx context.Context) []Option {
 	return []Option{{Value: string(models.UpdateRolling), Label: T(ctx, "Rolling: beside the deployment")},
 		{Value: string(models.UpdateRecreate), Label: T(ctx, "Recreate: after the deployment has stopped")}}
+}
+
+// idles says when a deployment without requests releases its GPUs.
+func (r DeploymentRow) idles(ctx context.Context) string {
+	if r.Request.IdleMinutes == 0 {
+		return T(ctx, "never")
+	}
+	return T(ctx, "%d minutes without requests", r.Request.IdleMinutes)
 }
 
 // virtualMiB is the memory of the virtual GPU: the sum of the parts' shares.

@@ -99,6 +99,8 @@ var fields = map[string]field{
 		Hint: models.Say("Tokens of a request and its completion, at most."), Inputmode: "numeric"},
 	"deploy.batch": {Label: models.Say("Batch"), Hint: models.Say("Requests that are computed at once."), Inputmode: "numeric"},
 	"deploy.cores": {Label: models.Say("GPU cores of each part"), Hint: models.Say("Default: 100, a whole GPU."), Inputmode: "numeric"},
+	"deploy.idle_minutes": {Label: models.Say("Idle timeout"),
+		Hint: models.Say("Minutes without requests after which its GPUs are released until the next one. Default: never."), Inputmode: "numeric"},
 	"deploy.environment_id": {Label: models.Say("Environment"),
 		Hint: models.Say("Those with PyTorch or NumPy, which the parts need.")},
 	"service_type": {Label: models.Say("Service type"), Hint: models.Say("How the model is split if it does not fit on one GPU.")},

@@ -185,7 +185,7 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 // completeWith checks a request to a deployment, and waits until it can be computed.
 func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput) (
 	c *OpenCompletion, err error) {
-	if d.State != models.DeploymentServing { // before what it does not have then is read
+	if d.State != models.DeploymentServing && !d.Waits() { // before what it does not have then is read
 		return nil, models.Unavailable(nil, "This deployment is %s.", d.State.Words())
 	}
 	c = &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s}
@@ -221,6 +221,12 @@ func (c *OpenCompletion) readGeneration() (err error) {
 func (c *OpenCompletion) open(ctx context.Context, actor policies.Actor) (err error) {
 	ctx, end := c.s.completions.begin(ctx, c.s, actor, c.Deployment)
 	c.ctx, c.end = ctx, append(c.end, end)
+	if c.Deployment, err = c.s.awaitServing(ctx, c.Deployment); err != nil {
+		return err
+	}
+	if state := c.Deployment.State; state != models.DeploymentServing {
+		return models.Unavailable(nil, "This deployment is %s.", state.Words())
+	}
 	leave, err := c.s.queues.enter(ctx, c.Deployment)
 	if err != nil {
 		return err

@@ -19,6 +19,8 @@ const (
 type completionQueues struct {
 	mu  sync.Mutex
 	all map[int64]*completionQueue // by deployment, with requests
+
+	begun map[int64]int64 // by deployment: how many requests there were
 }
 
 // completionQueue are the requests to one deployment.
@@ -34,13 +36,19 @@ func (s *Service) Computing(deployment int64) bool {
 	return s.queues.all[deployment] != nil
 }
 
+// Requests is how many requests to a deployment there were since this server started.
+func (s *Service) Requests(deployment int64) int64 {
+	s.queues.mu.Lock()
+	defer s.queues.mu.Unlock()
+	return s.queues.begun[deployment]
+}
+
 // enter waits until a request to d can be computed. Call leave after that. The error is
 // rate_limited if too many wait.
 func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leave func(), err error) {
 	q := s.join(d)
 	if q == nil {
-		return nil, models.RateLimited(fullRetry, "%d requests already wait for this deployment, which is the maximum. Repeat the request later.",
-			int64(maxWaiting))
+		return nil, tooManyWait()
 	}
 	select {
 	case q.computing <- struct{}{}:
@@ -52,6 +60,11 @@ func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leav
 		s.quit(d.ID, q)
 		return nil, context.Cause(ctx)
 	}
+}
+
+func tooManyWait() error {
+	return models.RateLimited(fullRetry, "%d requests already wait for this deployment, which is the maximum. Repeat the request later.",
+		int64(maxWaiting))
 }
 
 // join is the queue with another request; nil if it is full.
@@ -66,8 +79,9 @@ func (s *completionQueues) join(d models.Deployment) *completionQueue {
 		return nil
 	}
 	if s.all == nil {
-		s.all = map[int64]*completionQueue{}
+		s.all, s.begun = map[int64]*completionQueue{}, map[int64]int64{}
 	}
+	s.begun[d.ID]++
 	s.all[d.ID] = q
 	q.requests++
 	return q

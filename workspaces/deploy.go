@@ -57,13 +57,15 @@ type DeployInput struct {
 	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
 	ManualUpdates bool  `json:"manual_updates,omitempty" doc:"true: when the model's files change, they are deployed on request only"`
 
+	IdleMinutes    int64                 `json:"idle_minutes,omitempty" minimum:"0" maximum:"525600" doc:"minutes without requests after which its GPUs are released, until the next request; absent: never"`
 	UpdateStrategy models.UpdateStrategy `json:"update_strategy,omitempty" enum:"rolling,recreate" doc:"rolling: an update is deployed beside the deployment; recreate: the deployment is stopped first; default rolling"`
 }
 
 const (
 	maxDeployments    = 20 // of a member in a project that have not ended
 	maxParts          = 64
-	partOverheadMiB   = 1024 // memory of a part's process besides its tensors
+	maxIdleMinutes    = 525_600 // a year
+	partOverheadMiB   = 1024    // memory of a part's process besides its tensors
 	partCPUMilli      = 1000
 	deploymentKeySize = 32 // bytes
 )
@@ -88,6 +90,9 @@ func (in *DeployInput) check() error {
 	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
 	if in.Parts < 0 || in.Parts > maxParts {
 		p.Add("parts", "must be from 0 to %d", maxParts)
+	}
+	if in.IdleMinutes < 0 || in.IdleMinutes > maxIdleMinutes {
+		p.Add("idle_minutes", "must be from 0 to %d", int64(maxIdleMinutes))
 	}
 	if in.Cores < 1 || in.Cores > 100 {
 		p.Add("cores", "must be from 1 to %d", 100)
@@ -133,7 +138,8 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
-		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, ServedInput: in.ServedInput}}
+		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, IdleMinutes: in.IdleMinutes,
+			ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
@@ -147,7 +153,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		if err := s.begin(q, update, &d); err != nil {
 			return err
 		}
-		planned, member, err := s.planDeployment(q, owner, project, in, model.Plan)
+		planned, member, err := s.planDeployment(q, owner, project, in, model.Plan, 0)
 		if err != nil {
 			return err
 		}
@@ -183,9 +189,10 @@ func partMemory(plan models.ModelPlan) (mib, weights int64) {
 	return mib, weights
 }
 
-// planDeployment plans a deployment as a launch is planned: with a GPU for each part.
-func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project models.Project, in DeployInput, cut models.ModelPlan) (
-	p Plan, member int64, err error) {
+// planDeployment plans a deployment as a launch is planned: with a GPU for each part. idle is one
+// that is deployed again, and 0 otherwise.
+func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project models.Project, in DeployInput, cut models.ModelPlan,
+	idle int64) (p Plan, member int64, err error) {
 	n := int64(len(cut.Parts))
 	memory, weights := partMemory(cut)
 	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &memory,
@@ -198,7 +205,7 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	if from.environments, err = computing(from.environments, in.EnvironmentID); err != nil {
 		return p, 0, err
 	}
-	live, err := q.CountLiveDeployments(from.member.ID)
+	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
 	return plan(from), from.member.ID, err
 }
@@ -232,11 +239,7 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 	if err := q.CreateDeployment(d, len(d.Plan.Parts), message); err != nil {
 		return err
 	}
-	c := d.Claim()
-	if err := s.pool.Take(q, c.Holder, p.launchDecision); err != nil {
-		return err
-	}
-	if err := errors.Join(notifyNearlyUsed(q, c), s.pool.Record(q, c, p.launchDecision)); err != nil {
+	if err := s.takeShares(q, d.Claim(), p); err != nil {
 		return err
 	}
 	after := map[string]any{"name": d.Name, "path": d.Path, "parts": len(d.Plan.Parts), "demand": d.Demand}
@@ -244,6 +247,14 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 		after["first_id"] = *d.FirstID
 	}
 	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID, After: after})
+}
+
+// takeShares takes the shares that a plan has found, and records the decision.
+func (s *Service) takeShares(q *store.Queries, c models.Claim, p Plan) error {
+	if err := s.pool.Take(q, c.Holder, p.launchDecision); err != nil {
+		return err
+	}
+	return errors.Join(notifyNearlyUsed(q, c), s.pool.Record(q, c, p.launchDecision))
 }
 
 // StopDeployment stops a deployment, with what has taken its place, and an update that is being

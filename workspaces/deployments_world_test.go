@@ -295,7 +295,8 @@ func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
 // restart gives the world another reconciler, as after a restart of the server.
 func (w *deploymentWorld) restart() {
 	w.restartWith(func(c *workspaces.ReconcilerConfig) {
-		c.Parts, c.Served, c.FollowModel, c.Computing = w.parts, w.served, w.Service.FollowModel, w.Service.Computing
+		c.Parts, c.Served, c.FollowModel = w.parts, w.served, w.Service.FollowModel
+		c.Computing, c.Requests = w.Service.Computing, w.Service.Requests
 	})
 }
 

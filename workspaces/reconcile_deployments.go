@@ -33,7 +33,7 @@ func (r *Reconciler) StepDeployments() {
 func (r *Reconciler) watchDeployments(ctx context.Context) {
 	defer r.writers.Wait()
 	defer r.followers.Wait()
-	r.watches = partWatches{}
+	r.watches, r.requests = partWatches{}, map[int64]requestsSeen{}
 	r.modelFiles = map[int64]*modelWatch{}
 	r.writing = map[int64]*partsWriting{} // without what an earlier term as the leader has begun
 	for r.config.Parts != nil && ctx.Err() == nil {
@@ -60,8 +60,11 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 	if err != nil || len(parts) == 0 {
 		return err
 	}
-	if d.State == models.DeploymentStopping {
+	switch d.State {
+	case models.DeploymentStopping:
 		return r.stopParts(ctx, d, parts)
+	case models.DeploymentIdle:
+		return r.releaseIdle(ctx, d, parts)
 	}
 	if parts[0].File == "" {
 		return r.writeParts(ctx, d, parts)
@@ -72,6 +75,9 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 			return err
 		}
 		ready = ready && parts[i].State == models.PartReady
+	}
+	if d.State == models.DeploymentServing && r.becomesIdle(*d) {
+		return r.idleDeployment(ctx, d)
 	}
 	if d.State != models.DeploymentDeploying || !ready {
 		return nil
@@ -207,29 +213,9 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 		return nil
 	}
 	delete(r.writing, d.ID)
-	instances, err := r.config.Parts.List(ctx)
-	if err != nil {
+	delete(r.requests, d.ID)
+	if gone, err := r.endProcesses(ctx, parts); err != nil || !gone {
 		return err
-	}
-	left := 0
-	for _, p := range parts {
-		for _, i := range instances { // also what was started although its state was not saved
-			if i.Workspace != p.ID {
-				continue
-			}
-			left++
-			if i.Ended {
-				err = errors.Join(err, r.config.Parts.Remove(ctx, i.State))
-			} else {
-				err = errors.Join(err, r.config.Parts.Stop(ctx, i.State))
-			}
-		}
-	}
-	if err != nil || left > 0 {
-		return err
-	}
-	for _, p := range parts {
-		delete(r.watches, p.ID)
 	}
 	if d.Updating { // and keeps its shares and its files
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
@@ -248,6 +234,34 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 		d.Version, d.State = version, models.DeploymentStopping // the transaction may be retried
 		return endDeployment(q, r.config.Pool, d, parts)
 	})
+}
+
+// endProcesses ends the processes of parts, and reports whether none is left.
+func (r *Reconciler) endProcesses(ctx context.Context, parts []models.DeploymentPart) (gone bool, err error) {
+	instances, err := r.config.Parts.List(ctx)
+	if err != nil {
+		return false, err
+	}
+	gone = true
+	for _, p := range parts {
+		for _, i := range instances { // also what was started although its state was not saved
+			if i.Workspace != p.ID {
+				continue
+			}
+			gone = false
+			if i.Ended {
+				err = errors.Join(err, r.config.Parts.Remove(ctx, i.State))
+			} else {
+				err = errors.Join(err, r.config.Parts.Stop(ctx, i.State))
+			}
+		}
+	}
+	for _, p := range parts {
+		if gone {
+			delete(r.watches, p.ID)
+		}
+	}
+	return gone, err
 }
 
 // endDeployment ends d and its parts, and releases all its shares.

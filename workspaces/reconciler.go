@@ -45,6 +45,7 @@ type Reconciler struct {
 	partFilesSweptAt time.Time
 	followers        sync.WaitGroup
 	planning         chan struct{}           // has an element while an update is planned
+	requests         map[int64]requestsSeen  // by deployment that can become idle
 	modelFiles       map[int64]*modelWatch   // by deployment that serves, or stops for its update
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
@@ -67,9 +68,11 @@ type ReconcilerConfig struct {
 	Parts  Parts
 	Served Served
 	// FollowModel deploys the present files of a deployment's model, or, in the place of a failed
-	// update, its fallback. Computing reports whether a deployment computes requests.
+	// update, its fallback. Computing reports whether a deployment computes requests, and
+	// Requests how many there were.
 	FollowModel func(ctx context.Context, d models.Deployment) error
 	Computing   func(deployment int64) bool
+	Requests    func(deployment int64) int64
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -80,9 +83,10 @@ type ReconcilerConfig struct {
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
-		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{}}
+		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{},
+		requests: map[int64]requestsSeen{}}
 	if c.Computing == nil {
-		r.config.Computing = func(int64) bool { return false }
+		r.config.Computing, r.config.Requests = func(int64) bool { return false }, func(int64) int64 { return 0 }
 	}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)

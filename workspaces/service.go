@@ -65,6 +65,7 @@ type Service struct {
 	Actors Actors
 
 	queues      completionQueues
+	waiting     completionQueues // until an idle deployment serves
 	completions completions
 
 	// FindForeign finds what others run beside it; nil: nothing.

@@ -170,20 +170,13 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	if u.fallback != nil {
 		of = *u.fallback
 	}
-	user, err := s.store.Read(ctx).User(of.UserID)
-	if err != nil {
-		return d, err
-	}
-	owner, err := s.Actors.RefreshActor(ctx, policies.Actor{User: user})
-	if models.KindOf(err) == models.KindUnauthenticated {
-		err = models.Conflict("%s cannot deploy now: the account is disabled, or lacks a required second factor.", user.Name)
-	}
+	owner, err := s.ownerOf(ctx, of)
 	if err != nil {
 		return d, err
 	}
 	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
 		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates,
-		UpdateStrategy: of.UpdateStrategy}
+		UpdateStrategy: of.UpdateStrategy, IdleMinutes: of.Request.IdleMinutes}
 	if in.Cores == 0 { // of before requests were kept
 		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID
 		in.ServedInput = models.ServedInput{Batch: of.Batch, Context: of.Context}
@@ -195,6 +188,19 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 		return s.stopForUpdate(ctx, owner, u)
 	}
 	return d, err
+}
+
+// ownerOf is the owner of a deployment with the present rights.
+func (s *Service) ownerOf(ctx context.Context, d models.Deployment) (owner policies.Actor, err error) {
+	user, err := s.store.Read(ctx).User(d.UserID)
+	if err != nil {
+		return owner, err
+	}
+	owner, err = s.Actors.RefreshActor(ctx, policies.Actor{User: user})
+	if models.KindOf(err) == models.KindUnauthenticated {
+		err = models.Conflict("%s cannot deploy now: the account is disabled, or lacks a required second factor.", user.Name)
+	}
+	return owner, err
 }
 
 // planned is the model as its present files are planned, or as it was for what is deployed again.
@@ -278,7 +284,7 @@ func current(q *store.Queries, d models.Deployment) (models.Deployment, error) {
 	if d.State.Phase() == models.HolderInUse || d.Updating {
 		return d, nil
 	}
-	for _, state := range []models.DeploymentState{models.DeploymentServing, models.DeploymentDeploying} {
+	for _, state := range []models.DeploymentState{models.DeploymentServing, models.DeploymentIdle, models.DeploymentDeploying} {
 		others, err := q.DeploymentSeries(d.First(), state)
 		if err != nil {
 			return d, err

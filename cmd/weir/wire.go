@@ -137,7 +137,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
 	}
 	service := workspaces.NewService(p.store, access, p.pool)
-	reconciled.FollowModel, reconciled.Computing = service.FollowModel, service.Computing
+	reconciled.FollowModel, reconciled.Computing, reconciled.Requests = service.FollowModel, service.Computing, service.Requests
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign

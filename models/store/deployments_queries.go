@@ -116,9 +116,10 @@ func (q *Queries) DeploymentSeries(first int64, states ...models.DeploymentState
 		Order("id DESC").Find(&list).Error
 }
 
-// CountLiveDeployments counts the deployments of a member that have not ended.
-func (q *Queries) CountLiveDeployments(member int64) (n int64, err error) {
-	return n, q.db.Model(&models.Deployment{}).Where("member_id = ? AND state IN ?", member, models.LiveDeployments).Count(&n).Error
+// CountLiveDeployments counts the deployments of a member that have not ended, without one.
+func (q *Queries) CountLiveDeployments(member, without int64) (n int64, err error) {
+	return n, q.db.Model(&models.Deployment{}).Where("member_id = ? AND id <> ?", member, without).
+		Where("state IN ?", models.LiveDeployments).Count(&n).Error
 }
 
 // Deployments lists deployments of projects in scope, newest first.

@@ -49,6 +49,8 @@ func newDeployCommand() *cobra.Command {
 	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU")
 	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`, with PyTorch or NumPy; default: the first that is suitable")
 	f.StringVar(&in.ServiceType, "service-type", "", "service `TYPE` whose split is used; default: by the architecture")
+	f.Int64Var(&in.IdleMinutes, "idle-minutes", 0,
+		"`MINUTES` without requests after which its GPUs are released, until the next request; default: never")
 	f.BoolVar(&in.ManualUpdates, "manual-updates", false, "deploy files that change on request only; see “weir deployments update”")
 	f.StringVar((*string)(&in.UpdateStrategy), "update-strategy", "",
 		"`STRATEGY` of updates: rolling, beside the deployment, or recreate, which stops it first; default: rolling")

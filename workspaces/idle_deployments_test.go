@@ -1,0 +1,178 @@
+package workspaces_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
+	"weir/workspaces"
+)
+
+// serveUntilIdle serves a model that becomes idle after ten minutes, and whose shares are not
+// available twice.
+func (w *deploymentWorld) serveUntilIdle() {
+	w.Helper()
+	w.deployWith(workspaces.DeployInput{Cores: 60, IdleMinutes: 10})
+	w.load()
+}
+
+// idle lets the time pass, and waits until the deployment has released its shares.
+func (w *deploymentWorld) idle() {
+	w.Helper()
+	w.get()
+	w.clock.Advance(10 * time.Minute)
+	w.poll(w.T, "the deployment is idle", func() bool { return w.get().State == models.DeploymentIdle && w.shares() == 0 })
+}
+
+// request sends a request, whose completion is opened when it can be computed.
+func (w *deploymentWorld) request() (opened chan error) {
+	opened = make(chan error, 1)
+	go func() {
+		c, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+		if err == nil {
+			c.Close()
+		}
+		opened <- err
+	}()
+	return opened
+}
+
+// A deployment without requests releases its shares and ends its processes. The next request
+// waits until it serves again, at the same address and from the same parts.
+func TestIdleDeployment(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveUntilIdle()
+		w.get()
+		w.clock.Advance(10*time.Minute - time.Second)
+		if err := <-w.request(); err != nil {
+			t.Fatal(err)
+		}
+		w.get()
+		w.clock.Advance(10*time.Minute - time.Second)
+		if v := w.get(); v.State != models.DeploymentServing {
+			t.Errorf("after a request it is %s", v.State)
+		}
+		w.idle()
+		if v := w.get(); v.Demand != (models.Demand{}) || v.Parts[0].State != models.PartEnded || w.process() != nil || !v.CanStop || v.EndedAt != nil {
+			t.Errorf("it is idle with %+v", v)
+		}
+		for range 2 {
+			opened := w.request()
+			w.load()
+			if err := <-opened; err != nil {
+				t.Fatal(err)
+			}
+			if v := w.get(); w.shares() != 1 || v.Demand.Cores != 60 || v.Parts[0].Restarts != 0 || w.served.writes != 1 {
+				t.Errorf("it serves again with %d shares, written %d times: %+v", w.shares(), w.served.writes, v)
+			}
+			w.idle()
+		}
+		if n := len(w.all()); n != 1 {
+			t.Errorf("there are %d deployments", n)
+		}
+	})
+}
+
+// A request that is computed when a deployment becomes idle is finished, and one that is wrong
+// takes no shares. Who sent one that waits can go.
+func TestRequestsWhenIdle(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveUntilIdle()
+		w.get()
+		open, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.clock.Advance(11 * time.Minute)
+		if v := w.get(); v.State != models.DeploymentServing {
+			t.Errorf("while it computes, it is %s", v.State)
+		}
+		open.Close()
+		w.idle()
+		_, err = w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a", Logprobs: 21})
+		want(t, err, models.KindInvalid, "must be from 0 to 20")
+		if v := w.get(); v.State != models.DeploymentIdle {
+			t.Errorf("a wrong request makes it %s", v.State)
+		}
+		ctx, leave := context.WithCancel(w.ctx)
+		left := make(chan error, 1)
+		go func() {
+			_, err := w.Complete(ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+			left <- err
+		}()
+		w.until(models.PartLoading)
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		w.load()
+	})
+}
+
+// Where its shares are not available any more, a request is refused with the reason, and the
+// next one is served when they are.
+func TestIdleDeploymentWithoutCapacity(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveUntilIdle()
+		w.idle()
+		idle := w.id
+		w.deployWith(workspaces.DeployInput{Cores: 60})
+		other := w.id
+		w.load()
+		w.id = idle
+		want(t, <-w.request(), models.KindUnavailable, "This deployment is idle, and cannot be deployed now: ")
+		if v := w.get(); v.State != models.DeploymentIdle || v.Demand != (models.Demand{}) {
+			t.Errorf("it is %s", v.State)
+		}
+		if _, err := w.StopDeployment(w.ctx, w.actor, other); err != nil {
+			t.Fatal(err)
+		}
+		w.vacated(other)
+		w.id = idle
+		opened := w.request()
+		w.load()
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// An idle deployment can be stopped, and ends with the right of its owner. After a restart of
+// the server, the time without requests begins again.
+func TestEndOfIdleDeployment(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveUntilIdle()
+		w.get()
+		w.clock.Advance(9 * time.Minute)
+		w.restart()
+		w.get()
+		w.clock.Advance(9 * time.Minute)
+		if v := w.get(); v.State != models.DeploymentServing {
+			t.Errorf("after a restart it is %s", v.State)
+		}
+		w.idle()
+		if _, err := w.StopDeployment(w.ctx, w.actor, w.id); err != nil {
+			t.Fatal(err)
+		}
+		w.vacated(w.id)
+		want(t, <-w.request(), models.KindUnavailable, "This deployment is stopped.")
+
+		w.serveUntilIdle()
+		w.idle()
+		u := w.actor.User
+		u.Disabled = true
+		storetest.InTx(t, w.store, func(q *store.Queries) error { return q.UpdateUser(&u) })
+		w.poll(t, "the idle deployment of a disabled account has ended", func() bool {
+			w.Tick(w.ctx)
+			return w.get().State == models.DeploymentStopped
+		})
+	})
+}

@@ -1,0 +1,62 @@
+package workspaces
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+)
+
+// requestsSeen is what was seen of the requests to a deployment.
+type requestsSeen struct {
+	begun int64     // how many there were
+	last  time.Time // when one was computed or begun last, or the deployment was seen to serve first
+}
+
+// becomesIdle reports whether a deployment that serves has had no requests for the time that was
+// requested for it. After a restart of the server, that time begins again.
+func (r *Reconciler) becomesIdle(d models.Deployment) bool {
+	if d.Request.IdleMinutes == 0 {
+		return false
+	}
+	now, begun := r.config.Store.Now(), r.config.Requests(d.ID)
+	seen, known := r.requests[d.ID]
+	if !known || begun != seen.begun || r.config.Computing(d.ID) {
+		seen = requestsSeen{begun, now}
+		r.requests[d.ID] = seen
+	}
+	return now.Sub(seen.last) >= time.Duration(d.Request.IdleMinutes)*time.Minute
+}
+
+func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) error {
+	delete(r.requests, d.ID)
+	d.State = models.DeploymentIdle
+	return r.transitionDeployment(ctx, d, models.DeploymentServing,
+		models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
+}
+
+// releaseIdle ends the processes of an idle deployment, and releases its shares together. What
+// has begun to be computed just before is finished first.
+func (r *Reconciler) releaseIdle(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
+	if d.Demand == (models.Demand{}) || r.config.Computing(d.ID) {
+		return nil
+	}
+	if gone, err := r.endProcesses(ctx, parts); err != nil || !gone {
+		return err
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, err := q.LockDeployment(d.ID)
+		if err != nil || now.State != models.DeploymentIdle {
+			return err
+		}
+		if err := endParts(q, now, parts); err != nil {
+			return err
+		}
+		now.Demand = models.Demand{}
+		if err := q.TransitionDeployment(&now, models.DeploymentIdle, models.Say("Its shares were released.")); err != nil {
+			return err
+		}
+		return r.config.Pool.Release(q, now.HolderID)
+	})
+}
