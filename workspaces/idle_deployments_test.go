@@ -144,6 +144,28 @@ func TestIdleDeploymentWithoutCapacity(t *testing.T) {
 	})
 }
 
+// An update takes the place of a deployment that has become idle meanwhile.
+func TestIdleDeploymentIsUpdated(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.deployWith(workspaces.DeployInput{Cores: 10, IdleMinutes: 10})
+		w.load()
+		first := w.id
+		w.served.change("second", nil)
+		w.poll(t, "its update is being deployed", func() bool { w.passes(); return len(w.all()) == 2 })
+		w.clock.Advance(10 * time.Minute)
+		w.poll(t, "it is idle", func() bool { return w.get().State == models.DeploymentIdle })
+		w.id = 2
+		w.load()
+		if v := w.get(); v.Request.IdleMinutes != 10 {
+			t.Errorf("the update becomes idle after %d minutes", v.Request.IdleMinutes)
+		}
+		w.vacated(first)
+		w.id = 2
+		w.idle()
+	})
+}
+
 // An idle deployment can be stopped, and ends with the right of its owner. After a restart of
 // the server, the time without requests begins again.
 func TestEndOfIdleDeployment(t *testing.T) {
