@@ -211,7 +211,58 @@ func (m member) tokenized(t *testing.T, s *server, project int64, dir string) se
 		t.Fatal(err)
 	}
 	s.writes(dir+"/tokenizer.json", string(text))
+	s.writes(dir+"/tokenizer_config.json", chatConfig)
 	return m.deploy(t, project, 1, "")
+}
+
+// chatConfig has a template that makes of a user's message the message itself.
+const chatConfig = `{"bos_token":{"content":""},"chat_template":"{% if messages[0].role == 'system' %}{{ raise_exception('no system, please') }}{% endif %}
+	{%- for m in messages %}{{ bos_token + m['content'] }}{% endfor %}{% if not add_generation_prompt %}never{% endif %}"}`
+
+// chats compares the answer in a conversation with the whole model's completion.
+func (d served) chats(want handlers.Completion) {
+	d.t.Helper()
+	path := fmt.Sprintf("/deployments/%d/v1/chat/completions", d.id)
+	parts := []map[string]any{{"type": "text", "text": "one GPU "}, {"type": "text", "text": "is not enough"}}
+	request := map[string]any{"messages": []map[string]any{{"role": "user", "content": parts}}, "max_completion_tokens": 12, "temperature": 0,
+		"logprobs": true, "top_logprobs": 2}
+	var c handlers.ChatCompletion
+	d.m.must("POST", path, request, &c)
+	got, whole := c.Choices[0], want.Choices[0]
+	if got.Message != (handlers.ChatAnswer{Role: "assistant", Content: whole.Text}) || c.Usage != want.Usage || got.FinishReason != "length" ||
+		len(got.Logprobs.Content) != 12 || len(got.Logprobs.Content[0].TopLogprobs) != 2 {
+		d.t.Errorf("in a conversation it generates %+v, not %+v", c, want)
+	}
+	request["stream"] = true
+	status, body, err := d.m.raw("POST", path, request)
+	if err != nil || status != http.StatusOK {
+		d.t.Fatalf("%d: %s, %v", status, body, err)
+	}
+	text, lines := "", strings.Split(strings.TrimSpace(string(body)), "\n\n")
+	for i, line := range lines[:len(lines)-1] {
+		var event handlers.ChatEvent
+		if err := json.Unmarshal([]byte(strings.TrimPrefix(line, "data: ")), &event); err != nil || (event.Choices[0].Delta.Role != "") != (i == 0) {
+			d.t.Fatalf("%q: %v", line, err)
+		}
+		text += event.Choices[0].Delta.Content
+	}
+	if text != whole.Text || len(lines) != 1+12+1+1 || lines[len(lines)-1] != "data: [DONE]" {
+		d.t.Errorf("in a conversation it streams %q: %s", text, body)
+	}
+	request["messages"] = []map[string]any{{"role": "system", "content": "be kind"}}
+	status, body, err = d.m.raw("POST", path, request)
+	if err != nil || status != http.StatusUnprocessableEntity || !strings.Contains(string(body), "no system, please") {
+		d.t.Errorf("%d: %s, %v", status, body, err)
+	}
+}
+
+// refusesChat checks that a model without a template has no conversations.
+func (d served) refusesChat() {
+	d.t.Helper()
+	request := map[string]any{"messages": []map[string]any{{"role": "user", "content": "hello"}}}
+	if status := d.m.call("POST", fmt.Sprintf("/deployments/%d/v1/chat/completions", d.id), request, nil); status != http.StatusConflict {
+		d.t.Errorf("the status is %d", status)
+	}
 }
 
 // workers are the processes of parts, by their program and the mark of their sandbox.
@@ -330,6 +381,8 @@ func TestDeployment(t *testing.T) {
 	text.same(want)
 	text.streams(want)
 	text.stops(want)
+	text.chats(want)
+	whole.refusesChat()
 
 	var pids []int
 	eventually(t, gone, func() string {

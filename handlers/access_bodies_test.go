@@ -54,6 +54,7 @@ var apiBodies = map[string]string{
 	"/runs/:id/renew":                        `{"worked":true}`,
 	"/deployments":                           `{"project_id":$project,"path":"/notebook/$project/project_model"}`,
 	"/deployments/:id/v1/completions":        `{"prompt":"a","max_tokens":8}`,
+	"/deployments/:id/v1/chat/completions":   `{"messages":[{"role":"user","content":"a"}]}`,
 	"/runs/:id/signal":                       `{"signal":"INT"}`,
 	"/reservations":                          reserveForm,
 	"/reservations/preview":                  reserveForm,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,15 +87,20 @@ func logprobsOf(tokens []serving.Token) *CompletionLogprobs {
 	return v
 }
 
-// completionsPath is the path of requests to deployments.
-const completionsPath = "/deployments/{id}/v1/completions"
+// The paths of requests to deployments.
+const (
+	completionsPath = "/deployments/{id}/v1/completions"
+	chatPath        = "/deployments/{id}/v1/chat/completions"
+)
 
-// describeCompletions documents the two forms of the response, which is written by a function.
+// describeCompletions documents the two forms of the responses, which are written by functions.
 func describeCompletions(s section) {
 	api := s.api.OpenAPI()
-	api.Paths[completionsPath].Post.Responses["200"].Content = map[string]*huma.MediaType{
-		"application/json":  {Schema: api.Components.Schemas.Schema(reflect.TypeFor[Completion](), true, "")},
-		"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+	for path, response := range map[string]reflect.Type{completionsPath: reflect.TypeFor[Completion](), chatPath: reflect.TypeFor[ChatCompletion]()} {
+		api.Paths[path].Post.Responses["200"].Content = map[string]*huma.MediaType{
+			"application/json":  {Schema: api.Components.Schemas.Schema(response, true, "")},
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+		}
 	}
 }
 
@@ -107,34 +113,85 @@ func (a rest) createCompletion(ctx context.Context, in *CompletionByID) (*Comple
 		return nil, err
 	}
 	now := a.Store.Now()
-	v := Completion{ID: fmt.Sprintf("cmpl-%d-%x", c.Deployment.ID, now.UnixNano()), Object: "text_completion", Created: now.Unix(),
-		Model: c.Deployment.Name, Usage: CompletionUsage{Prompt: c.Prompt}}
-	if in.Body.Stream {
+	return a.complete(c, in.Body.Stream, &textForm{completion: c, Completion: Completion{Object: "text_completion", Created: now.Unix(),
+		ID: fmt.Sprintf("cmpl-%d-%x", c.Deployment.ID, now.UnixNano()), Model: c.Deployment.Name}})
+}
+
+// completionForm is how a completion is written: at once or as events.
+type completionForm interface {
+	// begin is the first event; nil: there is none.
+	begin() any
+	// delta is the event of a token, with the text that it makes complete.
+	delta(t serving.Token, text string) any
+	// last is the event of the end.
+	last(end workspaces.CompletionEnd, usage CompletionUsage) any
+	// whole is the response for all tokens and their text.
+	whole(tokens []serving.Token, text, finish string, usage CompletionUsage) any
+}
+
+// complete generates a completion and writes it in its form.
+func (a rest) complete(c *workspaces.OpenCompletion, stream bool, form completionForm) (*CompletionResponse, error) {
+	if stream {
 		return &CompletionResponse{func(hc huma.Context) {
 			defer c.Close()
-			newCompletionEvents(hc, c).send(a.App, v)
+			newCompletionEvents(hc, c).send(a.App, form)
 		}}, nil
 	}
 	defer c.Close()
-	var tokens []serving.Token
-	choice := CompletionChoice{TokenIDs: []int32{}}
-	end, err := c.Generate(func(t serving.Token, text string) error {
-		tokens, choice.TokenIDs, choice.Text = append(tokens, t), append(choice.TokenIDs, t.ID), choice.Text+text
+	tokens, text := []serving.Token{}, strings.Builder{}
+	end, err := c.Generate(func(t serving.Token, piece string) error {
+		tokens = append(tokens, t)
+		text.WriteString(piece)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	choice.Text, choice.FinishReason = choice.Text+end.Text, finishOf(end)
-	if c.Logprobs {
-		choice.Logprobs = logprobsOf(tokens)
-	}
-	v.Choices, v.Usage = []CompletionChoice{choice}, v.Usage.with(len(tokens))
+	text.WriteString(end.Text)
+	v := form.whole(tokens, text.String(), finishOf(end), tokensUsed(c, len(tokens)))
 	return &CompletionResponse{func(hc huma.Context) {
 		hc.SetHeader("Content-Type", "application/json")
 		hc.SetStatus(http.StatusOK)
 		_ = json.NewEncoder(hc.BodyWriter()).Encode(v) // the client has gone
 	}}, nil
+}
+
+// textForm is a completion of text.
+type textForm struct {
+	Completion
+	completion *workspaces.OpenCompletion
+}
+
+func (f *textForm) whole(tokens []serving.Token, text, finish string, usage CompletionUsage) any {
+	choice := CompletionChoice{Text: text, TokenIDs: idsOf(tokens), FinishReason: finish, Logprobs: f.logprobs(tokens...)}
+	f.Choices, f.Usage = []CompletionChoice{choice}, usage
+	return f.Completion
+}
+
+func (f *textForm) begin() any { return nil }
+
+func (f *textForm) delta(t serving.Token, text string) any {
+	return f.event(nil, CompletionDelta{Text: text, TokenIDs: []int32{t.ID}, Logprobs: f.logprobs(t)})
+}
+
+func (f *textForm) last(end workspaces.CompletionEnd, usage CompletionUsage) any {
+	return f.event(&usage, CompletionDelta{Text: end.Text, TokenIDs: []int32{}, FinishReason: new(finishOf(end))})
+}
+
+func (f *textForm) event(usage *CompletionUsage, delta CompletionDelta) CompletionEvent {
+	return CompletionEvent{f.ID, f.Object, f.Created, f.Model, []CompletionDelta{delta}, usage}
+}
+
+// logprobs are the log probabilities of tokens, if they were requested.
+func (f *textForm) logprobs(tokens ...serving.Token) *CompletionLogprobs {
+	if !f.completion.Logprobs {
+		return nil
+	}
+	return logprobsOf(tokens)
+}
+
+func idsOf(tokens []serving.Token) []int32 {
+	return convert(tokens, func(t serving.Token) int32 { return t.ID })
 }
 
 func finishOf(end workspaces.CompletionEnd) string {
@@ -144,8 +201,8 @@ func finishOf(end workspaces.CompletionEnd) string {
 	return "length"
 }
 
-func (u CompletionUsage) with(completion int) CompletionUsage {
-	return CompletionUsage{u.Prompt, completion, u.Prompt + completion}
+func tokensUsed(c *workspaces.OpenCompletion, generated int) CompletionUsage {
+	return CompletionUsage{c.Prompt, generated, c.Prompt + generated}
 }
 
 // CompletionEvent is a part of a completion, as OpenAI's API sends it.
@@ -217,37 +274,38 @@ func (e *completionEvents) writeJSON(v any) error {
 	return e.write(string(text))
 }
 
-// send generates the completion. v is what all events have in common.
-func (e *completionEvents) send(a *App, v Completion) {
+// send generates the completion.
+func (e *completionEvents) send(a *App, form completionForm) {
 	defer context.AfterFunc(e.completion.Context(), e.stop)()
 	header := e.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no") // by nginx
 	e.w.WriteHeader(http.StatusOK)
-	event := CompletionEvent{v.ID, v.Object, v.Created, v.Model, nil, nil}
-	n := 0
-	end, err := e.completion.Generate(func(t serving.Token, text string) error {
-		n++
-		delta := CompletionDelta{Text: text, TokenIDs: []int32{t.ID}}
-		if e.completion.Logprobs {
-			delta.Logprobs = logprobsOf([]serving.Token{t})
-		}
-		event.Choices = []CompletionDelta{delta}
-		return e.writeJSON(event)
-	})
-	if err == nil {
-		finish, usage := finishOf(end), v.Usage.with(n)
-		event.Choices, event.Usage = []CompletionDelta{{Text: end.Text, TokenIDs: []int32{}, FinishReason: &finish}}, &usage
-		err = e.writeJSON(event)
-	}
-	if err == nil {
-		err = e.write("[DONE]")
-	}
-	if err != nil {
+	if err := e.generate(form); err != nil {
 		e.fail(a, err)
 	}
 	_ = e.connection.SetWriteDeadline(time.Time{}) // for the next request of the connection
+}
+
+func (e *completionEvents) generate(form completionForm) error {
+	if first := form.begin(); first != nil {
+		if err := e.writeJSON(first); err != nil {
+			return err
+		}
+	}
+	n := 0
+	end, err := e.completion.Generate(func(t serving.Token, text string) error {
+		n++
+		return e.writeJSON(form.delta(t, text))
+	})
+	if err != nil {
+		return err
+	}
+	if err := e.writeJSON(form.last(end, tokensUsed(e.completion, n))); err != nil {
+		return err
+	}
+	return e.write("[DONE]")
 }
 
 // fail says why the completion is not whole, and ends the connection.

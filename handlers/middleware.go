@@ -24,7 +24,7 @@ import (
 // files, and responses with secrets.
 var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10,
 	Skipper: func(c echo.Context) bool {
-		return c.Path() == eventsPath || isStream(c) || strings.HasSuffix(c.Path(), "/v1/completions") || hasSecrets(c.Path())
+		return c.Path() == eventsPath || isStream(c) || strings.HasSuffix(c.Path(), "/completions") || hasSecrets(c.Path())
 	}})
 
 // hasSecrets reports whether the responses of a route may contain a secret.

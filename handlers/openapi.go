@@ -176,6 +176,7 @@ func (a rest) operations(api huma.API) {
 	}
 	allowUnlimited(api.OpenAPI().Components.Schemas.Map())
 	describePrompt(api.OpenAPI().Components.Schemas.Map()["CompletionInput"])
+	describeContent(api.OpenAPI().Components.Schemas.Map()["ChatMessage"])
 	documentHeaders(api.OpenAPI())
 }
 
@@ -207,6 +208,17 @@ func describePrompt(s *huma.Schema) {
 		OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeArray, Items: number}}}
 	either.PrecomputeMessages()
 	s.Properties["prompt"] = either
+}
+
+// describeContent says that the content of a message is a text or a list of texts.
+func describeContent(s *huma.Schema) {
+	part := &huma.Schema{Type: huma.TypeObject, Required: []string{"type", "text"}, Properties: map[string]*huma.Schema{
+		"type": {Type: huma.TypeString, Enum: []any{"text"}}, "text": {Type: huma.TypeString}}}
+	part.PrecomputeMessages()
+	either := &huma.Schema{Description: s.Properties["content"].Description,
+		OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeArray, Items: part}}}
+	either.PrecomputeMessages()
+	s.Properties["content"] = either
 }
 
 // admitAPI refuses unauthenticated requests, except to public operations.

@@ -26,6 +26,9 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodPost, completionsPath, 200, "create-completion",
 		models.Say("Continue a prompt, as OpenAI's API does")}, a.createCompletion, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
+	register(a, s, route{http.MethodPost, chatPath, 200, "create-chat-completion",
+		models.Say("Continue a conversation, as OpenAI's API does")}, a.createChatCompletion, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable)
 	describeCompletions(s)
 }
 

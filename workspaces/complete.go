@@ -39,10 +39,9 @@ const (
 	maxSwitches      = 3 // of the deployment, while a request to it begins
 )
 
-// check returns the prompt and how it is continued.
-func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (request serving.Input, err error) {
-	var p models.Problems
-	request = serving.Input{Temperature: 1, TopP: 1, Seed: rand.Uint64(), Logprobs: int(in.Logprobs), End: g.End, Prompt: in.tokens(d, g, &p)}
+// check returns how a prompt is continued. p is what else is wrong.
+func (in *CompletionInput) check(g serving.Generation, p models.Problems) (request serving.Input, err error) {
+	request = serving.Input{Temperature: 1, TopP: 1, Seed: rand.Uint64(), Logprobs: int(in.Logprobs), End: g.End}
 	if in.Temperature != nil {
 		if request.Temperature = *in.Temperature; !(request.Temperature >= 0 && request.Temperature <= 2) {
 			p.Add("temperature", "must be from 0 to %d", int64(2))
@@ -59,20 +58,24 @@ func (in *CompletionInput) check(d models.Deployment, g serving.Generation) (req
 	if in.Logprobs < 0 || in.Logprobs > maxLogprobs {
 		p.Add("logprobs", "must be from %d to %d", int64(0), int64(maxLogprobs))
 	}
-	if err := p.Err(); err != nil {
-		return request, err
-	}
-	left := d.Context - int64(len(request.Prompt))
+	return request, p.Err()
+}
+
+// fit sets the prompt, which is of the field, and how many tokens follow it: by default so many.
+func (c *OpenCompletion) fit(field string, prompt []int32, most, byDefault int64) error {
+	context := c.Deployment.Context
+	left := context - int64(len(prompt))
 	switch {
-	case len(request.Prompt) == 0:
-		return request, models.Invalid("prompt", "must not be empty")
+	case len(prompt) == 0:
+		return models.Invalid(field, "must not be empty")
 	case left < 1:
-		return request, models.Invalid("prompt", "has %d tokens: prompt and completion have at most %d", int64(len(request.Prompt)), d.Context)
-	case in.MaxTokens < 0 || in.MaxTokens > left:
-		return request, models.Invalid("max_tokens", "must be from 1 to %d: prompt and completion have at most %d tokens", left, d.Context)
+		return models.Invalid(field, "has %d tokens: prompt and completion have at most %d", int64(len(prompt)), context)
+	case most < 0 || most > left:
+		return models.Invalid("max_tokens", "must be from 1 to %d: prompt and completion have at most %d tokens", left, context)
 	}
-	request.MaxTokens = int(cmp.Or(in.MaxTokens, min(defaultMaxTokens, left)))
-	return request, nil
+	c.request.Prompt, c.Prompt = prompt, len(prompt)
+	c.request.MaxTokens = int(cmp.Or(most, min(byDefault, left)))
+	return nil
 }
 
 // stops are the stop sequences.
@@ -154,7 +157,13 @@ func (c *OpenCompletion) Close() {
 // Complete checks a request to continue a prompt, and waits until it can be computed. Whoever
 // may launch in the deployment's project may do that, as long as they may. Errors: invalid, with
 // the field; rate_limited, if too many requests wait; unavailable, if a part is not ready.
-func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput) (c *OpenCompletion, err error) {
+func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput) (*OpenCompletion, error) {
+	return s.complete(ctx, actor, id, in, nil)
+}
+
+// complete continues a prompt, or a conversation.
+func (s *Service) complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput, conversation []serving.Message) (
+	c *OpenCompletion, err error) {
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return nil, err
@@ -167,7 +176,7 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 		if err != nil {
 			return nil, err
 		}
-		if c, err = s.completeWith(ctx, actor, d, in); err != nil {
+		if c, err = s.completeWith(ctx, actor, d, in, conversation); err != nil {
 			return nil, err
 		}
 		// Only now does it finish what it computes when it is replaced.
@@ -183,8 +192,8 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 }
 
 // completeWith checks a request to a deployment, and waits until it can be computed.
-func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput) (
-	c *OpenCompletion, err error) {
+func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput,
+	conversation []serving.Message) (c *OpenCompletion, err error) {
 	if d.State != models.DeploymentServing && !d.Waits() { // before what it does not have then is read
 		return nil, models.Unavailable(nil, "This deployment is %s.", d.State.Words())
 	}
@@ -192,21 +201,42 @@ func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d mode
 	if err := c.readGeneration(); err != nil {
 		return nil, err
 	}
-	if c.request, err = in.check(c.Deployment, c.generation); err != nil {
+	if err := c.check(in, conversation); err != nil {
 		return nil, err
 	}
-	if c.stops, err = in.stops(c.Deployment, c.generation); err != nil {
-		return nil, err
-	}
-	c.Prompt = len(c.request.Prompt)
 	if s.Parts == nil {
 		return nil, errNoDeployments
 	}
-	if err := c.open(ctx, actor); err != nil {
+	err = c.open(ctx, actor)
+	if err == nil && conversation != nil {
+		err = c.render(conversation, in.MaxTokens)
+	}
+	if err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// check checks a request, as far as that is possible before it can be computed.
+func (c *OpenCompletion) check(in CompletionInput, conversation []serving.Message) (err error) {
+	var p models.Problems
+	var prompt []int32
+	if conversation == nil {
+		prompt = in.tokens(c.Deployment, c.generation, &p)
+	}
+	if c.request, err = in.check(c.generation, p); err != nil {
+		return err
+	}
+	if conversation != nil {
+		err = c.checkChat()
+	} else {
+		err = c.fit("prompt", prompt, in.MaxTokens, defaultMaxTokens)
+	}
+	if err == nil {
+		c.stops, err = in.stops(c.Deployment, c.generation)
+	}
+	return err
 }
 
 // readGeneration reads what belongs to the deployment.
@@ -268,11 +298,13 @@ func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error)
 	if gone := context.Cause(c.ctx); gone != nil {
 		err = gone
 	}
-	if failed, ok := errors.AsType[*serving.PartError](err); ok {
-		err = models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
-	}
 	end.Text = stop.held + strings.ToValidUTF8(string(text.left), "\uFFFD")
-	return end, err
+	return end, partFailed(err)
+}
+
+// TokenText is a token as text; what is no UTF-8 is U+FFFD.
+func (c *OpenCompletion) TokenText(token int32) string {
+	return strings.ToValidUTF8(c.bytesOf(token), "\uFFFD")
 }
 
 // bytesOf are those of a token in a text.

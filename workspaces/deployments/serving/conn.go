@@ -32,10 +32,11 @@ type Status struct {
 
 // header is that of a frame.
 type header struct {
-	Op     string `json:"op,omitempty"` // status, forward or sum
+	Op     string `json:"op,omitempty"` // status, forward, sum or render
 	Tokens int    `json:"tokens,omitempty"`
-	At     int    `json:"at"`            // position of the first token, from 0
-	Add    bool   `json:"add,omitempty"` // of an answer: the sum with those of the other parts is awaited
+	At     int    `json:"at"`              // position of the first token, from 0
+	Add    bool   `json:"add,omitempty"`   // of an answer: the sum with those of the other parts is awaited
+	Error  string `json:"error,omitempty"` // of an answer: why a conversation cannot be rendered
 }
 
 // conn is an authenticated connection to a part.

@@ -25,7 +25,8 @@ const (
 // Generation is what generating text with a model needs besides its parts. It is kept with a
 // deployment, so that later changes of the model's files do not change what is served.
 type Generation struct {
-	End []int32 `json:"end"` // tokens that end a text
+	End  []int32 `json:"end"`            // tokens that end a text
+	Chat *Chat   `json:"chat,omitempty"` // nil: the model has no template for conversations
 
 	Text   *tokenizer.Tokenizer `json:"-"` // nil: the model has none, or none that can be used
 	NoText string               `json:"-"` // why not; empty: it has none
@@ -45,6 +46,10 @@ func readGeneration(folder fs.FS, m shard.Model) (g Generation, err error) {
 	if g.End, err = endOf(own, generationName, m.Facts.Vocabulary); err == nil && g.End == nil {
 		g.End, err = endOf(m.Config, configName, m.Facts.Vocabulary)
 	}
+	if err != nil {
+		return g, err
+	}
+	g.Chat, err = readChat(folder)
 	return g, err
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // modelFiles are what a deployment reads besides safetensors files and their index.
-var modelFiles = []string{"config.json", "generation_config.json", "tokenizer.json"}
+var modelFiles = []string{"config.json", "generation_config.json", "tokenizer.json", tokenizerConfigName, chatTemplateName}
 
 // Files is the state of the files in a folder that a deployment reads: a digest of their
 // names, sizes and times, in hexadecimal. Content that changes with neither is not noticed.

@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import collections, contextlib, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
+import collections, contextlib, datetime, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
 
 try:
     import torch
@@ -17,6 +17,7 @@ except ImportError:
 
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
+RENDER_SECONDS = 10  # of a conversation
 DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 BROKEN = 70  # exit code
 
@@ -210,6 +211,27 @@ class Part:
         return xp.bytes(head @ x)
 
 
+def render(request):
+    """Returns the prompt for a conversation by the template of the model, and why there is none. The
+    environment is that of transformers (utils/chat_template_utils.py)."""
+    try:
+        import jinja2.sandbox
+    except ImportError:
+        return "", "the environment has no Jinja2"
+
+    def fail(message):
+        raise jinja2.TemplateError(message)
+
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    env.filters["tojson"] = lambda x, **options: json.dumps(x, ensure_ascii=False, **options)
+    env.globals.update(raise_exception=fail, strftime_now=lambda form: datetime.datetime.now().strftime(form))
+    template = request.pop("template")
+    try:
+        return env.from_string(template).render(add_generation_prompt=True, **request), ""
+    except Exception as e:  # whatever the template does
+        return "", "%s" % (str(e) or type(e).__name__)
+
+
 def receive(conn, size):
     parts = bytearray()
     while len(parts) < size:
@@ -260,6 +282,11 @@ class Server:
                     if header["op"] == "status":
                         name = self.part.xp.name if self.part else ""
                         send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name})
+                        continue
+                    if header["op"] == "render":
+                        with watched(RENDER_SECONDS):
+                            text, why = render(json.loads(payload))
+                        send_frame(conn, {"error": why[:500]} if why else {}, text.encode("utf-8", "replace"))
                         continue
                     n = header["tokens"]
                     if self.part is None or header["op"] != "forward" or header["at"] != at or n < 1 or at + n > self.tokens:

@@ -23,7 +23,14 @@ type splitter func(text string) []string
 
 // Encode returns the tokens of a text, with those that the tokenizer puts around each text.
 func (t *Tokenizer) Encode(text string) []int32 {
-	tokens := slices.Clone(t.before)
+	return append(t.encode(slices.Clone(t.before), text), t.after...)
+}
+
+// EncodeWhole returns the tokens of a text that has those already that are around each text, such
+// as a conversation by the template of a model.
+func (t *Tokenizer) EncodeWhole(text string) []int32 { return t.encode(nil, text) }
+
+func (t *Tokenizer) encode(tokens []int32, text string) []int32 {
 	for text != "" {
 		at := []int{len(text), len(text)}
 		if t.added != nil {
@@ -37,7 +44,7 @@ func (t *Tokenizer) Encode(text string) []int32 {
 		}
 		text = text[at[1]:]
 	}
-	return append(tokens, t.after...)
+	return tokens
 }
 
 // encodePlain appends the tokens of a text without added ones.

@@ -1,0 +1,118 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces/deployments/serving"
+)
+
+// ChatInput is a request of OpenAI's chat completions, as far as it is supported.
+type ChatInput struct {
+	Model               string        `json:"model,omitempty" maxLength:"200" doc:"name of the deployment; ignored"`
+	Messages            []ChatMessage `json:"messages" minItems:"1" maxItems:"1000" doc:"the conversation so far"`
+	MaxTokens           int64         `json:"max_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"maximum of generated tokens; default: as many as the context allows"`
+	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"the same as max_tokens, which is used if both are stated"`
+	Temperature         *float64      `json:"temperature,omitempty" minimum:"0" maximum:"2" doc:"0: always the most probable token; default 1"`
+	TopP                *float64      `json:"top_p,omitempty" minimum:"0" maximum:"1" doc:"draws only the most probable tokens with this sum; default 1"`
+	Seed                *int64        `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
+	Stream              bool          `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
+	Logprobs            bool          `json:"logprobs,omitempty" doc:"return log probabilities of the generated tokens"`
+	TopLogprobs         int64         `json:"top_logprobs,omitempty" minimum:"0" maximum:"20" doc:"also of so many tokens per position"`
+	Stop                any           `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the answer ends"`
+	N                   int64         `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of answers; only 1 is supported"`
+	User                string        `json:"user,omitempty" maxLength:"200" doc:"ignored"`
+}
+
+// ChatMessage is a message of a conversation.
+type ChatMessage struct {
+	Role    string `json:"role" enum:"system,developer,user,assistant" doc:"who has written it"`
+	Content any    `json:"content" doc:"text, or a list of parts with the type text"`
+	Name    string `json:"name,omitempty" maxLength:"200" doc:"ignored"`
+}
+
+// text is the text of a message.
+func (m ChatMessage) text() (string, error) {
+	switch v := m.Content.(type) {
+	case string:
+		return v, nil
+	case []any:
+		var b strings.Builder
+		for _, x := range v {
+			part, _ := x.(map[string]any)
+			text, ok := part["text"].(string)
+			if !ok || part["type"] != "text" {
+				return "", models.Invalid("messages", "must contain text only: images and other types are not supported")
+			}
+			b.WriteString(text)
+		}
+		return b.String(), nil
+	default:
+		return "", models.Invalid("messages", "must have a text, or a list of parts with the type text, as content")
+	}
+}
+
+// Chat is [Service.Complete] for the next message of a conversation, which the template of the
+// model makes a prompt.
+func (s *Service) Chat(ctx context.Context, actor policies.Actor, id int64, in ChatInput) (*OpenCompletion, error) {
+	conversation := []serving.Message{}
+	for _, m := range in.Messages {
+		text, err := m.text()
+		if err != nil {
+			return nil, err
+		}
+		conversation = append(conversation, serving.Message{Role: m.Role, Content: text})
+	}
+	if len(conversation) == 0 {
+		return nil, models.Invalid("messages", "must not be empty")
+	}
+	if in.TopLogprobs > 0 && !in.Logprobs {
+		return nil, models.Invalid("top_logprobs", "requires logprobs")
+	}
+	c, err := s.complete(ctx, actor, id, CompletionInput{MaxTokens: cmp.Or(in.MaxTokens, in.MaxCompletionTokens), Temperature: in.Temperature,
+		TopP: in.TopP, Seed: in.Seed, Logprobs: in.TopLogprobs, Stop: in.Stop}, conversation)
+	if err == nil {
+		c.Logprobs = in.Logprobs
+	}
+	return c, err
+}
+
+// checkChat is a conflict if the model is not one for conversations.
+func (c *OpenCompletion) checkChat() error {
+	switch {
+	case c.generation.Chat == nil:
+		return models.Conflict("The model has no chat template, in tokenizer_config.json or chat_template.jinja. Use completions.")
+	case c.generation.NoText != "":
+		return models.Conflict("The model has no tokenizer.json that can be used: %s", c.generation.NoText)
+	case c.generation.Text == nil:
+		return models.Conflict("The model has no tokenizer.json, which conversations need.")
+	}
+	return nil
+}
+
+// render makes the prompt of a conversation.
+func (c *OpenCompletion) render(conversation []serving.Message, most int64) error {
+	text, why, err := c.model.Render(c.ctx, *c.generation.Chat, conversation)
+	if gone := context.Cause(c.ctx); gone != nil {
+		return gone
+	}
+	if err != nil {
+		return partFailed(err)
+	}
+	if why != "" {
+		return models.Invalid("messages", "cannot be made a prompt by the chat template: %s", why)
+	}
+	return c.fit("messages", c.generation.Text.EncodeWhole(text), most, c.Deployment.Context)
+}
+
+// partFailed is the error for users, if a part has failed.
+func partFailed(err error) error {
+	if failed, ok := errors.AsType[*serving.PartError](err); ok {
+		return models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
+	}
+	return err
+}
