@@ -128,9 +128,10 @@ func (d Deployment) First() int64 {
 // FallsBack reports whether the deployment that has ended for d is deployed again if d fails now.
 func (d Deployment) FallsBack() bool { return d.FallbackID != nil && d.StartedAt == nil }
 
-// Waits reports whether requests wait until the deployment serves again: it is idle, or was.
+// Waits reports whether requests wait until the deployment serves: it is idle, or deploying and
+// can be idle.
 func (d Deployment) Waits() bool {
-	return d.State == DeploymentIdle || d.State == DeploymentDeploying && d.StartedAt != nil && d.Request.IdleMinutes > 0
+	return d.State == DeploymentIdle || d.State == DeploymentDeploying && d.Request.IdleMinutes > 0
 }
 
 // Claim is the deployment's claim, which is stored with its holder.

@@ -193,29 +193,41 @@ func (s *Service) complete(ctx context.Context, actor policies.Actor, id int64, 
 
 // completeWith checks a request to a deployment, and waits until it can be computed.
 func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput,
-	conversation []serving.Message) (c *OpenCompletion, err error) {
-	if d.State != models.DeploymentServing && !d.Waits() { // before what it does not have then is read
-		return nil, models.Unavailable(nil, "This deployment is %s.", d.State.Words())
-	}
-	c = &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s}
-	if err := c.readGeneration(); err != nil {
-		return nil, err
-	}
-	if err := c.check(in, conversation); err != nil {
-		return nil, err
-	}
-	if s.Parts == nil {
-		return nil, errNoDeployments
-	}
-	err = c.open(ctx, actor)
-	if err == nil && conversation != nil {
-		err = c.render(conversation, in.MaxTokens)
-	}
+	conversation []serving.Message) (*OpenCompletion, error) {
+	ctx, end := s.completions.begin(ctx, s, actor, d)
+	c := &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s, ctx: ctx, end: []func(){end}}
+	err := c.prepare(actor, in, conversation)
 	if err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// prepare checks a request before anything is deployed for it, opens it, and makes the prompt of
+// a conversation.
+func (c *OpenCompletion) prepare(actor policies.Actor, in CompletionInput, conversation []serving.Message) (err error) {
+	if c.Deployment.State == models.DeploymentDeploying { // what it needs may not be written yet
+		if c.Deployment, err = c.s.awaitServing(c.ctx, actor, c.Deployment); err != nil {
+			return err
+		}
+	}
+	if state := c.Deployment.State; state != models.DeploymentServing && state != models.DeploymentIdle {
+		return models.Unavailable(nil, "This deployment is %s.", state.Words())
+	}
+	if err := c.readGeneration(); err != nil {
+		return err
+	}
+	if err := c.check(in, conversation); err != nil {
+		return err
+	}
+	if c.s.Parts == nil {
+		return errNoDeployments
+	}
+	if err := c.open(actor); err != nil || conversation == nil {
+		return err
+	}
+	return c.render(conversation, in.MaxTokens)
 }
 
 // check checks a request, as far as that is possible before it can be computed.
@@ -247,23 +259,21 @@ func (c *OpenCompletion) readGeneration() (err error) {
 	return err
 }
 
-// open registers the request, waits for its turn, and finds the parts.
-func (c *OpenCompletion) open(ctx context.Context, actor policies.Actor) (err error) {
-	ctx, end := c.s.completions.begin(ctx, c.s, actor, c.Deployment)
-	c.ctx, c.end = ctx, append(c.end, end)
-	if c.Deployment, err = c.s.awaitServing(ctx, c.Deployment); err != nil {
+// open waits until the deployment serves and it is the request's turn, and finds the parts.
+func (c *OpenCompletion) open(actor policies.Actor) (err error) {
+	if c.Deployment, err = c.s.awaitServing(c.ctx, actor, c.Deployment); err != nil {
 		return err
 	}
 	if state := c.Deployment.State; state != models.DeploymentServing {
 		return models.Unavailable(nil, "This deployment is %s.", state.Words())
 	}
-	leave, err := c.s.queues.enter(ctx, c.Deployment)
+	leave, err := c.s.queues.enter(c.ctx, c.Deployment)
 	if err != nil {
 		return err
 	}
 	c.end = append(c.end, leave)
-	c.model, err = c.s.servedModel(ctx, c.Deployment)
-	if gone := context.Cause(ctx); gone != nil {
+	c.model, err = c.s.servedModel(c.ctx, c.Deployment)
+	if gone := context.Cause(c.ctx); gone != nil {
 		return gone // not that reading was canceled
 	}
 	return err

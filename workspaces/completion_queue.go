@@ -50,6 +50,7 @@ func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leav
 	if q == nil {
 		return nil, tooManyWait()
 	}
+	s.count(d.ID)
 	select {
 	case q.computing <- struct{}{}:
 		return func() {
@@ -60,6 +61,16 @@ func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leav
 		s.quit(d.ID, q)
 		return nil, context.Cause(ctx)
 	}
+}
+
+// count counts a request.
+func (s *completionQueues) count(deployment int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun == nil {
+		s.begun = map[int64]int64{}
+	}
+	s.begun[deployment]++
 }
 
 func tooManyWait() error {
@@ -79,9 +90,8 @@ func (s *completionQueues) join(d models.Deployment) *completionQueue {
 		return nil
 	}
 	if s.all == nil {
-		s.all, s.begun = map[int64]*completionQueue{}, map[int64]int64{}
+		s.all = map[int64]*completionQueue{}
 	}
-	s.begun[d.ID]++
 	s.all[d.ID] = q
 	q.requests++
 	return q

@@ -28,6 +28,17 @@ func (w *deploymentWorld) idle() {
 	w.poll(w.T, "the deployment is idle", func() bool { return w.get().State == models.DeploymentIdle && w.shares() == 0 })
 }
 
+// cpuHours is what the project has used of CPU.
+func (w *deploymentWorld) cpuHours() int64 {
+	w.Helper()
+	now := w.clock.Now()
+	all, _, err := w.store.Read(w.ctx).UsedBy(w.project.ID, w.actor.User.ID, now.Add(-1000*time.Hour), now)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return all.CPUHours
+}
+
 // request sends a request, whose completion is opened when it can be computed.
 func (w *deploymentWorld) request() (opened chan error) {
 	opened = make(chan error, 1)
@@ -47,6 +58,13 @@ func TestIdleDeployment(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.serveUntilIdle()
+		for range 20 { // so that it serves for three hours
+			w.get()
+			w.clock.Advance(9 * time.Minute)
+			if err := <-w.request(); err != nil {
+				t.Fatal(err)
+			}
+		}
 		w.get()
 		w.clock.Advance(10*time.Minute - time.Second)
 		if err := <-w.request(); err != nil {
@@ -61,16 +79,22 @@ func TestIdleDeployment(t *testing.T) {
 		if v := w.get(); v.Demand != (models.Demand{}) || v.Parts[0].State != models.PartEnded || w.process() != nil || !v.CanStop || v.EndedAt != nil {
 			t.Errorf("it is idle with %+v", v)
 		}
+		cpu := w.cpuHours()
 		for range 2 {
+			w.clock.Advance(100 * time.Hour) // which count for nothing
+			if now := w.cpuHours(); now != cpu || cpu == 0 {
+				t.Errorf("%d CPU hours were used, and %d are counted while it is idle", cpu, now)
+			}
 			opened := w.request()
 			w.load()
 			if err := <-opened; err != nil {
 				t.Fatal(err)
 			}
-			if v := w.get(); w.shares() != 1 || v.Demand.Cores != 60 || v.Parts[0].Restarts != 0 || w.served.writes != 1 {
+			if v := w.get(); v.StartedAt == nil || w.shares() != 1 || v.Demand.Cores != 60 || v.Parts[0].Restarts != 0 || w.served.writes != 1 {
 				t.Errorf("it serves again with %d shares, written %d times: %+v", w.shares(), w.served.writes, v)
 			}
 			w.idle()
+			cpu = w.cpuHours()
 		}
 		if n := len(w.all()); n != 1 {
 			t.Errorf("there are %d deployments", n)
@@ -144,17 +168,24 @@ func TestIdleDeploymentWithoutCapacity(t *testing.T) {
 	})
 }
 
-// An update takes the place of a deployment that has become idle meanwhile.
+// A deployment does not become idle while its update is being deployed, or its files have changed.
 func TestIdleDeploymentIsUpdated(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.deployWith(workspaces.DeployInput{Cores: 10, IdleMinutes: 10})
 		w.load()
 		first := w.id
+		w.get()
+		w.clock.Advance(9 * time.Minute)
 		w.served.change("second", nil)
-		w.poll(t, "its update is being deployed", func() bool { w.passes(); return len(w.all()) == 2 })
-		w.clock.Advance(10 * time.Minute)
-		w.poll(t, "it is idle", func() bool { return w.get().State == models.DeploymentIdle })
+		w.get()
+		w.clock.Advance(time.Minute - time.Second)
+		w.get()
+		w.poll(t, "its update is being deployed", func() bool { w.clock.Advance(time.Second); w.get(); return len(w.all()) == 2 })
+		w.clock.Advance(20 * time.Minute)
+		if v := w.get(); v.State != models.DeploymentServing {
+			t.Errorf("beside its update it is %s", v.State)
+		}
 		w.id = 2
 		w.load()
 		if v := w.get(); v.Request.IdleMinutes != 10 {

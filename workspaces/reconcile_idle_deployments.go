@@ -15,7 +15,8 @@ type requestsSeen struct {
 }
 
 // becomesIdle reports whether a deployment that serves has had no requests for the time that was
-// requested for it. After a restart of the server, that time begins again.
+// requested for it. After a restart of the server, that time begins again. Changed files of its
+// model are deployed first.
 func (r *Reconciler) becomesIdle(d models.Deployment) bool {
 	if d.Request.IdleMinutes == 0 {
 		return false
@@ -26,14 +27,35 @@ func (r *Reconciler) becomesIdle(d models.Deployment) bool {
 		seen = requestsSeen{begun, now}
 		r.requests[d.ID] = seen
 	}
-	return now.Sub(seen.last) >= time.Duration(d.Request.IdleMinutes)*time.Minute
+	idle := now.Sub(seen.last) >= time.Duration(d.Request.IdleMinutes)*time.Minute
+	return idle && !r.modelFiles[d.ID].settles(d)
 }
 
+// settles reports whether files of a deployment's model have changed that will be deployed.
+func (w *modelWatch) settles(d models.Deployment) bool {
+	if w == nil || d.ManualUpdates {
+		return false
+	}
+	return w.looking.Load() || w.waiting == "" && w.files != "" && w.files != d.Files && w.files != d.TriedFiles
+}
+
+// idleDeployment makes a deployment idle, unless its update is being deployed, which takes its
+// place soon.
 func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) error {
-	delete(r.requests, d.ID)
-	d.State = models.DeploymentIdle
-	return r.transitionDeployment(ctx, d, models.DeploymentServing,
-		models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		now, err := q.LockDeployment(d.ID)
+		if err != nil || now.State != models.DeploymentServing {
+			return err
+		}
+		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
+		if err != nil || len(updates) > 0 {
+			return err
+		}
+		now.State = models.DeploymentIdle
+		delete(r.requests, d.ID)
+		return q.TransitionDeployment(&now, models.DeploymentServing,
+			models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
+	})
 }
 
 // releaseIdle ends the processes of an idle deployment, and releases its shares together. What
@@ -53,7 +75,10 @@ func (r *Reconciler) releaseIdle(ctx context.Context, d *models.Deployment, part
 		if err := endParts(q, now, parts); err != nil {
 			return err
 		}
-		now.Demand = models.Demand{}
+		if err := q.RecordEnded(now.Claim()); err != nil {
+			return err
+		}
+		now.Demand, now.FallbackID = models.Demand{}, nil // it has served
 		if err := q.TransitionDeployment(&now, models.DeploymentIdle, models.Say("Its shares were released.")); err != nil {
 			return err
 		}

@@ -223,11 +223,8 @@ func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []
 		if err := q.TransitionDeployment(&now, models.DeploymentStopping, message); err != nil {
 			return err
 		}
-		for _, p := range parts {
-			p.State, p.Failures = models.PartWaiting, 0
-			if err := q.TransitionPart(now, &p, models.PartEnded, models.Text{}); err != nil {
-				return err
-			}
+		if err := restartParts(q, now, parts); err != nil {
+			return err
 		}
 		e, err := q.Eviction(now.HolderID)
 		if err != nil {
@@ -235,6 +232,17 @@ func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []
 		}
 		return stopDeployment(q, policies.System("reconciler"), &now, evictionReason(e, q.Now()))
 	})
+}
+
+// restartParts has the parts of a deployment, which have ended, started again.
+func restartParts(q *store.Queries, d models.Deployment, parts []models.DeploymentPart) error {
+	for _, p := range parts {
+		p.State, p.Failures = models.PartWaiting, 0
+		if err := q.TransitionPart(d, &p, models.PartEnded, models.Text{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reasonOf is why an update is not deployed.

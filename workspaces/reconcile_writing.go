@@ -132,11 +132,11 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 		delete(r.writing, d.ID)
 		return r.stopForFiles(ctx, *d)
 	case changed && !d.ManualUpdates:
-		before, failed := r.config.Store.Read(ctx).DeploymentSeries(d.First(), models.DeploymentServing, models.DeploymentIdle)
+		serving, failed := r.config.Store.Read(ctx).DeploymentSeries(d.First(), models.DeploymentServing)
 		if failed != nil {
 			return errors.Join(err, failed)
 		}
-		if len(before) == 0 {
+		if len(serving) == 0 {
 			w.changes, w.next = &modelWatch{since: now}, now.Add(modelCheckPeriod)
 			waits := models.Say("The model has changed. The deployment waits until its files stay the same.")
 			return errors.Join(err, r.addDeploymentEvent(ctx, *d, waits))

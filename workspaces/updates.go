@@ -251,7 +251,7 @@ func (s *Service) FollowModel(ctx context.Context, d models.Deployment) error {
 // takePlace stops the other deployments with the address of one that begins to serve. They
 // finish the requests that they compute.
 func takePlace(q *store.Queries, d models.Deployment) error {
-	others, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying, models.DeploymentServing, models.DeploymentIdle)
+	others, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying, models.DeploymentServing)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func takePlace(q *store.Queries, d models.Deployment) error {
 
 // keepPrevious says in the history of the deployment that an update was for that it goes on.
 func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) error {
-	others, err := q.DeploymentSeries(update.First(), models.DeploymentServing, models.DeploymentIdle)
+	others, err := q.DeploymentSeries(update.First(), models.DeploymentServing)
 	if err != nil || len(others) == 0 {
 		return err
 	}

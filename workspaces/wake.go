@@ -16,7 +16,7 @@ const wakePoll = 200 * time.Millisecond
 // awaitServing deploys an idle deployment again, and waits until it serves. The error is
 // rate_limited if too many requests wait for that, and unavailable if the pool, the quota or the
 // rights of its owner do not suffice now. It returns d as it is then.
-func (s *Service) awaitServing(ctx context.Context, d models.Deployment) (models.Deployment, error) {
+func (s *Service) awaitServing(ctx context.Context, actor policies.Actor, d models.Deployment) (models.Deployment, error) {
 	if !d.Waits() {
 		return d, nil
 	}
@@ -34,7 +34,11 @@ func (s *Service) awaitServing(ctx context.Context, d models.Deployment) (models
 			return v.Deployment, err
 		}
 		if v.State == models.DeploymentIdle && v.Demand == (models.Demand{}) {
-			if err := s.wake(ctx, v.Deployment); err != nil {
+			err := s.wake(ctx, actor, v.Deployment)
+			if gone := context.Cause(ctx); gone != nil {
+				return d, gone
+			}
+			if err != nil {
 				return d, unavailable(err)
 			}
 			continue
@@ -57,7 +61,7 @@ func unavailable(err error) error {
 
 // wake takes shares for an idle deployment as its owner may, in one decision, and has its parts
 // loaded, which are on the disk.
-func (s *Service) wake(ctx context.Context, read models.Deployment) error {
+func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.Deployment) error {
 	owner, err := s.ownerOf(ctx, read)
 	if err != nil {
 		return err
@@ -77,7 +81,7 @@ func (s *Service) wake(ctx context.Context, read models.Deployment) error {
 		if d.State != models.DeploymentIdle || d.Demand != (models.Demand{}) {
 			return nil // another request has been faster
 		}
-		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: d.EnvironmentID, Cores: d.Request.Cores}
+		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: d.Request.EnvironmentID, Cores: d.Request.Cores}
 		p, _, err := s.planDeployment(q, owner, project, in, d.Plan, d.ID)
 		if err != nil {
 			return err
@@ -88,13 +92,14 @@ func (s *Service) wake(ctx context.Context, read models.Deployment) error {
 		if refused := p.Insufficient(); refused != nil {
 			return refused
 		}
-		return s.commitWake(q, owner, &d, p)
+		return s.commitWake(q, actor, &d, p)
 	})
 }
 
 // commitWake writes that an idle deployment is deployed again, and takes its shares.
-func (s *Service) commitWake(q *store.Queries, owner policies.Actor, d *models.Deployment, p Plan) error {
-	d.State, d.Demand, d.Target = models.DeploymentDeploying, p.Target.Demand, p.Target.Parameters
+func (s *Service) commitWake(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan) error {
+	d.State, d.Demand, d.Target, d.StartedAt = models.DeploymentDeploying, p.Target.Demand, p.Target.Parameters, nil
+	d.EnvironmentID = p.Environment.ID
 	message := models.Say("A request has arrived: %s. %s", describe(p.Demand), p.launchDecision.Explanation)
 	if err := q.TransitionDeployment(d, models.DeploymentIdle, message); err != nil {
 		return err
@@ -103,16 +108,12 @@ func (s *Service) commitWake(q *store.Queries, owner policies.Actor, d *models.D
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		from := part.State
-		part.State, part.Failures = models.PartWaiting, 0
-		if err := q.TransitionPart(*d, &part, from, models.Text{}); err != nil {
-			return err
-		}
+	if err := restartParts(q, *d, parts); err != nil {
+		return err
 	}
 	if err := s.takeShares(q, d.Claim(), p); err != nil {
 		return err
 	}
-	return owner.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID,
+	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID,
 		After: map[string]any{"name": d.Name, "state": d.State, "demand": d.Demand}})
 }

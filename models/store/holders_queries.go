@@ -147,6 +147,13 @@ type Eviction struct {
 // permissions are a JSON list of names.
 const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
 
+// RecordEnded records what a holder that goes on has used until now of CPU and memory, which are
+// counted by holders, as another holder that has ended. It demands something else from now on.
+func (q *Queries) RecordEnded(c models.Claim) error {
+	c.ID, c.Phase, c.EndedAt = 0, models.HolderEnded, new(q.Now())
+	return q.db.Create(&c).Error
+}
+
 // Evictions lists the holders that are queued or in use and whose membership, role, account
 // or project gives no right to them any more, in the order in which to end them: queued
 // ones first, then those that have not started, and of each the newest first.

@@ -47,63 +47,53 @@ const maxSums = 2*maxNeeded + 1
 
 // addUp passes data to all parts at once, and to all the sum of what they return, until they
 // return the logits of some tokens each. Sums are in float32 and in the order of the parts.
-func (m Model) addUp(parts []*conn, h header, data []byte) (logits []float32, err error) {
+func (m Model) addUp(parts []*conn, h header, data []byte) ([]float32, error) {
 	sums := make([]float32, h.Tokens*m.Hidden)
 	for range maxSums + 1 {
-		answers, err := exchange(parts, h, data)
-		if err != nil {
-			return nil, err
-		}
-		want := header{Tokens: h.Tokens, At: h.At, Add: true}
-		if !answers[0].Add {
-			want = header{Tokens: h.Tokens, At: h.At + h.Tokens}
-		}
-		clear(sums)
-		for i, a := range answers {
-			fits := len(a.payload) == 4*len(sums)
-			if !want.Add {
-				fits = len(a.payload)%4 == 0 && 4*len(logits)+len(a.payload) <= 4*m.Vocabulary
-			}
-			switch {
-			case a.header != want || !fits:
-				return nil, &PartError{i, errUnfit}
-			case want.Add:
-				add(sums, a.payload)
-			default:
-				logits = append(logits, floats(a.payload)...)
+		for i, c := range parts {
+			if err := c.send(h, data); err != nil {
+				return nil, &PartError{i, err}
 			}
 		}
-		if !want.Add && len(logits) == m.Vocabulary {
-			return logits, nil
-		}
-		if !want.Add {
-			break
+		logits, err := m.receiveAll(parts, h, sums)
+		if err != nil || logits != nil {
+			return logits, err
 		}
 		h.Op, data = "sum", bytesOf(sums)
 	}
 	return nil, &PartError{len(parts) - 1, errUnfit}
 }
 
-// answer is a frame of a part.
-type answer struct {
-	header
-	payload []byte
-}
-
-// exchange sends a frame to all parts, and returns what they answer.
-func exchange(parts []*conn, h header, data []byte) (list []answer, err error) {
+// receiveAll sets the sums of what the parts answer, one after the other, or returns their logits.
+func (m Model) receiveAll(parts []*conn, h header, sums []float32) (logits []float32, err error) {
+	clear(sums)
+	want := header{}
 	for i, c := range parts {
-		if err := c.send(h, data); err != nil {
+		var answer header
+		payload, err := c.receive(&answer, 4*max(len(sums), m.Vocabulary))
+		if i == 0 {
+			want = header{Tokens: h.Tokens, At: h.At, Add: answer.Add}
+			if !want.Add {
+				want.At += h.Tokens
+			}
+		}
+		switch {
+		case err != nil:
+		case answer == want && want.Add && len(payload) == 4*len(sums):
+			add(sums, payload)
+		case answer == want && !want.Add && len(payload)%4 == 0 && len(logits)+len(payload)/4 <= m.Vocabulary:
+			logits = append(logits, floats(payload)...)
+		default:
+			err = errUnfit
+		}
+		if err != nil {
 			return nil, &PartError{i, err}
 		}
 	}
-	list = make([]answer, len(parts))
-	for i, c := range parts {
-		if list[i].payload, err = c.receive(&list[i].header); err != nil {
-			return nil, &PartError{i, err}
-		}
+	if !want.Add && len(logits) != m.Vocabulary {
+		return nil, &PartError{len(parts) - 1, errUnfit}
 	}
-	return list, nil
+	return logits, nil
 }
 
 // add adds the values of a payload.

@@ -100,7 +100,7 @@ func (c *conn) ask(h header, payload []byte, into any) ([]byte, error) {
 	if err := c.send(h, payload); err != nil {
 		return nil, err
 	}
-	return c.receive(into)
+	return c.receive(into, maxPayload)
 }
 
 func (c *conn) send(h header, payload []byte) error {
@@ -118,14 +118,14 @@ func (c *conn) send(h header, payload []byte) error {
 	return err
 }
 
-// receive returns the payload of a frame, whose header goes to into.
-func (c *conn) receive(into any) ([]byte, error) {
+// receive returns the payload of a frame of at most so many bytes, whose header goes to into.
+func (c *conn) receive(into any, most int) ([]byte, error) {
 	var sizes [8]byte
 	if _, err := io.ReadFull(c, sizes[:]); err != nil {
 		return nil, err
 	}
 	head, size := binary.LittleEndian.Uint32(sizes[:4]), binary.LittleEndian.Uint32(sizes[4:])
-	if head > maxHeader || size > maxPayload {
+	if head > maxHeader || int(size) > most {
 		return nil, errors.New("the answer is too large")
 	}
 	answer := make([]byte, head+size)

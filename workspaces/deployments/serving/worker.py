@@ -303,21 +303,20 @@ class Server:
 
     def compute(self, conn, payload, n, at, cache):
         """Returns the result of the part. What parts with other heads add up is added by the front."""
-        steps, send, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
+        steps, total, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
         while True:
             with watched(COMPUTE_SECONDS):
                 try:
-                    summand = steps.send(send)
-                    payload = xp.bytes(summand) if self.adds else None
+                    summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
+                    while not self.adds:
+                        summand = steps.send(summand)
+                    summand = xp.bytes(summand)
                 except StopIteration as end:
                     return end.value
-            if self.adds:
-                send_frame(conn, {"tokens": n, "at": at, "add": True}, payload)
-                header, payload = receive_frame(conn)
-                if header["op"] != "sum" or len(payload) != 4 * n * self.part.hidden:
-                    raise ValueError("out of order")
-                summand = xp.floats(payload, (n, self.part.hidden))
-            send = summand
+            send_frame(conn, {"tokens": n, "at": at, "add": True}, summand)
+            header, total = receive_frame(conn)
+            if header["op"] != "sum" or len(total) != 4 * n * self.part.hidden:
+                raise ValueError("out of order")
 
     def accept(self, listener, connections):
         free = threading.Semaphore(connections)

@@ -72,10 +72,14 @@ func Split(ctx context.Context, from fs.FS, to *os.Root, m shard.Model, plan mod
 		return manifest, err
 	}
 	defer locked.Close()
+	sizes, err := sizesIn(to)
+	if err != nil {
+		return manifest, err
+	}
 	for i, tensors := range parts {
 		p := plan.Parts[i]
 		part := Part{Device: p.Device.Name, First: p.First, Last: p.Last}
-		if err := writePart(ctx, to, sources, tensors, m.Files[0].Metadata, &part); err != nil {
+		if err := writePart(ctx, to, sources, tensors, m.Files[0].Metadata, sizes, &part); err != nil {
 			return manifest, err
 		}
 		manifest.Parts = append(manifest.Parts, part)
@@ -129,21 +133,18 @@ func joined(header []byte, sources []source, tensors []shard.Placed) (io.Reader,
 	return io.MultiReader(readers...), size
 }
 
-// writePart writes a part, unless it is there. If a part of its size is there, its content is
-// read once to know its name before anything is written.
-func writePart(ctx context.Context, to *os.Root, sources []source, tensors []shard.Placed, metadata map[string]string, part *Part) error {
+// writePart writes a part, unless it is there. If a part of its size was there before, its content
+// is read once to know its name before anything is written.
+func writePart(ctx context.Context, to *os.Root, sources []source, tensors []shard.Placed, metadata map[string]string,
+	before map[int64]bool, part *Part) error {
 	header, err := shard.AppendHeader(nil, tensors, metadata)
 	if err != nil {
 		return err
 	}
 	reader, size := joined(header, sources, tensors)
 	part.Size = size
-	similar, err := hasSize(to, size)
-	if err != nil {
-		return err
-	}
 	hash := sha256.New()
-	if similar {
+	if before[size] {
 		if err := copyTo(ctx, reader, size, hash); err != nil {
 			return err
 		}
@@ -164,15 +165,16 @@ func writePart(ctx context.Context, to *os.Root, sources []source, tensors []sha
 // partName is the name of a part whose content has a hash.
 func partName(h hash.Hash) string { return "part-" + hex.EncodeToString(h.Sum(nil)) + ".safetensors" }
 
-// hasSize reports whether a folder has a part of a size.
-func hasSize(folder *os.Root, size int64) (bool, error) {
+// sizesIn are the sizes of the parts in a folder.
+func sizesIn(folder *os.Root) (map[int64]bool, error) {
 	list, err := fs.Glob(folder.FS(), "part-*.safetensors")
+	sizes := map[int64]bool{}
 	for _, name := range list {
-		if info, err := folder.Stat(name); err == nil && info.Size() == size {
-			return true, nil
+		if info, err := folder.Stat(name); err == nil {
+			sizes[info.Size()] = true
 		}
 	}
-	return false, err
+	return sizes, err
 }
 
 // unfinished begins the name of a file while it is written.
