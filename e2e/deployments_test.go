@@ -229,7 +229,7 @@ func (d served) chats(want handlers.Completion) {
 	var c handlers.ChatCompletion
 	d.m.must("POST", path, request, &c)
 	got, whole := c.Choices[0], want.Choices[0]
-	if got.Message != (handlers.ChatAnswer{Role: "assistant", Content: whole.Text}) || c.Usage != want.Usage || got.FinishReason != "length" ||
+	if got.Message != (handlers.AssistantMessage{Role: "assistant", Content: whole.Text}) || c.Usage != want.Usage || got.FinishReason != "length" ||
 		len(got.Logprobs.Content) != 12 || len(got.Logprobs.Content[0].TopLogprobs) != 2 {
 		d.t.Errorf("in a conversation it generates %+v, not %+v", c, want)
 	}

@@ -20,20 +20,20 @@ type ChatCompletion struct {
 	Object  string          `json:"object" enum:"chat.completion"`
 	Created int64           `json:"created" doc:"seconds since 1970"`
 	Model   string          `json:"model" doc:"name of the deployment"`
-	Choices []ChatChoice    `json:"choices" doc:"the answer"`
+	Choices []ChatChoice    `json:"choices" doc:"the generated message"`
 	Usage   CompletionUsage `json:"usage" doc:"numbers of tokens"`
 }
 
 // ChatChoice is a generated message.
 type ChatChoice struct {
 	Index        int           `json:"index" doc:"always 0"`
-	Message      ChatAnswer    `json:"message"`
+	Message      AssistantMessage    `json:"message"`
 	FinishReason string        `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop sequence"`
 	Logprobs     *ChatLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
 }
 
-// ChatAnswer is the message of the model.
-type ChatAnswer struct {
+// AssistantMessage is the message of the model.
+type AssistantMessage struct {
 	Role    string `json:"role,omitempty" enum:"assistant"`
 	Content string `json:"content" doc:"generated text"`
 }
@@ -55,7 +55,7 @@ type ChatCandidate struct {
 	Logprob float64 `json:"logprob" doc:"its logarithmic probability"`
 }
 
-// ChatEvent is a part of an answer, as OpenAI's API sends it.
+// ChatEvent is a part of a generated message, as OpenAI's API sends it.
 type ChatEvent struct {
 	ID      string           `json:"id"`
 	Object  string           `json:"object"` // chat.completion.chunk
@@ -65,10 +65,10 @@ type ChatEvent struct {
 	Usage   *CompletionUsage `json:"usage,omitempty"` // in the last one
 }
 
-// ChatDelta is what an event adds to an answer.
+// ChatDelta is what an event adds to a generated message.
 type ChatDelta struct {
 	Index        int           `json:"index"`
-	Delta        ChatAnswer    `json:"delta"`
+	Delta        AssistantMessage    `json:"delta"`
 	FinishReason *string       `json:"finish_reason"` // null: it goes on
 	Logprobs     *ChatLogprobs `json:"logprobs,omitempty"`
 }
@@ -79,8 +79,8 @@ func (a rest) createChatCompletion(ctx context.Context, in *ChatByID) (*Completi
 		return nil, err
 	}
 	now := a.Store.Now()
-	return a.complete(c, in.Body.Stream, &chatForm{completion: c, ChatCompletion: ChatCompletion{Object: "chat.completion", Created: now.Unix(),
-		ID: fmt.Sprintf("chatcmpl-%d-%x", c.Deployment.ID, now.UnixNano()), Model: c.Deployment.Name}})
+	return a.complete(c, in.Body.Stream, &chatForm{completion: c, ChatCompletion: ChatCompletion{Object: "chat.completion",
+		ID: fmt.Sprintf("chatcmpl-%d-%x", c.Deployment.ID, now.UnixNano()), Created: now.Unix(), Model: c.Deployment.Name}})
 }
 
 // chatForm is the next message of a conversation.
@@ -90,19 +90,19 @@ type chatForm struct {
 }
 
 func (f *chatForm) whole(tokens []serving.Token, text, finish string, usage CompletionUsage) any {
-	f.Choices = []ChatChoice{{Message: ChatAnswer{"assistant", text}, FinishReason: finish, Logprobs: f.logprobs(tokens...)}}
+	f.Choices = []ChatChoice{{Message: AssistantMessage{"assistant", text}, FinishReason: finish, Logprobs: f.logprobs(tokens...)}}
 	f.Usage = usage
 	return f.ChatCompletion
 }
 
-func (f *chatForm) begin() any { return f.event(nil, ChatDelta{Delta: ChatAnswer{Role: "assistant"}}) }
+func (f *chatForm) begin() any { return f.event(nil, ChatDelta{Delta: AssistantMessage{Role: "assistant"}}) }
 
 func (f *chatForm) delta(t serving.Token, text string) any {
-	return f.event(nil, ChatDelta{Delta: ChatAnswer{Content: text}, Logprobs: f.logprobs(t)})
+	return f.event(nil, ChatDelta{Delta: AssistantMessage{Content: text}, Logprobs: f.logprobs(t)})
 }
 
 func (f *chatForm) last(end workspaces.CompletionEnd, usage CompletionUsage) any {
-	return f.event(&usage, ChatDelta{Delta: ChatAnswer{Content: end.Text}, FinishReason: new(finishOf(end))})
+	return f.event(&usage, ChatDelta{Delta: AssistantMessage{Content: end.Text}, FinishReason: new(finishOf(end))})
 }
 
 func (f *chatForm) event(usage *CompletionUsage, delta ChatDelta) ChatEvent {

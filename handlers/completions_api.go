@@ -96,7 +96,8 @@ const (
 // describeCompletions documents the two forms of the responses, which are written by functions.
 func describeCompletions(s section) {
 	api := s.api.OpenAPI()
-	for path, response := range map[string]reflect.Type{completionsPath: reflect.TypeFor[Completion](), chatPath: reflect.TypeFor[ChatCompletion]()} {
+	responses := map[string]reflect.Type{completionsPath: reflect.TypeFor[Completion](), chatPath: reflect.TypeFor[ChatCompletion]()}
+	for path, response := range responses {
 		api.Paths[path].Post.Responses["200"].Content = map[string]*huma.MediaType{
 			"application/json":  {Schema: api.Components.Schemas.Schema(response, true, "")},
 			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},

@@ -23,8 +23,8 @@ type ChatInput struct {
 	Stream              bool          `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
 	Logprobs            bool          `json:"logprobs,omitempty" doc:"return log probabilities of the generated tokens"`
 	TopLogprobs         int64         `json:"top_logprobs,omitempty" minimum:"0" maximum:"20" doc:"also of so many tokens per position"`
-	Stop                any           `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the answer ends"`
-	N                   int64         `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of answers; only 1 is supported"`
+	Stop                any           `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the message ends"`
+	N                   int64         `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of messages; only 1 is supported"`
 	User                string        `json:"user,omitempty" maxLength:"200" doc:"ignored"`
 }
 

@@ -194,10 +194,12 @@ func (s *Service) complete(ctx context.Context, actor policies.Actor, id int64, 
 // completeWith checks a request to a deployment, and waits until it can be computed.
 func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput,
 	conversation []serving.Message) (*OpenCompletion, error) {
-	ctx, end := s.completions.begin(ctx, s, actor, d)
-	c := &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s, ctx: ctx, end: []func(){end}}
-	err := c.prepare(actor, in, conversation)
-	if err != nil {
+	c := &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s, ctx: ctx}
+	if s.Parts != nil {
+		ctx, end := s.completions.begin(ctx, s, actor, d)
+		c.ctx, c.end = ctx, []func(){end}
+	}
+	if err := c.prepare(actor, in, conversation); err != nil {
 		c.Close()
 		return nil, err
 	}
@@ -207,7 +209,7 @@ func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d mode
 // prepare checks a request before anything is deployed for it, opens it, and makes the prompt of
 // a conversation.
 func (c *OpenCompletion) prepare(actor policies.Actor, in CompletionInput, conversation []serving.Message) (err error) {
-	if c.Deployment.State == models.DeploymentDeploying { // what it needs may not be written yet
+	if c.Deployment.State == models.DeploymentDeploying && c.s.Parts != nil { // what it needs may not be written yet
 		if c.Deployment, err = c.s.awaitServing(c.ctx, actor, c.Deployment); err != nil {
 			return err
 		}
