@@ -216,8 +216,8 @@ func (m member) tokenized(t *testing.T, s *server, project int64, dir string) se
 }
 
 // chatConfig has a template that makes of a user's message the message itself.
-const chatConfig = `{"bos_token":{"content":""},"chat_template":"{% if messages[0].role == 'system' %}{{ raise_exception('no system, please') }}{% endif %}
-	{%- for m in messages %}{{ bos_token + m['content'] }}{% endfor %}{% if not add_generation_prompt %}never{% endif %}"}`
+const chatConfig = `{"bos_token":{"content":""},"chat_template":"{% if messages[0].role == 'system' %}{{ raise_exception('no system, please') }}` +
+	`{% endif %}\n\t{%- for m in messages %}{{ bos_token + m['content'] }}{% endfor %}{% if not add_generation_prompt %}never{% endif %}"}`
 
 // chats compares the answer in a conversation with the whole model's completion.
 func (d served) chats(want handlers.Completion) {
