@@ -26,10 +26,10 @@ type ChatCompletion struct {
 
 // ChatChoice is a generated message.
 type ChatChoice struct {
-	Index        int           `json:"index" doc:"always 0"`
-	Message      AssistantMessage    `json:"message"`
-	FinishReason string        `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop sequence"`
-	Logprobs     *ChatLogprobs `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
+	Index        int              `json:"index" doc:"always 0"`
+	Message      AssistantMessage `json:"message"`
+	FinishReason string           `json:"finish_reason" enum:"length,stop" doc:"length: at the maximum of tokens; stop: by the model, or at a stop sequence"`
+	Logprobs     *ChatLogprobs    `json:"logprobs,omitempty" doc:"logarithmic probabilities, if they were requested"`
 }
 
 // AssistantMessage is the message of the model.
@@ -67,10 +67,10 @@ type ChatEvent struct {
 
 // ChatDelta is what an event adds to a generated message.
 type ChatDelta struct {
-	Index        int           `json:"index"`
-	Delta        AssistantMessage    `json:"delta"`
-	FinishReason *string       `json:"finish_reason"` // null: it goes on
-	Logprobs     *ChatLogprobs `json:"logprobs,omitempty"`
+	Index        int              `json:"index"`
+	Delta        AssistantMessage `json:"delta"`
+	FinishReason *string          `json:"finish_reason"` // null: it goes on
+	Logprobs     *ChatLogprobs    `json:"logprobs,omitempty"`
 }
 
 func (a rest) createChatCompletion(ctx context.Context, in *ChatByID) (*CompletionResponse, error) {
@@ -95,7 +95,9 @@ func (f *chatForm) whole(tokens []serving.Token, text, finish string, usage Comp
 	return f.ChatCompletion
 }
 
-func (f *chatForm) begin() any { return f.event(nil, ChatDelta{Delta: AssistantMessage{Role: "assistant"}}) }
+func (f *chatForm) begin() any {
+	return f.event(nil, ChatDelta{Delta: AssistantMessage{Role: "assistant"}})
+}
 
 func (f *chatForm) delta(t serving.Token, text string) any {
 	return f.event(nil, ChatDelta{Delta: AssistantMessage{Content: text}, Logprobs: f.logprobs(t)})

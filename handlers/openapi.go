@@ -212,8 +212,8 @@ func describePrompt(s *huma.Schema) {
 
 // describeContent says that the content of a message is a text or a list of texts.
 func describeContent(s *huma.Schema) {
-	part := &huma.Schema{Type: huma.TypeObject, Required: []string{"type", "text"}, Properties: map[string]*huma.Schema{
-		"type": {Type: huma.TypeString, Enum: []any{"text"}, Description: "Type of the part."},
+	part := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{
+		"type": {Type: huma.TypeString, Description: "Type of the part; only text is supported."},
 		"text": {Type: huma.TypeString, Description: "Text of the part."}}}
 	part.PrecomputeMessages()
 	either := &huma.Schema{Description: s.Properties["content"].Description,
