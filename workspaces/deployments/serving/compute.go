@@ -4,42 +4,126 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
+	"sync"
 )
 
 var errUnfit = errors.New("the answer does not fit the request")
 
+const (
+	// chunkBytes bounds the hidden states of a prompt that are passed on at once.
+	chunkBytes = 16 << 20
+	// microBatches is into how many chunks a prompt is divided, so that all parts compute at the
+	// same time: the first ones while the last one still waits, for P-1 of microBatches+P-1 steps.
+	microBatches = 8
+	// minChunk is the fewest tokens of a chunk: matrices are slow on fewer.
+	minChunk = 16
+)
+
 // compute has the parts compute tokens from a position on, and returns the logits of the last
 // one. The error is a *PartError.
-func (m Model) compute(parts []*conn, tokens []int32, at int) ([]float32, error) {
-	data := make([]byte, 0, 4*len(tokens))
-	for _, t := range tokens {
-		data = binary.LittleEndian.AppendUint32(data, uint32(t))
+func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32, err error) {
+	most := max(chunkBytes/4/m.Hidden, 1)
+	if len(parts) > 1 && !m.Add {
+		most = min(most, max((len(tokens)+microBatches-1)/microBatches, minChunk))
+		return m.pipeline(parts, slices.Collect(slices.Chunk(tokens, most)), at)
 	}
-	h := header{Op: "forward", Tokens: len(tokens), At: at}
-	if m.Add {
-		return m.addUp(parts, h, data)
-	}
-	return m.passOn(parts, h, data)
-}
-
-// passOn passes data through all parts, one after the other.
-func (m Model) passOn(parts []*conn, h header, data []byte) ([]float32, error) {
-	for i, c := range parts {
-		var answer header
-		result, err := c.ask(h, data, &answer)
-		want := 4 * h.Tokens * m.Hidden
-		if i == len(parts)-1 {
-			want = 4 * m.Vocabulary
-		}
-		if err == nil && (answer != (header{Tokens: h.Tokens, At: h.At + h.Tokens}) || len(result) != want) {
-			err = errUnfit
+	for chunk := range slices.Chunk(tokens, most) {
+		h := header{Op: "forward", Tokens: len(chunk), At: at}
+		if m.Add {
+			logits, err = m.addUp(parts, h, tokenBytes(chunk))
+		} else {
+			logits, err = m.pipeline(parts, [][]int32{chunk}, at)
 		}
 		if err != nil {
-			return nil, &PartError{i, err}
+			return nil, err
 		}
-		data = result
+		at += len(chunk)
 	}
-	return floats(data), nil
+	return logits, nil
+}
+
+// passed is what a part has computed for some tokens.
+type passed struct {
+	header
+	data []byte
+}
+
+// pipeline passes chunks of tokens through all parts: a part computes one while the next part
+// computes what was before it.
+func (m Model) pipeline(parts []*conn, chunks [][]int32, at int) ([]float32, error) {
+	first := make(chan passed, len(chunks))
+	for _, chunk := range chunks {
+		first <- passed{header{Op: "forward", Tokens: len(chunk), At: at}, tokenBytes(chunk)}
+		at += len(chunk)
+	}
+	close(first)
+	var stages sync.WaitGroup
+	var failed failure
+	in := (<-chan passed)(first)
+	for i := range parts {
+		from, to := in, make(chan passed)
+		stages.Go(func() {
+			defer close(to)
+			if err := m.stage(parts[i], i == len(parts)-1, from, to); err != nil {
+				failed.set(&PartError{i, err}, parts)
+			}
+			for range from { // so that nobody waits for this part
+			}
+		})
+		in = to
+	}
+	var logits []byte
+	for p := range in {
+		logits = p.data
+	}
+	stages.Wait()
+	if failed.err != nil {
+		return nil, failed.err
+	}
+	return floats(logits), nil
+}
+
+// failure is the first one of several parts.
+type failure struct {
+	once sync.Once
+	err  error
+}
+
+// set keeps the error, if it is the first one, and ends the connections, so that all parts end.
+func (f *failure) set(err error, parts []*conn) {
+	f.once.Do(func() {
+		f.err = err
+		for _, c := range parts {
+			_ = c.Close() // nothing is left to be written
+		}
+	})
+}
+
+// stage has a part compute what comes from the one before it.
+func (m Model) stage(c *conn, last bool, from <-chan passed, to chan<- passed) error {
+	for p := range from {
+		data, err := m.pass(c, p, last)
+		if err != nil {
+			return err
+		}
+		to <- passed{p.header, data}
+	}
+	return nil
+}
+
+// pass passes data to a part, and returns the hidden states or, of the last part, the logits.
+func (m Model) pass(c *conn, p passed, last bool) ([]byte, error) {
+	var answer header
+	result, err := c.ask(p.header, p.data, &answer)
+	want := 4 * p.Tokens * m.Hidden
+	if last {
+		want = 4 * m.Vocabulary
+	}
+	if err == nil && (answer != (header{Tokens: p.Tokens, At: p.At + p.Tokens}) || len(result) != want) {
+		err = errUnfit
+	}
+	return result, err
 }
 
 // maxSums bounds the sums for some tokens: two of each layer, and the embedding.
@@ -110,6 +194,15 @@ func floats(data []byte) []float32 {
 		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 	}
 	return values
+}
+
+// tokenBytes is a payload of tokens.
+func tokenBytes(tokens []int32) []byte {
+	data := make([]byte, 0, 4*len(tokens))
+	for _, t := range tokens {
+		data = binary.LittleEndian.AppendUint32(data, uint32(t))
+	}
+	return data
 }
 
 // bytesOf is a payload of values.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"testing"
@@ -74,6 +75,66 @@ func TestAddUp(t *testing.T) {
 		logits, err := m.compute(parts, tokens, at)
 		if err != nil || !slices.Equal(logits, []float32{7, 8, 9, 10, 11}) {
 			t.Errorf("%v, %v", logits, err)
+		}
+	}
+}
+
+// layers is a part between layers: it adds a value to each token, and the last one returns the sum
+// of what it has seen of the sequence as logits.
+func layers(value float32, last bool) testPart {
+	sum, at := float32(0), 0
+	return func(h header, values []float32) (header, []float32) {
+		if h.At != at {
+			return header{}, nil
+		}
+		at += h.Tokens
+		for i := range values {
+			if value == 1 { // the first part has token numbers
+				values[i] = float32(int32(math.Float32bits(values[i])))
+			}
+			values[i] += value
+			sum += values[i]
+		}
+		if last {
+			values = []float32{sum, float32(at)}
+		}
+		return header{Tokens: h.Tokens, At: at}, values
+	}
+}
+
+// A prompt passes all parts in chunks, in order, and the next tokens follow it.
+func TestPipeline(t *testing.T) {
+	m := Model{Hidden: 1, Vocabulary: 2}
+	for _, n := range []int{1, 15, 16, 17, 100, 128, 1000} {
+		parts, want, at := connected(t, layers(1, false), layers(10, false), layers(100, true)), float32(0), 0
+		for range 3 {
+			var tokens []int32
+			for i := range n {
+				tokens, want = append(tokens, int32(i%7)), want+float32(i%7)+111
+			}
+			logits, err := m.compute(parts, tokens, at)
+			if at += n; err != nil || !slices.Equal(logits, []float32{want, float32(at)}) {
+				t.Fatalf("%d tokens: %v, not %g, %v", n, logits, want, err)
+			}
+		}
+	}
+}
+
+// The part that fails in the midst of a prompt is named, and nobody waits for the others.
+func TestPipelineFails(t *testing.T) {
+	m := Model{Hidden: 1, Vocabulary: 2}
+	for failing := range 3 {
+		parts := []testPart{layers(1, false), layers(10, false), layers(100, true)}
+		right := parts[failing]
+		parts[failing] = func(h header, values []float32) (header, []float32) {
+			if h.At >= 48 {
+				return header{}, nil
+			}
+			return right(h, values)
+		}
+		_, err := m.compute(connected(t, parts...), make([]int32, 128), 0)
+		if failed, ok := errors.AsType[*PartError](err); !ok || failed.Part != failing || !errors.Is(err, errUnfit) {
+			t.Errorf("part %d: %v", failing, err)
 		}
 	}
 }

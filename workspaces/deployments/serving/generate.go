@@ -55,9 +55,6 @@ func (e *PartError) Error() string { return fmt.Sprintf("part %d: %v", e.Part, e
 
 func (e *PartError) Unwrap() error { return e.Err }
 
-// chunkBytes bounds the hidden states of a prompt that are passed on at once.
-const chunkBytes = 16 << 20
-
 // Generate continues a prompt until a token of in.End, which is not passed to each, or the
 // maximum; ended says which. Any failure of a part is a *PartError: nothing is guessed, and a
 // part that was restarted meanwhile refuses a sequence that it does not have. An error of each
@@ -76,12 +73,10 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (
 	var logits []float32
 	random := rand.New(rand.NewPCG(in.Seed, 0))
 	for range in.MaxTokens {
-		for chunk := range slices.Chunk(next, max(chunkBytes/4/m.Hidden, 1)) {
-			if logits, err = m.compute(parts, chunk, at); err != nil {
-				return false, err
-			}
-			at += len(chunk)
+		if logits, err = m.compute(parts, next, at); err != nil {
+			return false, err
 		}
+		at += len(next)
 		t, err := choose(logits, in, random)
 		if err != nil {
 			return false, &PartError{len(parts) - 1, err}

@@ -257,6 +257,7 @@ def send_frame(conn, header, payload=b""):
 class Server:
     def __init__(self, key):
         self.key, self.progress, self.part, self.tokens, self.adds = key, 0, None, 0, False
+        self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
 
     def sign(self, who, *nonces):
         return hmac.new(self.key, who + b"".join(nonces), hashlib.sha256).digest()
@@ -305,7 +306,7 @@ class Server:
         """Returns the result of the part. What parts with other heads add up is added by the front."""
         steps, total, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
         while True:
-            with watched(COMPUTE_SECONDS):
+            with self.turn, watched(COMPUTE_SECONDS):
                 try:
                     summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
                     while not self.adds:
