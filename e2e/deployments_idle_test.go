@@ -51,11 +51,5 @@ func TestDeploymentWithoutRequests(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	idle()
-	ada.must("POST", "/deployments/1/stop", nil, nil)
-	eventually(t, gone, func() string {
-		if v := d.get(); v.State != models.DeploymentStopped {
-			return fmt.Sprintf("%+v", v)
-		}
-		return ""
-	})
+	d.ends()
 }

@@ -24,18 +24,23 @@ const decoderConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama
 	"num_attention_heads":8,"num_key_value_heads":4,"vocab_size":256,"max_position_embeddings":512,"rms_norm_eps":1e-5,"torch_dtype":"float32"}`
 
 // decoder is a safetensors file of a small decoder with random weights.
-func decoder(seed uint64) string {
+func decoder(seed uint64) string { return decoderOf(32, 64, 4, seed) }
+
+// decoderOf is one with so many layers and a hidden and an intermediate size.
+func decoderOf(hidden, inner, layers int, seed uint64) string {
 	type tensor struct {
 		name  string
 		shape []int
 	}
-	list := []tensor{{"model.embed_tokens.weight", []int{256, 32}}, {"model.norm.weight", []int{32}}, {"lm_head.weight", []int{256, 32}}}
-	for layer := range 4 {
+	square, half := []int{hidden, hidden}, []int{hidden / 2, hidden}
+	list := []tensor{{"model.embed_tokens.weight", []int{256, hidden}}, {"model.norm.weight", []int{hidden}}, {"lm_head.weight", []int{256, hidden}}}
+	for layer := range layers {
 		at := fmt.Sprintf("model.layers.%d.", layer)
-		list = append(list, tensor{at + "input_layernorm.weight", []int{32}}, tensor{at + "post_attention_layernorm.weight", []int{32}},
-			tensor{at + "self_attn.q_proj.weight", []int{32, 32}}, tensor{at + "self_attn.k_proj.weight", []int{16, 32}},
-			tensor{at + "self_attn.v_proj.weight", []int{16, 32}}, tensor{at + "self_attn.o_proj.weight", []int{32, 32}},
-			tensor{at + "mlp.gate_proj.weight", []int{64, 32}}, tensor{at + "mlp.up_proj.weight", []int{64, 32}}, tensor{at + "mlp.down_proj.weight", []int{32, 64}})
+		list = append(list, tensor{at + "input_layernorm.weight", []int{hidden}}, tensor{at + "post_attention_layernorm.weight", []int{hidden}},
+			tensor{at + "self_attn.q_proj.weight", square}, tensor{at + "self_attn.k_proj.weight", half},
+			tensor{at + "self_attn.v_proj.weight", half}, tensor{at + "self_attn.o_proj.weight", square},
+			tensor{at + "mlp.gate_proj.weight", []int{inner, hidden}}, tensor{at + "mlp.up_proj.weight", []int{inner, hidden}},
+			tensor{at + "mlp.down_proj.weight", []int{hidden, inner}})
 	}
 	header, random := map[string]any{}, rand.New(rand.NewPCG(seed, 2))
 	var data []byte
@@ -55,7 +60,7 @@ func decoder(seed uint64) string {
 
 // served is a deployment in a test.
 type served struct {
-	t  *testing.T
+	t  testing.TB
 	m  member
 	id int64
 }
