@@ -228,9 +228,9 @@ const chatConfig = `{"bos_token":{"content":""},"chat_template":"{% if messages[
 func (d served) chats(want handlers.Completion) {
 	d.t.Helper()
 	path := fmt.Sprintf("/deployments/%d/v1/chat/completions", d.id)
-	parts := []map[string]any{{"type": "text", "text": "one GPU "}, {"type": "text", "text": "is not enough"}}
+	parts := []map[string]any{{"type": "text", "text": "one GPU is not enough"}}
 	request := map[string]any{"messages": []map[string]any{{"role": "user", "content": parts}}, "max_completion_tokens": 12, "temperature": 0,
-		"logprobs": true, "top_logprobs": 2}
+		"logprobs": true, "top_logprobs": 2, "frequency_penalty": 0, "stream_options": map[string]any{"include_usage": true}}
 	var c handlers.ChatCompletion
 	d.m.must("POST", path, request, &c)
 	got, whole := c.Choices[0], want.Choices[0]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"weir/models"
@@ -26,6 +27,14 @@ type ChatInput struct {
 	Stop                any           `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the message ends"`
 	N                   int64         `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of messages; only 1 is supported"`
 	User                string        `json:"user,omitempty" maxLength:"200" doc:"ignored"`
+	FrequencyPenalty    float64       `json:"frequency_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
+	PresencePenalty     float64       `json:"presence_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
+	StreamOptions       *ChatStreamed `json:"stream_options,omitempty" doc:"ignored: the last event always has the numbers of tokens"`
+}
+
+// ChatStreamed are options of events.
+type ChatStreamed struct {
+	IncludeUsage bool `json:"include_usage,omitempty" doc:"ignored"`
 }
 
 // ChatMessage is a message of a conversation.
@@ -41,16 +50,16 @@ func (m ChatMessage) text() (string, error) {
 	case string:
 		return v, nil
 	case []any:
-		var b strings.Builder
+		var texts []string
 		for _, x := range v {
 			part, _ := x.(map[string]any)
 			text, ok := part["text"].(string)
 			if !ok || part["type"] != "text" {
 				return "", models.Invalid("messages", "must contain text only: images and other types are not supported")
 			}
-			b.WriteString(text)
+			texts = append(texts, text)
 		}
-		return b.String(), nil
+		return strings.Join(texts, "\n"), nil
 	default:
 		return "", models.Invalid("messages", "must have a text, or a list of parts with the type text, as content")
 	}
@@ -94,9 +103,20 @@ func (c *OpenCompletion) checkChat() error {
 	return nil
 }
 
-// render makes the prompt of a conversation.
+// render makes the prompt of a conversation, which also ends at the token that its tokenizer names.
+// Templates that do not know developers, as OpenAI calls them now, get their messages as those of
+// the system.
 func (c *OpenCompletion) render(conversation []serving.Message, most int64) error {
-	text, why, err := c.model.Render(c.ctx, *c.generation.Chat, conversation)
+	chat := *c.generation.Chat
+	for i := range conversation {
+		if conversation[i].Role == "developer" && !strings.Contains(chat.Template, "developer") {
+			conversation[i].Role = "system"
+		}
+	}
+	if end := c.generation.Text.EncodeWhole(chat.EOS); len(end) == 1 {
+		c.request.End = append(slices.Clone(c.request.End), end[0])
+	}
+	text, why, err := c.model.Render(c.ctx, chat, conversation)
 	if gone := context.Cause(c.ctx); gone != nil {
 		return gone
 	}

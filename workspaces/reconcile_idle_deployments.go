@@ -44,7 +44,7 @@ func (w *modelWatch) settles(d models.Deployment) bool {
 func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		now, err := q.LockDeployment(d.ID)
-		if err != nil || now.State != models.DeploymentServing {
+		if err != nil || now.State != models.DeploymentServing || !r.becomesIdle(*d) { // a request may have begun
 			return err
 		}
 		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)

@@ -13,6 +13,7 @@ const (
 	chatTemplateName        = "chat_template.jinja"
 	maxTokenizerConfigBytes = 16 << 20
 	maxChatTemplateBytes    = 1 << 20
+	maxPromptBytes          = 4 << 20 // of what a template makes; the worker has the same limit
 )
 
 // Chat is how a conversation becomes a prompt, as transformers has it.
@@ -96,8 +97,11 @@ func (m Model) Render(ctx context.Context, chat Chat, messages []Message) (text,
 		return "", "", &PartError{0, err}
 	}
 	defer c.close()
+	if err := c.send(header{Op: "render"}, request); err != nil {
+		return "", "", &PartError{0, err}
+	}
 	var answer header
-	rendered, err := c.ask(header{Op: "render"}, request, &answer)
+	rendered, err := c.receive(&answer, maxPromptBytes)
 	if err != nil {
 		return "", "", &PartError{0, err}
 	}

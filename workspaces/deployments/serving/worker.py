@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import collections, contextlib, datetime, hashlib, hmac, json, mmap, os, re, socket, struct, sys, threading
+import collections, contextlib, datetime, hashlib, hmac, json, mmap, os, re, select, socket, struct, sys, threading
 
 try:
     import torch
@@ -18,6 +18,7 @@ except ImportError:
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
 RENDER_SECONDS = 10  # of a conversation
+MAX_PROMPT = 4 << 20  # bytes of what its template makes
 DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 BROKEN = 70  # exit code
 
@@ -215,19 +216,30 @@ def render(request):
     """Returns the prompt for a conversation by the template of the model, and why there is none. The
     environment is that of transformers (utils/chat_template_utils.py)."""
     try:
-        import jinja2.sandbox
+        import jinja2.ext, jinja2.sandbox
     except ImportError:
         return "", "the environment has no Jinja2"
 
     def fail(message):
         raise jinja2.TemplateError(message)
 
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    class Generation(jinja2.ext.Extension):
+        """{% generation %} marks for training what a model has written."""
+
+        tags = {"generation"}
+
+        def parse(self, parser):
+            next(parser.stream)
+            return parser.parse_statements(["name:endgeneration"], drop_needle=True)
+
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation])
     env.filters["tojson"] = lambda x, **options: json.dumps(x, ensure_ascii=False, **options)
     env.globals.update(raise_exception=fail, strftime_now=lambda form: datetime.datetime.now().strftime(form))
     template = request.pop("template")
     try:
-        return env.from_string(template).render(add_generation_prompt=True, **request), ""
+        text = env.from_string(template).render(add_generation_prompt=True, tools=None, documents=None, **request)
+        return (text, "") if len(text.encode("utf-8", "replace")) <= MAX_PROMPT else ("", "it has more than %d bytes" % MAX_PROMPT)
     except Exception as e:  # whatever the template does
         return "", "%s" % (str(e) or type(e).__name__)
 
@@ -306,14 +318,17 @@ class Server:
         """Returns the result of the part. What parts with other heads add up is added by the front."""
         steps, total, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
         while True:
-            with self.turn, watched(COMPUTE_SECONDS):
-                try:
-                    summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
-                    while not self.adds:
-                        summand = steps.send(summand)
-                    summand = xp.bytes(summand)
-                except StopIteration as end:
-                    return end.value
+            with self.turn:
+                if select.select([conn], [], [], 0)[0] and not conn.recv(1, socket.MSG_PEEK):
+                    raise EOFError  # whoever has sent this has gone meanwhile
+                with watched(COMPUTE_SECONDS):
+                    try:
+                        summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
+                        while not self.adds:
+                            summand = steps.send(summand)
+                        summand = xp.bytes(summand)
+                    except StopIteration as end:
+                        return end.value
             send_frame(conn, {"tokens": n, "at": at, "add": True}, summand)
             header, total = receive_frame(conn)
             if header["op"] != "sum" or len(total) != 4 * n * self.part.hidden:
