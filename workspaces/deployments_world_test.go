@@ -159,7 +159,8 @@ func (p *testParts) serve(conn net.Conn, one *partProcess) {
 		if _, err := io.ReadFull(conn, frame); err != nil {
 			return
 		}
-		head, payload := p.answer(one, frame[:binary.LittleEndian.Uint32(sizes[:4])])
+		text := binary.LittleEndian.Uint32(sizes[:4])
+		head, payload := p.answer(one, frame[:text], frame[text:])
 		answer := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
 		answer = append(binary.LittleEndian.AppendUint32(answer, uint32(len(payload))), head...)
 		if _, err := conn.Write(append(answer, payload...)); err != nil {
@@ -169,12 +170,20 @@ func (p *testParts) serve(conn net.Conn, one *partProcess) {
 }
 
 // answer computes nothing: all tokens are equally probable, so the first one is generated.
-func (p *testParts) answer(one *partProcess, head []byte) (answer, payload []byte) {
+func (p *testParts) answer(one *partProcess, head, sent []byte) (answer, payload []byte) {
 	var in struct {
 		Op         string
 		Tokens, At int
 	}
 	_ = json.Unmarshal(head, &in) // of the server
+	if in.Op == "render" {        // by a template that names each role
+		var request struct{ Messages []serving.Message }
+		_ = json.Unmarshal(sent, &request) // of the server
+		for _, m := range request.Messages {
+			payload = append(payload, m.Role+":"+m.Content+"\n"...)
+		}
+		return []byte("{}"), payload
+	}
 	if in.Op == "forward" {
 		p.computing <- struct{}{}
 		<-p.compute
