@@ -24,10 +24,7 @@ func BenchmarkParts(b *testing.B) {
 	s := newServer(b, options{gpus: "h100:2", args: quiet})
 	team := s.team("servers", resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
 	ada := team.Members[0]
-	dir := fmt.Sprintf("/notebook/%d/project_model/larger", team.Project)
-	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
-	s.writes(dir+"/config.json", largerConfig)
-	s.writes(dir+"/model.safetensors", decoderOf(512, 1536, 8, 1))
+	dir := ada.writesModel(s, team.Project, "larger", largerConfig, decoderOf(512, 1536, 8, 1))
 	var on []served
 	for _, parts := range []int{1, 2} {
 		var d handlers.Deployment

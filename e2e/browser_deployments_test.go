@@ -15,10 +15,7 @@ func TestDeploymentInBrowser(t *testing.T) {
 	team := s.team("servers", limit, "ada")
 	ada := team.Members[0]
 	for name, config := range map[string]string{"tiny": decoderConfig, "other": `{"architectures":["GPT2LMHeadModel"],"vocab_size":256}`} {
-		dir := fmt.Sprintf("/notebook/%d/project_model/%s", team.Project, name)
-		ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
-		s.writes(dir+"/config.json", config)
-		s.writes(dir+"/model.safetensors", decoder(1))
+		ada.writesModel(s, team.Project, name, config, decoder(1))
 	}
 	b := chromium.person(t, s.url).tab()
 	b.signIn(ada.Email, password)

@@ -17,10 +17,7 @@ func TestDeploymentWithoutRequests(t *testing.T) {
 	s := newServer(t, options{gpus: "h100:2"})
 	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
 	ada := team.Members[0]
-	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
-	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
-	s.writes(dir+"/config.json", decoderConfig)
-	s.writes(dir+"/model.safetensors", decoder(1))
+	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	sh := s.shell(ada.token)
 	sh.says([]string{"tiny", "serving"}, "deploy", "--parts", "2", "--context", "64", "--batch", "2", "--idle-minutes", "1",
 		"--project", fmt.Sprint(team.Project), dir)

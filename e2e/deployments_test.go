@@ -65,6 +65,15 @@ type served struct {
 	id int64
 }
 
+// writesModel writes a model to a directory, and returns its path.
+func (m member) writesModel(s *server, project int64, name, config, tensors string) (dir string) {
+	dir = fmt.Sprintf("/notebook/%d/project_model/%s", project, name)
+	m.must("POST", fmt.Sprintf("/projects/%d/files/directories", project), map[string]any{"path": dir}, nil)
+	s.writes(dir+"/config.json", config)
+	s.writes(dir+"/model.safetensors", tensors)
+	return dir
+}
+
 func (m member) deploy(t *testing.T, project int64, parts int, kind string) served {
 	t.Helper()
 	var d handlers.Deployment
@@ -200,18 +209,7 @@ func (d served) stops(want handlers.Completion) {
 // tokenized is a deployment of the same model with a tokenizer.json whose tokens are the bytes.
 func (m member) tokenized(t *testing.T, s *server, project int64, dir string) served {
 	t.Helper()
-	vocab, next := map[string]int{}, rune(256)
-	for b := range 256 {
-		symbol := rune(b)
-		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
-			symbol = next
-			next++
-		}
-		vocab[string(symbol)] = b
-	}
-	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false}
-	text, err := json.Marshal(map[string]any{"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
-		"pre_tokenizer": level, "decoder": level, "added_tokens": []any{}})
+	text, err := os.ReadFile("../workspaces/deployments/tokenizer/testdata/bytes.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,10 +294,7 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	s := newServer(t, options{gpus: "h100:4"})
 	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
 	ada := team.Members[0]
-	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
-	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
-	s.writes(dir+"/config.json", decoderConfig)
-	s.writes(dir+"/model.safetensors", decoder(1))
+	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	s.shell(ada.token).says([]string{"tiny", "serving"}, "deploy", "--parts", "2", "--cores", "10", "--context", "64", "--batch", "2",
 		"--project", fmt.Sprint(team.Project), dir)
 	address := served{t, ada, 1}
@@ -365,10 +360,7 @@ func TestDeployment(t *testing.T) {
 	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}
 	team := s.team("servers", limit, "ada")
 	ada := team.Members[0]
-	dir := fmt.Sprintf("/notebook/%d/project_model/tiny", team.Project)
-	ada.must("POST", fmt.Sprintf("/projects/%d/files/directories", team.Project), map[string]any{"path": dir}, nil)
-	s.writes(dir+"/config.json", decoderConfig)
-	s.writes(dir+"/model.safetensors", decoder(1))
+	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	sh := s.shell(ada.token)
 	sh.says([]string{"tiny", "serving", "numpy"}, "deploy", "--manual-updates", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
 		"--context", "64", "--batch", "2", dir)

@@ -1,7 +1,7 @@
 package workspaces_test
 
 import (
-	"encoding/json"
+	"os"
 	"testing"
 
 	"weir/models"
@@ -13,18 +13,7 @@ import (
 // bytesTokenizer is a tokenizer whose tokens are the bytes of a text.
 func bytesTokenizer(t *testing.T) *tokenizer.Tokenizer {
 	t.Helper()
-	vocab, next := map[string]int{}, rune(256)
-	for b := range 256 {
-		symbol := rune(b)
-		if b < '!' || b > '~' && b < 0xa1 || b == 0xad {
-			symbol = next
-			next++
-		}
-		vocab[string(symbol)] = b
-	}
-	level := map[string]any{"type": "ByteLevel", "add_prefix_space": false}
-	text, err := json.Marshal(map[string]any{"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
-		"pre_tokenizer": level, "decoder": level, "added_tokens": []any{}})
+	text, err := os.ReadFile("deployments/tokenizer/testdata/bytes.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +30,7 @@ func TestChat(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.serve()
-		close(w.parts.compute)
-		go func() {
-			for range w.parts.computing {
-			}
-		}()
+		w.computes()
 		chat := func(messages ...workspaces.ChatMessage) (prompt, tokens int, end workspaces.CompletionEnd, err error) {
 			in := workspaces.ChatInput{Messages: messages, Temperature: new(0.0), MaxCompletionTokens: 3}
 			c, err := w.Chat(w.ctx, w.actor, w.id, in)

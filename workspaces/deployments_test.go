@@ -153,11 +153,7 @@ func TestCompletion(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
 		w.serve()
-		close(w.parts.compute)
-		go func() {
-			for range w.parts.computing {
-			}
-		}()
+		w.computes()
 		for field, in := range map[string]workspaces.CompletionInput{
 			"top_p":       {Prompt: "a", TopP: new(0.0)},
 			"temperature": {Prompt: "a", Temperature: new(2.5)},

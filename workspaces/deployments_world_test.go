@@ -366,6 +366,15 @@ func (w *deploymentWorld) serve() {
 	w.load()
 }
 
+// computes lets the part answer all requests.
+func (w *deploymentWorld) computes() {
+	close(w.parts.compute)
+	go func() {
+		for range w.parts.computing {
+		}
+	}()
+}
+
 // load lets the deployment serve.
 func (w *deploymentWorld) load() {
 	w.Helper()

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -220,5 +221,22 @@ func TestByteSymbols(t *testing.T) {
 	}
 	if len(seen) != 256 || seen['Ġ'] != ' ' || seen['Ċ'] != '\n' || seen['a'] != 'a' {
 		t.Errorf("%v", slices.Collect(maps.Keys(seen)))
+	}
+}
+
+// The file that other tests use has the bytes of a text as its tokens.
+func TestTokensAreBytes(t *testing.T) {
+	content, err := os.ReadFile("testdata/bytes.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := Read(content, 256)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for b, token := range tok.EncodeWhole("\x00 aé\n") {
+		if want := "\x00 aé\n"[b]; token != int32(want) || tok.Bytes(token) != string([]byte{want}) {
+			t.Errorf("byte %d is token %d", want, token)
+		}
 	}
 }
