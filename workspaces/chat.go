@@ -14,26 +14,26 @@ import (
 
 // ChatInput is a request of OpenAI's chat completions, as far as it is supported.
 type ChatInput struct {
-	Model               string        `json:"model,omitempty" maxLength:"200" doc:"name of the deployment; ignored"`
-	Messages            []ChatMessage `json:"messages" minItems:"1" maxItems:"1000" doc:"the conversation so far"`
-	MaxTokens           int64         `json:"max_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"maximum of generated tokens; default: as many as the context allows"`
-	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"the same as max_tokens, which is used if both are stated"`
-	Temperature         *float64      `json:"temperature,omitempty" minimum:"0" maximum:"2" doc:"0: always the most probable token; default 1"`
-	TopP                *float64      `json:"top_p,omitempty" minimum:"0" maximum:"1" doc:"draws only the most probable tokens with this sum; default 1"`
-	Seed                *int64        `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
-	Stream              bool          `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
-	Logprobs            bool          `json:"logprobs,omitempty" doc:"return log probabilities of the generated tokens"`
-	TopLogprobs         int64         `json:"top_logprobs,omitempty" minimum:"0" maximum:"20" doc:"also of so many tokens per position"`
-	Stop                any           `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the message ends"`
-	N                   int64         `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of messages; only 1 is supported"`
-	User                string        `json:"user,omitempty" maxLength:"200" doc:"ignored"`
-	FrequencyPenalty    float64       `json:"frequency_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
-	PresencePenalty     float64       `json:"presence_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
-	StreamOptions       *ChatStreamed `json:"stream_options,omitempty" doc:"ignored: the last event always has the numbers of tokens"`
+	Model               string             `json:"model,omitempty" maxLength:"200" doc:"name of the deployment; ignored"`
+	Messages            []ChatMessage      `json:"messages" minItems:"1" maxItems:"1000" doc:"the conversation so far"`
+	MaxTokens           int64              `json:"max_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"maximum of generated tokens; default: as many as the context allows"`
+	MaxCompletionTokens int64              `json:"max_completion_tokens,omitempty" minimum:"0" maximum:"1000000" doc:"the same as max_tokens, which is used if both are stated"`
+	Temperature         *float64           `json:"temperature,omitempty" minimum:"0" maximum:"2" doc:"0: always the most probable token; default 1"`
+	TopP                *float64           `json:"top_p,omitempty" minimum:"0" maximum:"1" doc:"draws only the most probable tokens with this sum; default 1"`
+	Seed                *int64             `json:"seed,omitempty" doc:"the same seed draws the same tokens; default: another one each time"`
+	Stream              bool               `json:"stream,omitempty" doc:"respond with server-sent events, one for each token, as OpenAI's API does"`
+	Logprobs            bool               `json:"logprobs,omitempty" doc:"return log probabilities of the generated tokens"`
+	TopLogprobs         int64              `json:"top_logprobs,omitempty" minimum:"0" maximum:"20" doc:"also of so many tokens per position"`
+	Stop                any                `json:"stop,omitempty" doc:"a stop sequence, or a list of up to 4: texts before which the message ends"`
+	N                   int64              `json:"n,omitempty" minimum:"1" maximum:"1" doc:"number of messages; only 1 is supported"`
+	User                string             `json:"user,omitempty" maxLength:"200" doc:"ignored"`
+	FrequencyPenalty    float64            `json:"frequency_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
+	PresencePenalty     float64            `json:"presence_penalty,omitempty" minimum:"0" maximum:"0" doc:"only 0 is supported"`
+	StreamOptions       *ChatStreamOptions `json:"stream_options,omitempty" doc:"ignored: the last event always has the numbers of tokens"`
 }
 
-// ChatStreamed are options of events.
-type ChatStreamed struct {
+// ChatStreamOptions are options of the events.
+type ChatStreamOptions struct {
 	IncludeUsage bool `json:"include_usage,omitempty" doc:"ignored"`
 }
 

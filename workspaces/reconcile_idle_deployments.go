@@ -28,11 +28,11 @@ func (r *Reconciler) becomesIdle(d models.Deployment) bool {
 		r.requests[d.ID] = seen
 	}
 	idle := now.Sub(seen.last) >= time.Duration(d.Request.IdleMinutes)*time.Minute
-	return idle && !r.modelFiles[d.ID].settles(d)
+	return idle && !r.modelFiles[d.ID].changes(d)
 }
 
-// settles reports whether files of a deployment's model have changed that will be deployed.
-func (w *modelWatch) settles(d models.Deployment) bool {
+// changes reports whether files of a deployment's model have changed that will be deployed.
+func (w *modelWatch) changes(d models.Deployment) bool {
 	if w == nil || d.ManualUpdates {
 		return false
 	}

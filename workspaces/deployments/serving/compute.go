@@ -43,8 +43,8 @@ func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32,
 	return logits, nil
 }
 
-// passed is what a part has computed for some tokens.
-type passed struct {
+// frame is a header with what a part has computed for some tokens.
+type frame struct {
 	header
 	data []byte
 }
@@ -52,17 +52,17 @@ type passed struct {
 // pipeline passes chunks of tokens through all parts: a part computes one while the next part
 // computes what was before it.
 func (m Model) pipeline(parts []*conn, chunks [][]int32, at int) ([]float32, error) {
-	first := make(chan passed, len(chunks))
+	first := make(chan frame, len(chunks))
 	for _, chunk := range chunks {
-		first <- passed{header{Op: "forward", Tokens: len(chunk), At: at}, tokenBytes(chunk)}
+		first <- frame{header{Op: "forward", Tokens: len(chunk), At: at}, tokenBytes(chunk)}
 		at += len(chunk)
 	}
 	close(first)
 	var stages sync.WaitGroup
 	var failed failure
-	in := (<-chan passed)(first)
+	in := (<-chan frame)(first)
 	for i := range parts {
-		from, to := in, make(chan passed)
+		from, to := in, make(chan frame)
 		stages.Go(func() {
 			defer close(to)
 			if err := m.stage(parts[i], i == len(parts)-1, from, to); err != nil {
@@ -101,19 +101,19 @@ func (f *failure) set(err error, parts []*conn) {
 }
 
 // stage has a part compute what comes from the one before it.
-func (m Model) stage(c *conn, last bool, from <-chan passed, to chan<- passed) error {
+func (m Model) stage(c *conn, last bool, from <-chan frame, to chan<- frame) error {
 	for p := range from {
 		data, err := m.pass(c, p, last)
 		if err != nil {
 			return err
 		}
-		to <- passed{p.header, data}
+		to <- frame{p.header, data}
 	}
 	return nil
 }
 
 // pass passes data to a part, and returns the hidden states or, of the last part, the logits.
-func (m Model) pass(c *conn, p passed, last bool) ([]byte, error) {
+func (m Model) pass(c *conn, p frame, last bool) ([]byte, error) {
 	var answer header
 	result, err := c.ask(p.header, p.data, &answer)
 	want := 4 * p.Tokens * m.Hidden
