@@ -87,29 +87,23 @@ func TestArrivingTogether(t *testing.T) {
 // Whoever goes while the requests wait for the pool has no reservation.
 func TestGoneWhileWaiting(t *testing.T) {
 	each(t, 2, func(t *testing.T, o *world) {
-		gone, leave := context.WithCancel(o.Ctx)
+		first, leaveFirst := context.WithCancel(o.Ctx)
+		last, leaveLast := context.WithCancel(o.Ctx)
 		errs := make([]error, 3)
 		reserve := func(i int, ctx context.Context) func() {
 			return func() { _, errs[i] = o.Reserve(ctx, o.actorAt(o.actor), o.ask(10)) }
 		}
-		var running sync.WaitGroup
 		o.whileLocked(t, func() {
-			running.Go(func() {
-				storetest.InTx(t, o.Store, func(q *store.Queries) error { // after the first request
-					err := q.LockPool()
-					for end := time.Now().Add(3 * time.Second); o.Waiting() > 0 && time.Now().Before(end); {
-						time.Sleep(time.Millisecond)
-					}
-					time.Sleep(100 * time.Millisecond) // in which the others come to the lock
-					leave()
-					return err
-				})
-			})
-			time.Sleep(100 * time.Millisecond) // in which it comes to the lock
-		}, reserve(0, o.Ctx), reserve(1, o.Ctx), reserve(2, gone))
-		running.Wait()
+			leaveFirst() // the others are decided together now, and wait for the pool
+			for deadline := time.Now().Add(time.Minute); o.Waiting() > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d wait", o.Waiting())
+				}
+			}
+			leaveLast()
+		}, reserve(0, first), reserve(1, o.Ctx), reserve(2, last))
 		list, err := o.List(o.Ctx, o.actorAt(o.actor), store.ReservationFilter{}, store.Page{Limit: 10})
-		if err != nil || len(list) != 2 || errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], context.Canceled) {
+		if err != nil || len(list) != 1 || !errors.Is(errs[0], context.Canceled) || errs[1] != nil || !errors.Is(errs[2], context.Canceled) {
 			t.Errorf("%d reservations, %v, %v", len(list), err, errs)
 		}
 	})
