@@ -28,10 +28,6 @@ func decoder(seed uint64) string { return decoderOf(32, 64, 4, seed) }
 
 // decoderOf is one with so many layers and a hidden and an intermediate size.
 func decoderOf(hidden, inner, layers int, seed uint64) string {
-	type tensor struct {
-		name  string
-		shape []int
-	}
 	square, half := []int{hidden, hidden}, []int{hidden / 2, hidden}
 	list := []tensor{{"model.embed_tokens.weight", []int{256, hidden}}, {"model.norm.weight", []int{hidden}}, {"lm_head.weight", []int{256, hidden}}}
 	for layer := range layers {
@@ -42,20 +38,35 @@ func decoderOf(hidden, inner, layers int, seed uint64) string {
 			tensor{at + "mlp.gate_proj.weight", []int{inner, hidden}}, tensor{at + "mlp.up_proj.weight", []int{inner, hidden}},
 			tensor{at + "mlp.down_proj.weight", []int{hidden, inner}})
 	}
+	file, _ := randomTensors(list, seed)
+	return file
+}
+
+// tensor is one of a model in a test.
+type tensor struct {
+	name  string
+	shape []int
+}
+
+// randomTensors is a safetensors file of random tensors, with their values by name.
+func randomTensors(list []tensor, seed uint64) (file string, values map[string][]float64) {
 	header, random := map[string]any{}, rand.New(rand.NewPCG(seed, 2))
 	var data []byte
+	values = map[string][]float64{}
 	for _, t := range list {
 		n, from := 1, len(data)
 		for _, size := range t.shape {
 			n *= size
 		}
 		for range n {
-			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(random.NormFloat64()*0.3)))
+			x := float32(random.NormFloat64() * 0.3)
+			data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
+			values[t.name] = append(values[t.name], float64(x))
 		}
 		header[t.name] = map[string]any{"dtype": "F32", "shape": t.shape, "data_offsets": []int{from, len(data)}}
 	}
 	text, _ := json.Marshal(header) // of texts and numbers
-	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(text)))) + string(text) + string(data)
+	return string(binary.LittleEndian.AppendUint64(nil, uint64(len(text)))) + string(text) + string(data), values
 }
 
 // served is a deployment in a test.
@@ -76,9 +87,15 @@ func (m member) writesModel(s *server, project int64, name, config, tensors stri
 
 func (m member) deploy(t *testing.T, project int64, parts int, kind string) served {
 	t.Helper()
+	return m.deployModel(t, project, fmt.Sprintf("/notebook/%d/project_model/tiny", project), parts, kind, 64)
+}
+
+// deployModel deploys a model and waits until it serves; without context, it has the default.
+func (m member) deployModel(t *testing.T, project int64, dir string, parts int, kind string, context int) served {
+	t.Helper()
 	var d handlers.Deployment
-	m.must("POST", "/deployments", map[string]any{"project_id": project, "path": fmt.Sprintf("/notebook/%d/project_model/tiny", project),
-		"parts": parts, "service_type": kind, "cores": 10, "context": 64, "batch": 2, "manual_updates": true}, &d)
+	m.must("POST", "/deployments", map[string]any{"project_id": project, "path": dir,
+		"parts": parts, "service_type": kind, "cores": 10, "context": context, "batch": 2, "manual_updates": true}, &d)
 	v := served{t, m, d.ID}
 	v.serves()
 	return v
@@ -420,11 +437,17 @@ func TestDeployment(t *testing.T) {
 	if slices.Sort(before); !slices.Equal(before, slices.Sorted(slices.Values(after))) {
 		t.Errorf("the processes were %v and are %v", before, after)
 	}
-	for _, d := range list[handlers.Deployment](ada.api, "/deployments?state=live") {
-		ada.must("POST", fmt.Sprintf("/deployments/%d/stop", d.ID), nil, nil)
+	ada.stopsDeployments(t, s)
+}
+
+// stopsDeployments stops all deployments and waits until no process of them is left.
+func (m member) stopsDeployments(t *testing.T, s *server) {
+	t.Helper()
+	for _, d := range list[handlers.Deployment](m.api, "/deployments?state=live") {
+		m.must("POST", fmt.Sprintf("/deployments/%d/stop", d.ID), nil, nil)
 	}
 	eventually(t, gone, func() string {
-		for _, d := range list[handlers.Deployment](ada.api, "/deployments") {
+		for _, d := range list[handlers.Deployment](m.api, "/deployments") {
 			if d.State != models.DeploymentStopped {
 				return fmt.Sprintf("%+v", d)
 			}

@@ -50,7 +50,8 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
 	c.run = c.addRun(c.project, "ann@example.org", models.RunRunning)
-	c.deployment = c.addDeployment(c.project, "ann@example.org")
+	c.deployment = c.addDeployment(c.project, "ann@example.org", models.TaskImageClassification)
+	c.app.Workspaces.Served = oneImage{}
 	c.reservation = c.create(c.member, "/reservations", reserve(c.project))
 	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
 	c.invitation = c.invite()
@@ -149,6 +150,7 @@ func (c *city) routes() (list []string) {
 func (c *city) path(route, token string) (path string, unknown bool) {
 	route = strings.Replace(route, ":member/tokens/:token", id(c.robot)+"/tokens/"+id(c.key), 1)
 	route = strings.Replace(route, ":member/tokens", id(c.robot)+"/tokens", 1)
+	route = strings.Replace(route, ":model", "tiny", 1)
 	own := int64(1) // the token by which the administrator asks
 	if token == c.member {
 		own = c.number("SELECT MIN(id) FROM access_tokens WHERE user_id = " + id(c.focus.User))

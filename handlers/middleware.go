@@ -299,9 +299,11 @@ func (a *App) handleError(err error, c echo.Context) {
 // Limits of request bodies. An imported table is larger with its encoding.
 var (
 	defaultBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M",
-		Skipper: func(c echo.Context) bool { return isImport(c) || isStream(c) }})
+		Skipper: func(c echo.Context) bool { return isImport(c) || isInfer(c) || isStream(c) }})
 	importBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M",
 		Skipper: func(c echo.Context) bool { return !isImport(c) }})
+	inferBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "16M",
+		Skipper: func(c echo.Context) bool { return !isInfer(c) }})
 )
 
 func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }

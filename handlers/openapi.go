@@ -37,7 +37,7 @@ var apiDescription = models.Say("Manage projects, roles, members, environments, 
 
 // apiRoutes registers the REST API and its document.
 func (a *App) apiRoutes(g *echo.Group) {
-	group := g.Group(apiPrefix, a.revalidate)
+	group := g.Group(apiPrefix, a.revalidate, binaryTensors)
 	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
 	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
 	api.UseMiddleware(a.idempotent)

@@ -58,12 +58,15 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(),
 		Metadata: map[string]any{summaryKey: r.summary}, Parameters: parametersOf(r), Tags: []string{s.tag}, Security: security,
 		Errors: append(errorsOf(r, input),
-			also...), BodyReadTimeout: 30 * time.Second}
+			also...), BodyReadTimeout: bodyReadTimeout}
 	if security == nil {
 		op.Extensions = map[string]any{scopeExtension: scopeOf(r, s.tag)}
 	}
-	if strings.HasSuffix(r.path, "/import") {
+	switch {
+	case strings.HasSuffix(r.path, "/import"):
 		op.MaxBodyBytes = maxImportBody
+	case r.path == inferPath:
+		op.MaxBodyBytes = maxInferBody
 	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
@@ -73,6 +76,9 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 		return out, nil
 	})
 }
+
+// bodyReadTimeout is how long a client may take to send a body.
+const bodyReadTimeout = 30 * time.Second
 
 const maxImportBody = 4_000_000 // bytes, as tableLimit
 

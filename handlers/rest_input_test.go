@@ -27,6 +27,7 @@ func (w *world) bodies() map[string]string {
 		"POST /deployments":                                    `{"project_id":` + id(w.project) + `,"path":"/notebook/1/project_model"}`,
 		"POST /deployments/1/v1/completions":                   `{"prompt":"a"}`,
 		"POST /deployments/1/v1/chat/completions":              `{"messages":[{"role":"user","content":"a"}]}`,
+		"POST /deployments/1/v2/models/vit/infer":              inferBody,
 		"POST /runs/1/signal":                                  `{"signal":"INT"}`,
 		"PATCH /reservations/1":                                `{"ends_at":"2027-03-12T18:00:00Z"}`,
 		"POST /reservations/1/preview":                         `{"ends_at":"2027-03-12T18:00:00Z"}`,
@@ -256,8 +257,8 @@ func TestAPIRefusesBadParameters(t *testing.T) {
 			if !strings.Contains(op.path, "{") {
 				continue
 			}
-			path := strings.NewReplacer("{id}", bad, "{role}", "1", "{member}", "1").Replace(op.path)
-			body := bodies[op.method+" "+strings.NewReplacer("{id}", "1", "{role}", id(w.role), "{member}", id(w.place)).Replace(op.path)]
+			path := strings.NewReplacer("{id}", bad, "{role}", "1", "{member}", "1", "{model}", "vit").Replace(op.path)
+			body := bodies[op.method+" "+strings.NewReplacer("{id}", "1", "{role}", id(w.role), "{member}", id(w.place), "{model}", "vit").Replace(op.path)]
 			if a := w.send(w.admin, op.method, path, body); a.status != 404 && a.status != 422 {
 				t.Errorf("%s %s: %d %s", op.method, path, a.status, a.raw)
 			} else if fields := w.problem(a); a.status == 422 && body != "" && fields["id"] == "" {

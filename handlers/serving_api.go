@@ -30,6 +30,12 @@ func (a rest) servingOperations(s section) {
 		models.Say("Continue a conversation, as OpenAI's API does")}, a.createChatCompletion, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
 	describeCompletions(s)
+	register(a, s, route{http.MethodGet, inferModelPath, 200, "get-inference-model",
+		models.Say("Get the model of a deployment, as the Open Inference Protocol does")}, a.getInferModel, http.StatusConflict,
+		http.StatusServiceUnavailable)
+	register(a, s, route{http.MethodPost, inferPath, 200, "infer",
+		models.Say("Classify images, as the Open Inference Protocol does")}, a.infer, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable)
 }
 
 // Deployment is a model that is served.
@@ -42,6 +48,7 @@ type Deployment struct {
 	User           string                 `json:"user"`
 	Path           models.FilePath        `json:"path" doc:"percent-encoded path of the model's directory"`
 	ServiceType    string                 `json:"service_type" doc:"service type whose split is used"`
+	Task           models.ModelTask       `json:"task" enum:"text-generation,image-classification" doc:"what the model does"`
 	State          models.DeploymentState `json:"state" enum:"deploying,serving,idle,stopping,stopped,failed"`
 	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
 	FirstID        int64                  `json:"first_id" doc:"first deployment of the model; the address of any of them leads to the one that serves"`
@@ -85,7 +92,7 @@ type DeploymentEvent struct {
 
 func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
-		ServiceType: d.ServiceType, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
+		ServiceType: d.ServiceType, Task: d.Task, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
 		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating, IdleMinutes: d.Request.IdleMinutes,
 		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),

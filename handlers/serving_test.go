@@ -10,7 +10,7 @@ import (
 )
 
 // addDeployment puts a deployment of a member into the tables.
-func (w *world) addDeployment(project int64, email string) int64 {
+func (w *world) addDeployment(project int64, email string, task models.ModelTask) int64 {
 	w.Helper()
 	var d models.Deployment
 	storetest.InTx(w, w.store, func(q *store.Queries) error {
@@ -23,7 +23,7 @@ func (w *world) addDeployment(project int64, email string) int64 {
 			return err
 		}
 		d = models.Deployment{ProjectID: project, MemberID: m.ID, UserID: user.ID, EnvironmentID: w.environment, Name: "tiny", UpdateStrategy: models.UpdateRolling,
-			Path: "/notebook/1/project_model/tiny", ServiceType: "text-generation", Batch: 1, Context: 8, Hidden: 2, Vocabulary: 256, TextPrompts: true,
+			Path: "/notebook/1/project_model/tiny", ServiceType: "text-generation", Task: task, Batch: 1, Context: 8, Hidden: 2, Vocabulary: 256, TextPrompts: true,
 			Plan:   models.ModelPlan{Parts: []models.ModelPart{{First: "input", Last: "model.layers.0"}, {First: "model.layers.1", Last: "output"}}},
 			Secret: "00ff", State: models.DeploymentServing, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64}, Target: []models.Parameter{},
 			Version: 1, RequestedAt: q.Now()}
@@ -35,7 +35,7 @@ func (w *world) addDeployment(project int64, email string) int64 {
 // A deployment is shown with its parts, never with its key, and its requests are checked.
 func TestDeployments(t *testing.T) {
 	w := newWorld(t)
-	at := "/deployments/" + id(w.addDeployment(w.project, "ann@example.org"))
+	at := "/deployments/" + id(w.addDeployment(w.project, "ann@example.org", models.TaskTextGeneration))
 	own := w.get(w.member, at)
 	hasTexts(t, own.raw, `"first":"input"`, `"state":"waiting"`, `"message":"Requested: test."`)
 	if strings.Contains(own.raw, "00ff") {
@@ -44,6 +44,8 @@ func TestDeployments(t *testing.T) {
 	hasTexts(t, w.page(w.member, at), "Virtual GPU", "model.layers.1", "/stop")
 	hasTexts(t, w.page(w.member, "/deployments"), "tiny", "0 of 2 loaded")
 	hasTexts(t, w.get(w.member, at+"/v1/models").raw, `"id":"tiny"`)
+	w.problem(w.want(409, w.member, "GET", at+"/v2/models/tiny", ""))
+	w.problem(w.want(409, w.member, "POST", at+"/v2/models/tiny/infer", inferBody))
 	for body, field := range map[string]string{`{"prompt":7}`: "prompt", `{"prompt":[256]}`: "prompt", `{"prompt":""}`: "prompt",
 		`{"prompt":"a","max_tokens":8}`: "max_tokens", `{"prompt":"a","max_tokens":1.5}`: "max_tokens", `{"prompt":"a","temperature":3}`: "temperature",
 		`{"prompt":"a","top_p":1.01}`: "top_p", `{"prompt":"a","top_p":1e400}`: "top_p", `{"prompt":"a","seed":1e30}`: "seed"} {

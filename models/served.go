@@ -1,12 +1,21 @@
 package models
 
+// ModelTask is what a model does.
+type ModelTask string
+
+const (
+	TaskTextGeneration      ModelTask = "text-generation"
+	TaskImageClassification ModelTask = "image-classification"
+)
+
 // ServedModel is a model as a deployment serves it.
 type ServedModel struct {
 	Path        FilePath
 	Plan        ModelPlan
-	Hidden      int64  // width of the hidden states
-	Vocabulary  int64  // number of tokens
-	Context     int64  // tokens of a sequence: as requested, or the default
+	Hidden      int64 // width of the hidden states
+	Task        ModelTask
+	Vocabulary  int64  // number of tokens, or of classes
+	Context     int64  // tokens of a sequence: as requested, or the default; of an image, those that it has
 	TextPrompts bool   // a token is a byte of text
 	Files       string // state of the files, as they were before they were read
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
 
@@ -36,7 +35,6 @@ const (
 	maxStops         = 4
 	maxStopBytes     = 1000
 	defaultMaxTokens = 16
-	maxSwitches      = 3 // of the deployment, while a request to it begins
 )
 
 // check returns how a prompt is continued. p is what else is wrong.
@@ -134,24 +132,12 @@ func (in *CompletionInput) tokens(d models.Deployment, g serving.Generation, p *
 
 // OpenCompletion is a request that is computed next; close it.
 type OpenCompletion struct {
-	Deployment models.Deployment
-	Prompt     int // tokens
-	Logprobs   bool
+	*openRequest
+	Prompt   int // tokens
+	Logprobs bool
 
-	s          *Service
-	ctx        context.Context
-	request    serving.Input
-	stops      []string
-	generation serving.Generation
-	model      serving.Model
-	end        []func()
-}
-
-// Close ends the request.
-func (c *OpenCompletion) Close() {
-	for _, end := range slices.Backward(c.end) {
-		end()
-	}
+	request serving.Input
+	stops   []string
 }
 
 // Complete checks a request to continue a prompt, and waits until it can be computed. Whoever
@@ -163,73 +149,23 @@ func (s *Service) Complete(ctx context.Context, actor policies.Actor, id int64, 
 
 // complete continues a prompt, or a conversation.
 func (s *Service) complete(ctx context.Context, actor policies.Actor, id int64, in CompletionInput, conversation []serving.Message) (
-	c *OpenCompletion, err error) {
-	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
+	*OpenCompletion, error) {
+	c := &OpenCompletion{Logprobs: in.Logprobs > 0}
+	r, err := s.openRequest(ctx, actor, id, models.TaskTextGeneration, func(r *openRequest) error {
+		c.openRequest = r
+		return c.check(in, conversation)
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
-		return nil, err
+	if c.openRequest = r; conversation == nil {
+		return c, nil
 	}
-	for range maxSwitches {
-		d, err := current(s.store.Read(ctx), v.Deployment)
-		if err != nil {
-			return nil, err
-		}
-		if c, err = s.completeWith(ctx, actor, d, in, conversation); err != nil {
-			return nil, err
-		}
-		// Only now does it finish what it computes when it is replaced.
-		if v, err = s.store.Read(ctx).Deployment(actor.Scope(), d.ID); err == nil && v.State == models.DeploymentServing {
-			return c, nil
-		}
-		c.Close()
-		if err != nil {
-			return nil, err
-		}
-	}
-	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
-}
-
-// completeWith checks a request to a deployment, and waits until it can be computed.
-func (s *Service) completeWith(ctx context.Context, actor policies.Actor, d models.Deployment, in CompletionInput,
-	conversation []serving.Message) (*OpenCompletion, error) {
-	c := &OpenCompletion{Deployment: d, Logprobs: in.Logprobs > 0, s: s, ctx: ctx}
-	if s.Parts != nil {
-		ctx, end := s.completions.begin(ctx, s, actor, d)
-		c.ctx, c.end = ctx, []func(){end}
-	}
-	if err := c.prepare(actor, in, conversation); err != nil {
+	if err := c.render(conversation, in.MaxTokens); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
-}
-
-// prepare checks a request before anything is deployed for it, opens it, and makes the prompt of
-// a conversation.
-func (c *OpenCompletion) prepare(actor policies.Actor, in CompletionInput, conversation []serving.Message) (err error) {
-	if c.Deployment.State == models.DeploymentDeploying && c.s.Parts != nil { // what it needs may not be written yet
-		if c.Deployment, err = c.s.awaitServing(c.ctx, actor, c.Deployment); err != nil {
-			return err
-		}
-	}
-	if state := c.Deployment.State; state != models.DeploymentServing && state != models.DeploymentIdle {
-		return models.Unavailable(nil, "This deployment is %s.", state.Words())
-	}
-	if err := c.readGeneration(); err != nil {
-		return err
-	}
-	if err := c.check(in, conversation); err != nil {
-		return err
-	}
-	if c.s.Parts == nil {
-		return errNoDeployments
-	}
-	if err := c.open(actor); err != nil || conversation == nil {
-		return err
-	}
-	return c.render(conversation, in.MaxTokens)
 }
 
 // check checks a request, as far as that is possible before it can be computed.
@@ -252,37 +188,6 @@ func (c *OpenCompletion) check(in CompletionInput, conversation []serving.Messag
 	}
 	return err
 }
-
-// readGeneration reads what belongs to the deployment.
-func (c *OpenCompletion) readGeneration() (err error) {
-	if c.s.Served != nil {
-		c.generation, err = c.s.Served.Generation(c.Deployment)
-	}
-	return err
-}
-
-// open waits until the deployment serves and it is the request's turn, and finds the parts.
-func (c *OpenCompletion) open(actor policies.Actor) (err error) {
-	if c.Deployment, err = c.s.awaitServing(c.ctx, actor, c.Deployment); err != nil {
-		return err
-	}
-	if state := c.Deployment.State; state != models.DeploymentServing {
-		return models.Unavailable(nil, "This deployment is %s.", state.Words())
-	}
-	leave, err := c.s.queues.enter(c.ctx, c.Deployment)
-	if err != nil {
-		return err
-	}
-	c.end = append(c.end, leave)
-	c.model, err = c.s.servedModel(c.ctx, c.Deployment)
-	if gone := context.Cause(c.ctx); gone != nil {
-		return gone // not that reading was canceled
-	}
-	return err
-}
-
-// Context ends when the right for the request does, or its client has gone.
-func (c *OpenCompletion) Context() context.Context { return c.ctx }
 
 // CompletionEnd is how a completion ended.
 type CompletionEnd struct {
@@ -329,22 +234,4 @@ func (c *OpenCompletion) bytesOf(token int32) string {
 	default:
 		return ""
 	}
-}
-
-// servedModel is the model of a deployment whose parts are all ready.
-func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m serving.Model, err error) {
-	parts, err := s.store.Read(ctx).DeploymentParts(d.ID)
-	if err != nil {
-		return m, err
-	}
-	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary), Add: d.Plan.Split == models.SplitHeads}
-	for _, p := range parts {
-		if p.State != models.PartReady {
-			return m, models.Unavailable(nil, "Part %d is %s. Repeat the request later.", p.Number+1, p.State.Words())
-		}
-		m.Parts = append(m.Parts, func(ctx context.Context) (net.Conn, error) {
-			return s.Parts.Dial(ctx, p.RuntimeState, serving.SocketName)
-		})
-	}
-	return m, nil
 }

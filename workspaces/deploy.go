@@ -36,7 +36,7 @@ type Served interface {
 	LinkParts(d models.Deployment, of int64) error
 	// Files is the state of the files of a deployment's model: another one for other files.
 	Files(ctx context.Context, d models.Deployment) (string, error)
-	// Generation is what generating text with a deployment needs besides its parts.
+	// Generation is what computing with a deployment needs besides its parts.
 	Generation(d models.Deployment) (serving.Generation, error)
 	// Directory is what the sandbox of a part sees.
 	Directory(d models.Deployment, part int64) string
@@ -135,7 +135,8 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	if _, err := rand.Read(secret); err != nil {
 		return d, err
 	}
-	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, "text-generation"), Plan: model.Plan, Path: model.Path,
+	d = models.Deployment{Name: in.Name, ServiceType: cmp.Or(model.Plan.ServiceType, string(model.Task)), Task: model.Task,
+		Plan: model.Plan, Path: model.Path,
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
 		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, IdleMinutes: in.IdleMinutes,

@@ -216,7 +216,7 @@ func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path mod
 	models.ServedModel, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return models.ServedModel{Path: path, Files: s.files, Hidden: 2, Vocabulary: 256, Context: 64, TextPrompts: true,
+	return models.ServedModel{Path: path, Files: s.files, Hidden: 2, Vocabulary: 256, Context: 64, Task: models.TaskTextGeneration, TextPrompts: true,
 		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, s.broken
 }
 

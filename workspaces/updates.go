@@ -208,7 +208,7 @@ func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployIn
 	if u != nil && u.fallback != nil {
 		f := u.fallback
 		return models.ServedModel{Path: f.Path, Plan: f.Plan, Hidden: f.Hidden, Vocabulary: f.Vocabulary, Context: f.Context,
-			TextPrompts: f.TextPrompts, Files: f.Files}, nil
+			Task: f.Task, TextPrompts: f.TextPrompts, Files: f.Files}, nil
 	}
 	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
 	if err != nil {

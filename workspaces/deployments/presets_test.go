@@ -49,7 +49,7 @@ func TestPresetsByArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	layers := []models.ModelLayer{{Kind: models.LayerInner, Bytes: 10, MatrixBytes: 10}, {Kind: models.LayerInner, Bytes: 10, MatrixBytes: 10}}
-	for architecture, want := range map[string]string{"LlamaForCausalLM": "text-generation", "GPT2LMHeadModel": "text-generation", "ResNetForImageClassification": "sequential", "": "sequential"} {
+	for architecture, want := range map[string]string{"LlamaForCausalLM": "text-generation", "GPT2LMHeadModel": "text-generation", "ResNetForImageClassification": "image-classification", "Wav2Vec2Model": "sequential", "": "sequential"} {
 		plan, err := shard.Plan(models.ModelFacts{Architecture: architecture, Layers: layers, Bytes: 20}, shard.Request{Load: shard.Load{Batch: 1, Context: 1}, Presets: list,
 			Devices: []models.ModelDevice{{MemoryBytes: 1, TFLOPS: 1}}})
 		if err != nil || plan.ServiceType != want {

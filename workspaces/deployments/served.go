@@ -53,7 +53,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err := serving.Refuse(folder, m); err != nil {
 		return v, err
 	}
-	load, err := loadOf(in, m.Facts.MaxContext)
+	load, err := loadOf(in, m)
 	if err != nil {
 		return v, err
 	}
@@ -64,12 +64,16 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 		}
 		r.All, r.Fewest = false, true
 	}
-	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Vocabulary: m.Facts.Vocabulary, Context: load.Context, Files: state}
+	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Classes(m),
+		Context: load.Context, Files: state}
 	if v.Plan, err = shard.Plan(m.Facts, r); err != nil {
 		return v, err
 	}
 	if err := checkPlan(v.Plan, parts); err != nil {
 		return v, err
+	}
+	if v.Task != models.TaskTextGeneration {
+		return v, nil
 	}
 	f, err := folder.Open("tokenizer.json")
 	if err == nil {
@@ -79,9 +83,15 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	return v, nil
 }
 
-// loadOf is the load that a deployment is planned for; most is the longest context of the
-// model, 0 if it is not known.
-func loadOf(in models.ServedInput, most int64) (shard.Load, error) {
+// loadOf is the load that a deployment is planned for: of images, one after the other.
+func loadOf(in models.ServedInput, m shard.Model) (shard.Load, error) {
+	most := m.Facts.MaxContext // 0 if it is not known
+	if serving.TaskOf(m) == models.TaskImageClassification {
+		if in.Context != 0 && in.Context != most {
+			return shard.Load{}, models.Invalid("context", "must be %d, which is what an image has", most)
+		}
+		in.Context = most
+	}
 	if in.Context == 0 {
 		in.Context = min(DefaultContext, cmp.Or(most, DefaultContext))
 	}

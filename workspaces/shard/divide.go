@@ -12,27 +12,49 @@ import (
 // summand of all results from what it has. This is the division of Megatron-LM (Shoeybi et al.,
 // 2019, https://arxiv.org/abs/1909.08053, section 3).
 var rowsAndColumns = map[string]int{"q_proj": 0, "k_proj": 0, "v_proj": 0, "o_proj": 1, "gate_proj": 0, "up_proj": 0, "down_proj": 1,
-	"embed_tokens": 0, "lm_head": 0}
+	"embed_tokens": 0, "lm_head": 0,
+	"query": 0, "key": 0, "value": 0, "intermediate.dense": 0, "output.dense": 1, "projection": 0, "classifier": 0}
 
-// divide makes of a whole tensor the rows or columns for the heads from until until of so many;
-// what is not a matrix is on every part. The error is a conflict.
+// onEachPart is the axis of what is not divided: vectors of norms, and what is added to the sum of
+// what all parts compute.
+const onEachPart = -1
+
+// axisOf is the axis along which a tensor is divided; false if it is not known how it is used.
+func axisOf(t Tensor) (axis int, known bool) {
+	words := strings.Split(t.Name, ".")
+	last, module := words[len(words)-1], words[max(len(words)-2, 0)]
+	if module == "dense" {
+		module = strings.Join(words[max(len(words)-3, 0):len(words)-1], ".")
+	}
+	axis, known = rowsAndColumns[module]
+	vector := len(t.Shape) == 1
+	switch {
+	case vector && (strings.Contains(module, "norm") || last == "inv_freq"), vector && known && axis == 1 && last == "bias",
+		last == "cls_token", last == "position_embeddings":
+		return onEachPart, true
+	case last == "bias":
+		return axis, known && vector
+	default:
+		return axis, known && last == "weight" && (len(t.Shape) == 2 || len(t.Shape) > 2 && axis == 0)
+	}
+}
+
+// divide makes of a whole tensor the rows or columns for the heads from until until of so many. The
+// error is a conflict.
 func (p *Placed) divide(from, until, heads int64) error {
-	words := strings.Split(p.Name, ".")
-	last := words[len(words)-1]
-	if len(p.Shape) == 1 && (strings.HasSuffix(p.Name, "norm.weight") || last == "inv_freq") {
+	axis, known := axisOf(p.Tensor)
+	if known && axis == onEachPart {
 		return nil
 	}
-	axis, known := rowsAndColumns[words[max(len(words)-2, 0)]]
-	if !known || last != "weight" || len(p.Shape) != 2 || p.Bytes() == 0 || p.Bytes()/p.Shape[0]%p.Shape[1] != 0 {
+	if !known || p.Bytes() == 0 || p.Bytes()%p.Parameters != 0 {
 		return models.Conflict("%s cannot be divided by attention heads: how it is used is not known.", models.VisibleName(p.Name))
 	}
 	n := p.Shape[axis]
-	if slices.Contains(words, "self_attn") && n%heads != 0 {
+	if ofAttention(p.Name) && n%heads != 0 {
 		return models.Conflict("%s cannot be divided by attention heads: %d is not a multiple of %d.", models.VisibleName(p.Name), n, heads)
 	}
 	from, until = DivisionOf(n, from, heads), DivisionOf(n, until, heads)
-	row := p.Bytes() / p.Shape[0]
-	rows, item := p.Shape[0], row/p.Shape[1]
+	row, rows := p.Bytes()/p.Shape[0], p.Shape[0]
 	p.Shape = slices.Clone(p.Shape)
 	p.Shape[axis] = until - from
 	if axis == 0 {
@@ -40,8 +62,14 @@ func (p *Placed) divide(from, until, heads int64) error {
 		return nil
 	}
 	p.Step = row
+	item := row / n
 	p.From, p.Until = p.From+from*item, p.From+(rows-1)*row+until*item
 	return nil
+}
+
+// ofAttention reports whether rows or columns of a tensor are those of attention heads.
+func ofAttention(name string) bool {
+	return slices.ContainsFunc(strings.Split(name, "."), func(word string) bool { return word == "self_attn" || word == "attention" })
 }
 
 // DivisionOf is where the heads from a number of so many on begin on an axis of size n.

@@ -22,7 +22,7 @@
 //
 //	weights      the bytes of all tensors
 //	KV cache     2·L·k·d·b·s·e; with a compressed cache of c values (kv_lora_rank +
-//	             qk_rope_head_dim), L·c·b·s·e
+//	             qk_rope_head_dim), L·c·b·s·e; none for models that classify in one pass
 //	activations  b·s·(2·h + max(2·(a+k)·d, 2·f))·e + 4·b·v
 //
 // The cache is that of Kwon et al., “Efficient Memory Management for Large Language Model

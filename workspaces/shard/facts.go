@@ -132,7 +132,7 @@ func addToLayer(l *models.ModelLayer, t Tensor) {
 	l.Tensors, l.Parameters, l.Bytes = l.Tensors+1, sum(l.Parameters, t.Parameters), l.Bytes+t.Bytes()
 	if _, ofExpert := expertOf(t.Name); ofExpert {
 		l.ExpertParameters, l.ExpertBytes = sum(l.ExpertParameters, t.Parameters), l.ExpertBytes+t.Bytes()
-	} else if len(t.Shape) > 1 {
+	} else if len(t.Shape) == 2 || len(t.Shape) > 2 && t.Shape[0] > 1 {
 		l.MatrixParameters, l.MatrixBytes = sum(l.MatrixParameters, t.Parameters), l.MatrixBytes+t.Bytes()
 	}
 }

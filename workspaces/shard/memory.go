@@ -3,6 +3,8 @@ package shard
 import (
 	"math"
 	"math/bits"
+	"slices"
+	"strings"
 
 	"weir/models"
 )
@@ -42,8 +44,16 @@ func sum(terms ...int64) (s int64) {
 	return s
 }
 
+// inOnePass are ends of architectures that compute their result in one pass, so that they need no
+// cache.
+var inOnePass = []string{"ForImageClassification", "ForAudioClassification", "ForSequenceClassification", "ForTokenClassification",
+	"ForQuestionAnswering", "ForMaskedLM"}
+
 // kvBytes is the cache of keys and values of one layer.
 func kvBytes(f models.ModelFacts, l Load) int64 {
+	if slices.ContainsFunc(inOnePass, func(end string) bool { return strings.HasSuffix(f.Architecture, end) }) {
+		return 0
+	}
 	values := product(2, f.KVHeads, f.HeadSize)
 	if f.Latent > 0 {
 		values = f.Latent

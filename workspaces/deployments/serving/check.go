@@ -25,24 +25,19 @@ func Refuse(folder fs.FS, m shard.Model) error {
 // Check returns why the worker cannot serve a model by what config.json and the headers of its
 // files say; empty if it can.
 func Check(m shard.Model) models.Text {
-	for _, check := range []func(shard.Model) models.Text{checkFamily, checkOptions, checkRotation, checkSizes, checkTensors} {
-		if why := check(m); !why.Empty() {
-			return why
-		}
+	f, why := familyOf(m)
+	for i := 0; why.Empty() && i < len(f.checks); i++ {
+		why = f.checks[i](f, m)
 	}
-	return models.Text{}
+	return why
 }
 
-// checkFamily refuses other architectures, and models with a program of their own.
-func checkFamily(m shard.Model) models.Text {
-	f := m.Facts
-	switch {
-	case f.Architecture != "LlamaForCausalLM":
-		return models.Say("only the architecture LlamaForCausalLM is implemented, and this one is %s", f.Architecture)
-	case f.Type != "llama" && f.Type != "":
-		return models.Say("model_type in config.json is %s; only llama is implemented", f.Type)
-	case has(m.Config, "auto_map"):
-		return models.Say("%s in config.json names a program that comes with the model", "auto_map")
+// checkStated refuses configurations whose defaults are other than those that the worker has.
+func checkStated(f family, m shard.Model) models.Text {
+	for _, name := range f.stated {
+		if _, stated := m.Config[name]; !stated {
+			return models.Say("config.json does not state %s", name)
+		}
 	}
 	return models.Text{}
 }
@@ -53,25 +48,35 @@ func has(c shard.Config, name string) bool {
 	return text != "" && text != "null"
 }
 
-// unsupported are entries of config.json that change what a model computes, with the values
-// that change nothing.
-var unsupported = []struct {
+// option is an entry of config.json with the values that are implemented.
+type option struct {
 	name    string
 	neutral []string
-}{
+}
+
+// unsupported are entries of config.json that change what a model computes, with the values
+// that change nothing.
+var unsupported = []option{
 	{"quantization_config", nil}, {"compression_config", nil}, {"sliding_window", nil}, {"kv_lora_rank", nil},
 	{"attn_logit_softcapping", nil}, {"final_logit_softcapping", nil}, {"attention_chunk_size", nil}, {"no_rope_layers", nil},
 	{"attention_bias", []string{"false"}}, {"mlp_bias", []string{"false"}}, {"use_qk_norm", []string{"false"}},
 	{"attention_multiplier", []string{"1", "1.0"}}, {"embedding_multiplier", []string{"1", "1.0"}},
 	{"residual_multiplier", []string{"1", "1.0"}}, {"logits_scaling", []string{"1", "1.0"}},
 	{"partial_rotary_factor", []string{"1", "1.0"}}, {"is_encoder_decoder", []string{"false"}}, {"add_cross_attention", []string{"false"}},
-	{"hidden_act", []string{`"silu"`, `"swish"`}},
+	{"use_sliding_window", []string{"false"}}, {"use_mrope", []string{"false"}}, {"use_mask_token", []string{"false"}},
+	{"qkv_bias", []string{"true"}},
 }
 
+// activations are the values of hidden_act that are implemented.
+var activations = map[models.ModelTask][]string{models.TaskTextGeneration: {`"silu"`, `"swish"`},
+	models.TaskImageClassification: {`"gelu"`}}
+
 // checkOptions refuses what is not implemented.
-func checkOptions(m shard.Model) models.Text {
-	for _, option := range unsupported {
-		if has(m.Config, option.name) && !slices.Contains(option.neutral, string(m.Config[option.name])) {
+func checkOptions(f family, m shard.Model) models.Text {
+	options := append(slices.Clone(unsupported), option{"hidden_act", activations[f.task]})
+	for _, option := range options {
+		known := slices.Contains(f.ignored, option.name) || slices.Contains(option.neutral, string(m.Config[option.name]))
+		if has(m.Config, option.name) && !known {
 			return models.Say("%s in config.json is %s, which is not implemented", option.name, valueOf(m.Config, option.name))
 		}
 	}
@@ -90,7 +95,7 @@ func checkOptions(m shard.Model) models.Text {
 func valueOf(c shard.Config, name string) string { return models.Excerpt(string(c[name])) }
 
 // checkRotation refuses other rotary embeddings than the plain one.
-func checkRotation(m shard.Model) models.Text {
+func checkRotation(_ family, m shard.Model) models.Text {
 	for _, name := range []string{"rope_scaling", "rope_parameters"} {
 		if !has(m.Config, name) {
 			continue
@@ -100,10 +105,11 @@ func checkRotation(m shard.Model) models.Text {
 			Old     string   `json:"type"`
 			Theta   *float64 `json:"rope_theta"`
 			Partial *float64 `json:"partial_rotary_factor"`
+			llama3
 		}
 		bad := json.Unmarshal(m.Config[name], &rope) != nil
 		for _, kind := range []string{rope.Kind, rope.Old} {
-			bad = bad || kind != "" && kind != "default"
+			bad = bad || kind != "" && kind != "default" && (kind != "llama3" || !rope.valid())
 		}
 		bad = bad || rope.Partial != nil && *rope.Partial != 1
 		if bad || name == "rope_scaling" && rope.Kind == "" && rope.Old == "" {
@@ -124,13 +130,33 @@ func checkRotation(m shard.Model) models.Text {
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 0) }
 
-// checkSizes refuses numbers that do not fit each other.
-func checkSizes(m shard.Model) models.Text {
-	for _, name := range []string{"hidden_size", "num_attention_heads", "vocab_size", "num_hidden_layers", "intermediate_size"} {
-		var n int64
-		if json.Unmarshal(m.Config[name], &n) != nil || n < 1 || n > maxSize {
+// llama3 is how rotary embeddings are made for longer texts than those of the first training, as
+// Llama 3.1 has it.
+type llama3 struct {
+	Factor float64 `json:"factor"`
+	Low    float64 `json:"low_freq_factor"`
+	High   float64 `json:"high_freq_factor"`
+	First  float64 `json:"original_max_position_embeddings"`
+}
+
+func (l llama3) valid() bool {
+	return positive(l.Factor) && positive(l.Low) && positive(l.High) && positive(l.First) && l.Low < l.High
+}
+
+// checkSizes refuses configurations that do not state these sizes.
+func checkSizes(m shard.Model, names ...string) models.Text {
+	for _, name := range names {
+		if sizeIn(m.Config, name) == 0 {
 			return models.Say("config.json does not state %s as a number from 1 to %d", name, int64(maxSize))
 		}
+	}
+	return models.Text{}
+}
+
+// checkDecoderSizes refuses numbers that do not fit each other.
+func checkDecoderSizes(_ family, m shard.Model) models.Text {
+	if why := checkSizes(m, "hidden_size", "num_attention_heads", "vocab_size", "num_hidden_layers", "intermediate_size"); !why.Empty() {
+		return why
 	}
 	f := m.Facts
 	var kv int64
@@ -154,8 +180,8 @@ const maxSize = 10_000_000
 const ignored = ".self_attn.rotary_emb.inv_freq"
 
 // checkTensors refuses files that do not have exactly the tensors that config.json describes.
-func checkTensors(m shard.Model) models.Text {
-	needed := tensorsOf(m)
+func checkTensors(f family, m shard.Model) models.Text {
+	needed := f.tensors(f, m)
 	for _, file := range m.Files {
 		for _, t := range file.Tensors {
 			shape, known := needed[t.Name]
@@ -189,25 +215,3 @@ func checkTensors(m shard.Model) models.Text {
 
 // maxNeeded bounds the layers whose tensors are looked for: what a model has at most.
 const maxNeeded = 10_000
-
-// tensorsOf are the shapes of the tensors that the worker computes with, by their names.
-func tensorsOf(m shard.Model) map[string][]int64 {
-	f := m.Facts
-	layers := int64(0)
-	_ = json.Unmarshal(m.Config["num_hidden_layers"], &layers) // checkSizes has read it
-	needed := map[string][]int64{"model.embed_tokens.weight": {f.Vocabulary, f.Hidden}, "model.norm.weight": {f.Hidden}}
-	if !f.Tied {
-		needed["lm_head.weight"] = []int64{f.Vocabulary, f.Hidden}
-	}
-	q, kv := f.Heads*f.HeadSize, f.KVHeads*f.HeadSize
-	for layer := range min(layers, maxNeeded) {
-		at := fmt.Sprintf("model.layers.%d.", layer)
-		for name, shape := range map[string][]int64{"input_layernorm": {f.Hidden}, "post_attention_layernorm": {f.Hidden},
-			"self_attn.q_proj": {q, f.Hidden}, "self_attn.k_proj": {kv, f.Hidden}, "self_attn.v_proj": {kv, f.Hidden},
-			"self_attn.o_proj": {f.Hidden, q}, "mlp.gate_proj": {f.Intermediate, f.Hidden}, "mlp.up_proj": {f.Intermediate, f.Hidden},
-			"mlp.down_proj": {f.Hidden, f.Intermediate}} {
-			needed[at+name+".weight"] = shape
-		}
-	}
-	return needed
-}

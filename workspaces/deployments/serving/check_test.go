@@ -18,6 +18,8 @@ import (
 const llamaConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":8,"intermediate_size":12,"num_hidden_layers":2,
 	"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":16,"max_position_embeddings":64,"hidden_act":"silu","eos_token_id":2}`
 
+const llama3Rope = `{"rope_type":"llama3","factor":8.0,"low_freq_factor":1.0,"high_freq_factor":4.0,"original_max_position_embeddings":16}`
+
 // tensor is one of a model in a test.
 type tensor struct {
 	kind  string
@@ -92,7 +94,7 @@ func with(t *testing.T, name, value string) string {
 // that say the same in other words are not.
 func TestRefusedConfigurations(t *testing.T) {
 	for _, c := range []struct{ name, value, reason string }{
-		{"architectures", `["MistralForCausalLM"]`, "MistralForCausalLM"}, {"model_type", `"mistral"`, "model_type"}, {"auto_map", `{"a":"b"}`, "auto_map"},
+		{"architectures", `["GemmaForCausalLM"]`, "the architecture GemmaForCausalLM is not implemented"}, {"model_type", `"mistral"`, "model_type"}, {"auto_map", `{"a":"b"}`, "auto_map"},
 		{"hidden_act", `"gelu"`, `hidden_act in config.json is "gelu"`}, {"hidden_act", `"silu"`, ""}, {"hidden_act", "null", ""},
 		{"sliding_window", "4096", "sliding_window in config.json is 4096"}, {"sliding_window", "null", ""},
 		{"layer_types", `["full_attention","sliding_attention"]`, "layer_types"}, {"layer_types", `["full_attention","full_attention"]`, ""},
@@ -100,6 +102,7 @@ func TestRefusedConfigurations(t *testing.T) {
 		{"quantization_config", `{"quant_method":"gptq"}`, "quantization_config"}, {"kv_lora_rank", "4", "kv_lora_rank"},
 		{"partial_rotary_factor", "0.5", "partial_rotary_factor"}, {"attn_logit_softcapping", "50.0", "attn_logit_softcapping"}, {"use_qk_norm", "true", "use_qk_norm"},
 		{"rope_scaling", `{"rope_type":"llama3","factor":8.0}`, `rope_scaling in config.json is {"rope_type":"llama3","factor":8.0}`},
+		{"rope_scaling", llama3Rope, ""}, {"rope_scaling", strings.Replace(llama3Rope, "4.0", "1.0", 1), "rope_scaling"},
 		{"rope_scaling", `{"type":"linear","factor":2}`, "rope_scaling"}, {"rope_scaling", `{"factor":2}`, "rope_scaling"}, {"rope_scaling", `{"rope_type":"default"}`, ""},
 		{"rope_parameters", `{"rope_type":"yarn"}`, "rope_parameters"}, {"rope_parameters", `{"rope_type":"default","rope_theta":5e5}`, ""},
 		{"rope_parameters", `{"rope_theta":0}`, "rope_theta"}, {"rope_theta", "-1", "rope_theta"}, {"rms_norm_eps", `"x"`, "rms_norm_eps"},

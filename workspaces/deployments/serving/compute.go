@@ -26,21 +26,33 @@ func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32,
 	most := max(chunkBytes/4/m.Hidden, 1)
 	if len(parts) > 1 && !m.Add {
 		most = min(most, max((len(tokens)+microBatches-1)/microBatches, minChunk))
-		return m.pipeline(parts, slices.Collect(slices.Chunk(tokens, most)), at)
 	}
+	var frames []frame
 	for chunk := range slices.Chunk(tokens, most) {
-		h := header{Op: "forward", Tokens: len(chunk), At: at}
-		if m.Add {
-			logits, err = m.addUp(parts, h, tokenBytes(chunk))
-		} else {
-			logits, err = m.pipeline(parts, [][]int32{chunk}, at)
-		}
-		if err != nil {
-			return nil, err
-		}
+		frames = append(frames, forward(len(chunk), at, tokenBytes(chunk)))
 		at += len(chunk)
 	}
-	return logits, nil
+	err = m.computeAll(parts, frames, func(result []float32) { logits = result })
+	return logits, err
+}
+
+func forward(tokens, at int, data []byte) frame {
+	return frame{header{Op: "forward", Tokens: tokens, At: at}, data}
+}
+
+// computeAll has the parts compute frames, and passes the logits of each on, in their order.
+func (m Model) computeAll(parts []*conn, frames []frame, each func([]float32)) error {
+	if !m.Add {
+		return m.pipeline(parts, frames, each)
+	}
+	for _, f := range frames {
+		logits, err := m.addUp(parts, f.header, f.data)
+		if err != nil {
+			return err
+		}
+		each(logits)
+	}
+	return nil
 }
 
 // frame is a header with what a part has computed for some tokens.
@@ -49,13 +61,12 @@ type frame struct {
 	data []byte
 }
 
-// pipeline passes chunks of tokens through all parts: a part computes one while the next part
-// computes what was before it.
-func (m Model) pipeline(parts []*conn, chunks [][]int32, at int) ([]float32, error) {
-	first := make(chan frame, len(chunks))
-	for _, chunk := range chunks {
-		first <- frame{header{Op: "forward", Tokens: len(chunk), At: at}, tokenBytes(chunk)}
-		at += len(chunk)
+// pipeline passes frames through all parts: a part computes one while the next part computes what
+// was before it.
+func (m Model) pipeline(parts []*conn, frames []frame, each func([]float32)) error {
+	first := make(chan frame, len(frames))
+	for _, f := range frames {
+		first <- f
 	}
 	close(first)
 	var stages sync.WaitGroup
@@ -73,15 +84,11 @@ func (m Model) pipeline(parts []*conn, chunks [][]int32, at int) ([]float32, err
 		})
 		in = to
 	}
-	var logits []byte
 	for p := range in {
-		logits = p.data
+		each(floats(p.data))
 	}
 	stages.Wait()
-	if failed.err != nil {
-		return nil, failed.err
-	}
-	return floats(logits), nil
+	return failed.err
 }
 
 // failure is the first one of several parts.

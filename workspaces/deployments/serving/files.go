@@ -59,6 +59,7 @@ type part struct {
 	Connections int64        `json:"connections"`
 	Add         bool         `json:"add,omitempty"`    // it has some heads of all layers, and the front adds up what the parts compute
 	Offset      int64        `json:"offset,omitempty"` // of the vocabulary, it has the tokens from this one on
+	Column      int64        `json:"column,omitempty"` // of the patches of an image, it computes the hidden values from this one on
 }
 
 // partOf describes a part of a plan for a load.
@@ -66,7 +67,9 @@ func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) p
 	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context, Connections: load.Batch + 2}
 	if plan.Split == models.SplitHeads {
 		p.First, p.Last, p.Add = true, true, true
-		p.Offset = shard.DivisionOf(m.Facts.Vocabulary, int64(plan.Parts[number].From), m.Facts.KVHeads)
+		from := int64(plan.Parts[number].From)
+		p.Offset = shard.DivisionOf(m.Facts.Vocabulary, from, m.Facts.KVHeads)
+		p.Column = shard.DivisionOf(m.Facts.Hidden, from, m.Facts.KVHeads)
 	}
 	return p
 }

@@ -3,7 +3,6 @@ package serving
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,12 +10,12 @@ import (
 	"slices"
 )
 
-// Model is what is served: a decoder whose parts data passes one after the other, or that compute
-// what is added up in each layer.
+// Model is what is served: parts that data passes one after the other, or that compute what is added
+// up in each layer.
 type Model struct {
 	Key        []byte // of the parts
 	Hidden     int    // width of the hidden states
-	Vocabulary int    // number of tokens
+	Vocabulary int    // number of tokens, or of classes
 	Add        bool   // the parts have some attention heads of all layers each
 	Parts      []func(context.Context) (net.Conn, error)
 }
@@ -60,12 +59,8 @@ func (e *PartError) Unwrap() error { return e.Err }
 // part that was restarted meanwhile refuses a sequence that it does not have. An error of each
 // ends it, too.
 func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (ended bool, err error) {
-	parts, err := m.dial(ctx)
-	defer func() {
-		for _, c := range parts {
-			c.close()
-		}
-	}()
+	parts, hangUp, err := m.dial(ctx)
+	defer hangUp()
 	if err != nil {
 		return false, err
 	}
@@ -92,23 +87,29 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (
 	return false, nil
 }
 
-func (m Model) dial(ctx context.Context) (list []*conn, err error) {
+// dial connects to all parts. Call hangUp in the end, also after an error.
+func (m Model) dial(ctx context.Context) (list []*conn, hangUp func(), err error) {
+	hangUp = func() {
+		for _, c := range list {
+			c.close()
+		}
+	}
 	for i, open := range m.Parts {
 		c, err := dial(ctx, open, m.Key)
 		if err != nil {
-			return list, &PartError{i, err}
+			return list, hangUp, &PartError{i, err}
 		}
 		list = append(list, c)
 	}
-	return list, nil
+	return list, hangUp, nil
 }
 
 // choose returns the next token.
 func choose(logits []float32, in Input, random *rand.Rand) (t Token, err error) {
 	best := 0
 	for i, x := range logits {
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return t, errors.New("the result is not a number")
+		if notNumber(x) {
+			return t, ErrNotNumber
 		}
 		if x > logits[best] {
 			best = i

@@ -22,11 +22,13 @@ const (
 	maxTokenizerBytes    = 64 << 20
 )
 
-// Generation is what generating text with a model needs besides its parts. It is kept with a
+// Generation is what computing with a model needs besides its parts. It is kept with a
 // deployment, so that later changes of the model's files do not change what is served.
 type Generation struct {
 	End  []int32 `json:"end"`            // tokens that end a text
 	Chat *Chat   `json:"chat,omitempty"` // nil: the model has no template for conversations
+
+	Image *Image `json:"image,omitempty"` // what the model classifies; nil: it generates text
 
 	Text   *tokenizer.Tokenizer `json:"-"` // nil: the model has none, or none that can be used
 	NoText string               `json:"-"` // why not; empty: it has none
@@ -35,6 +37,9 @@ type Generation struct {
 // readGeneration reads it from the folder of a model. The tokens that end a text are those of
 // generation_config.json or, if that has none, of config.json. The error is a conflict.
 func readGeneration(folder fs.FS, m shard.Model) (g Generation, err error) {
+	if TaskOf(m) == models.TaskImageClassification {
+		return Generation{Image: new(imageOf(m.Config))}, nil
+	}
 	content, err := shard.ReadSmall(folder, generationName, maxGenerationBytes)
 	if err != nil {
 		return g, err

@@ -1,4 +1,4 @@
-"""The reference worker: it holds one part of a decoder and computes it.
+"""The reference worker: it holds one part of a model and computes it.
 
 It reads /deployment/part.json and /deployment/part.safetensors, loads what it finds with
 PyTorch if that is there, else with NumPy, and answers on the socket /run/weir/part.sock.
@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import collections, contextlib, datetime, hashlib, hmac, json, mmap, os, re, select, socket, struct, sys, threading
+import collections, contextlib, datetime, hashlib, hmac, json, math, mmap, os, re, select, socket, struct, sys, threading
 
 try:
     import torch
@@ -49,7 +49,7 @@ def watched(seconds):
 
 
 class Numpy:
-    """The few operations of a decoder on float32 arrays of NumPy."""
+    """The few operations of models on float32 arrays of NumPy."""
 
     name = "numpy"
 
@@ -64,20 +64,41 @@ class Numpy:
     def floats(self, raw, shape): return np.frombuffer(raw, "<f4").reshape(shape)
     def ids(self, raw): return np.frombuffer(raw, "<i4")
     def bytes(self, x): return np.ascontiguousarray(x, "<f4").tobytes()
-    def norm(self, x, weight, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
+    def norm_by(self, x, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+    def norm(self, x, weight, eps): return self.norm_by(x, eps) * weight
     def silu(self, x): return x / (1 + np.exp(-x))
     def join(self, a, b, axis): return np.concatenate((a, b), axis)
     def swap(self, x, a, b): return x.swapaxes(a, b)
 
-    def angles(self, at, n, width, base):
-        a = np.outer(np.arange(at, at + n), base ** (-np.arange(0, width, 2) / width))
+    def layer_norm(self, x, weight, bias, eps):
+        x = x - x.mean(-1, keepdims=True)
+        return self.norm_by(x, eps) * weight + bias
+
+    def gelu(self, x):
+        """x times the normal distribution of x, by Abramowitz and Stegun, formula 7.1.26, which is right to 1.5e-7."""
+        z = np.abs(x) / np.float32(2**0.5)
+        t = 1 / (1 + 0.3275911 * z)
+        tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * np.exp(-z * z)
+        return x * np.where(x < 0, tail, 2 - tail) / 2
+
+    def inside(self, x, shape, row, column):
+        """Returns x in an array of zeros, from a row and a column on."""
+        y = np.zeros(shape, np.float32)
+        y[row : row + x.shape[0], column : column + x.shape[1]] = x
+        return y
+
+    def angles(self, at, n, frequencies):
+        a = np.outer(np.arange(at, at + n), frequencies)
         return np.cos(a).astype(np.float32), np.sin(a).astype(np.float32)
 
     def attend(self, q, k, v, at):
-        """Returns the values for each of the last tokens, from position at on."""
+        """Returns the values for each of the last tokens, from position at on; without one, of all
+        tokens for each."""
         k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
         n = q.shape[1]
-        scores = q @ k.swapaxes(1, 2) / q.shape[2] ** 0.5 + np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
+        scores = q @ k.swapaxes(1, 2) / q.shape[2] ** 0.5
+        if at is not None:
+            scores = scores + np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
         e = np.exp(scores - scores.max(-1, keepdims=True))
         return e / e.sum(-1, keepdims=True) @ v
 
@@ -117,15 +138,23 @@ class Torch:
         wide = x.float()
         return (wide / torch.sqrt((wide * wide).mean(-1, keepdim=True) + eps)).to(self.kind) * weight
 
-    def angles(self, at, n, width, base):
-        even = torch.arange(0, width, 2, device=self.on).double()
-        a = torch.outer(torch.arange(at, at + n, device=self.on).double(), base ** (-even / width))
+    def layer_norm(self, x, weight, bias, eps): return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, eps)
+    def gelu(self, x): return torch.nn.functional.gelu(x)
+
+    def inside(self, x, shape, row, column):
+        y = torch.zeros(shape, dtype=x.dtype, device=self.on)
+        y[row : row + x.shape[0], column : column + x.shape[1]] = x
+        return y
+
+    def angles(self, at, n, frequencies):
+        frequencies = torch.tensor(frequencies, dtype=torch.double, device=self.on)
+        a = torch.outer(torch.arange(at, at + n, device=self.on).double(), frequencies)
         return torch.cos(a).to(self.kind), torch.sin(a).to(self.kind)
 
     def attend(self, q, k, v, at):
         k, v = (torch.repeat_interleave(x, len(q) // len(x), 0) for x in (k, v))
         n, mask = q.shape[1], None
-        if at > 0 and n > 1:
+        if at and n > 1:
             mask = torch.ones(n, at + n, dtype=torch.bool, device=self.on).tril(at)
         return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], mask, is_causal=at == 0)[0]
 
@@ -149,18 +178,48 @@ def read_tensors(path, xp, progress):
         return tensors
 
 
-class Part:
+class Layers:
+    """What parts of decoders and of vision transformers have in common."""
+
+    def __init__(self, xp, config, tensors, part, stack):
+        self.xp, self.t, self.first, self.last = xp, tensors, part["first"], part["last"]
+        self.hidden, self.width = config["hidden_size"], config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+        names = (re.match(re.escape(stack) + r"\.(\d+)\.", name) for name in tensors)
+        self.layers = sorted({int(m[1]) for m in names if m})
+
+    def linear(self, x, name):
+        y = x @ self.t[name + ".weight"].T
+        return y + self.t[name + ".bias"] if name + ".bias" in self.t else y
+
+    def heads(self, x, name):
+        """Returns queries, keys or values of each head."""
+        return self.xp.swap(self.linear(x, name).reshape(x.shape[0], -1, self.width), 0, 1)
+
+
+class Decoder(Layers):
     """Some layers of a decoder with names as those of Llama, or some attention heads of all layers
     with rows and columns of the other matrices: of the vocabulary, those from token `offset` on."""
 
-    def __init__(self, xp, config, tensors, first, last, offset):
-        self.xp, self.t, self.first, self.last, self.offset = xp, tensors, first, last, offset
-        self.width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-        self.hidden, self.eps = config["hidden_size"], config.get("rms_norm_eps") or 1e-6
+    def __init__(self, xp, config, tensors, part):
+        super().__init__(xp, config, tensors, part, "model.layers")
+        self.offset, self.eps, self.most = part.get("offset", 0), config.get("rms_norm_eps") or 1e-6, part["context"]
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-        self.base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
-        names = (re.match(r"model\.layers\.(\d+)\.", name) for name in tensors)
-        self.layers = sorted({int(m[1]) for m in names if m})
+        base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
+        self.frequencies = [base ** (-i / self.width) for i in range(0, self.width, 2)]
+        if (rope.get("rope_type") or rope.get("type")) == "llama3":
+            self.frequencies = [self.slowed(f, rope) for f in self.frequencies]
+
+    @staticmethod
+    def slowed(f, rope):
+        """Returns a frequency of Llama 3.1 (transformers, modeling_rope_utils.py): slow ones are divided by
+        the factor, fast ones stay, and those between pass from one to the other."""
+        low, high = rope["low_freq_factor"], rope["high_freq_factor"]
+        turns = rope["original_max_position_embeddings"] * f / (2 * math.pi)
+        kept = min(max((turns - low) / (high - low), 0.0), 1.0)
+        return kept * f + (1 - kept) * f / rope["factor"]
+
+    def accepts(self, n, at, size):
+        return at + n <= self.most and size == 4 * n * (1 if self.first else self.hidden)
 
     def rotate(self, x, cos, sin):
         half = self.width // 2
@@ -170,11 +229,10 @@ class Part:
     def attention(self, x, at, angles, cache, layer):
         xp, t, n = self.xp, self.t, x.shape[0]
         name = "model.layers.%d.self_attn." % layer
-
-        def project(what):
-            return xp.swap((x @ t[name + what + "_proj.weight"].T).reshape(n, -1, self.width), 0, 1)
-
-        q, k, v = self.rotate(project("q"), *angles), self.rotate(project("k"), *angles), project("v")
+        q, k, v = (self.heads(x, name + what + "_proj") for what in "qkv")
+        if name + "q_norm.weight" in t:
+            q, k = xp.norm(q, t[name + "q_norm.weight"], self.eps), xp.norm(k, t[name + "k_norm.weight"], self.eps)
+        q, k = self.rotate(q, *angles), self.rotate(k, *angles)
         if at > 0:
             k, v = xp.join(cache[layer][0], k, 1), xp.join(cache[layer][1], v, 1)
         cache[layer] = k, v
@@ -188,9 +246,8 @@ class Part:
         return rows[ids * mine] * mine[:, None]
 
     def feed_forward(self, x, name):
-        t = self.t
-        gated = self.xp.silu(x @ t[name + "gate_proj.weight"].T) * (x @ t[name + "up_proj.weight"].T)
-        return gated @ t[name + "down_proj.weight"].T
+        gated = self.xp.silu(self.linear(x, name + "gate_proj")) * self.linear(x, name + "up_proj")
+        return gated @ self.t[name + "down_proj.weight"].T
 
     def forward(self, payload, n, at, cache):
         """Returns the hidden states of n tokens from position at on, or of the last one its logits.
@@ -200,7 +257,7 @@ class Part:
             x = yield self.embed(xp.ids(payload))
         else:
             x = xp.floats(payload, (n, self.hidden))
-        angles = xp.angles(at, n, self.width, self.base)
+        angles = xp.angles(at, n, self.frequencies)
         for layer in self.layers:
             name = "model.layers.%d." % layer
             x = x + (yield self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, angles, cache, layer))
@@ -210,6 +267,60 @@ class Part:
         x = xp.norm(x[-1], t["model.norm.weight"], self.eps)
         head = t["lm_head.weight"] if "lm_head.weight" in t else t["model.embed_tokens.weight"]
         return xp.bytes(head @ x)
+
+
+class Vision(Layers):
+    """The same of a vision transformer with names as those of ViT. Its tokens are the patches of an
+    image, and before them the one whose result classifies it. A sequence is one image after the other."""
+
+    def __init__(self, xp, config, tensors, part):
+        super().__init__(xp, config, tensors, part, "vit.encoder.layer")
+        self.eps, self.column = config.get("layer_norm_eps") or 1e-12, part.get("column", 0)
+        self.channels, self.size, self.patch = config.get("num_channels") or 3, config["image_size"], config["patch_size"]
+        self.tokens = (self.size // self.patch) ** 2 + 1
+
+    def accepts(self, n, at, size):
+        values = self.channels * self.size**2 if self.first else n * self.hidden
+        return n == self.tokens and size == 4 * values
+
+    def norm(self, x, name):
+        return self.xp.layer_norm(x, self.t[name + ".weight"], self.t[name + ".bias"], self.eps)
+
+    def embed(self, pixels):
+        """Returns the hidden values of the patches that the part computes, and 0 for all others."""
+        xp, side, name = self.xp, self.size // self.patch, "vit.embeddings.patch_embeddings.projection"
+        x = pixels.reshape(self.channels, side, self.patch, side, self.patch)
+        x = xp.swap(xp.swap(xp.swap(x, 0, 1), 1, 3), 2, 3).reshape(side * side, -1)  # by patch, then channel, row and column
+        x = x @ self.t[name + ".weight"].reshape(len(self.t[name + ".bias"]), -1).T + self.t[name + ".bias"]
+        return xp.inside(x, (self.tokens, self.hidden), 1, self.column)
+
+    def attention(self, x, name):
+        q, k, v = (self.heads(x, name + "attention." + what) for what in ("query", "key", "value"))
+        out = self.xp.swap(self.xp.attend(q, k, v, None), 0, 1).reshape(x.shape[0], -1)
+        return out @ self.t[name + "output.dense.weight"].T
+
+    def forward(self, payload, n, at, cache):
+        """Returns the hidden states of an image, or its logits; see Decoder.forward."""
+        xp, t = self.xp, self.t
+        if self.first:
+            x = yield self.embed(xp.floats(payload, (self.channels, self.size, self.size)))
+            x = x + t["vit.embeddings.position_embeddings"][0] + xp.inside(t["vit.embeddings.cls_token"][0], x.shape, 0, 0)
+        else:
+            x = xp.floats(payload, (n, self.hidden))
+        for layer in self.layers:
+            name = "vit.encoder.layer.%d." % layer
+            y = self.norm(x, name + "layernorm_before")
+            x = x + (yield self.attention(y, name + "attention.")) + t[name + "attention.output.dense.bias"]
+            y = xp.gelu(self.linear(self.norm(x, name + "layernorm_after"), name + "intermediate.dense"))
+            x = x + (yield y @ t[name + "output.dense.weight"].T) + t[name + "output.dense.bias"]
+        if not self.last:
+            return xp.bytes(x)
+        return xp.bytes(self.linear(self.norm(x[:1], "vit.layernorm"), "classifier"))
+
+
+def part_of(xp, config, tensors, part):
+    kind = Vision if config["architectures"][0].startswith("ViT") else Decoder
+    return kind(xp, config, tensors, part)
 
 
 def render(request):
@@ -268,7 +379,7 @@ def send_frame(conn, header, payload=b""):
 
 class Server:
     def __init__(self, key):
-        self.key, self.progress, self.part, self.tokens, self.adds = key, 0, None, 0, False
+        self.key, self.progress, self.part, self.adds = key, 0, None, False
         self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
 
     def sign(self, who, *nonces):
@@ -302,9 +413,9 @@ class Server:
                         send_frame(conn, {"error": why[:500]} if why else {}, text.encode("utf-8", "replace"))
                         continue
                     n = header["tokens"]
-                    if self.part is None or header["op"] != "forward" or header["at"] != at or n < 1 or at + n > self.tokens:
+                    if self.part is None or header["op"] != "forward" or header["at"] != at or n < 1:
                         raise ValueError("out of order")
-                    if len(payload) != 4 * n * (1 if self.part.first else self.part.hidden):
+                    if not self.part.accepts(n, at, len(payload)):
                         raise ValueError("the payload does not fit the number of tokens")
                     result = self.compute(conn, payload, n, at, cache)
                     at += n
@@ -353,7 +464,7 @@ def main():
     server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")))
     with open("/deployment/part.json") as f:
         part = json.load(f)
-    server.tokens, server.adds = part["context"], part.get("add", False)
+    server.adds = part.get("add", False)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("/run/weir/part.sock")
     listener.listen(64)
@@ -365,7 +476,7 @@ def main():
         server.progress = percent
 
     tensors = read_tensors("/deployment/part.safetensors", xp, progress)
-    server.part = Part(xp, part["config"], tensors, part["first"], part["last"], part.get("offset", 0))
+    server.part = part_of(xp, part["config"], tensors, part)
     print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
     accepting.join()
 

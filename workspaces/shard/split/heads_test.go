@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"weir/models"
@@ -28,7 +29,8 @@ var heads = []matrix{{"model.embed_tokens.weight", 30, 16}, {"model.norm.weight"
 	{"model.layers.0.input_layernorm.weight", 16, 0}, {"model.layers.0.post_attention_layernorm.weight", 16, 0},
 	{"model.layers.0.self_attn.q_proj.weight", 16, 16}, {"model.layers.0.self_attn.k_proj.weight", 8, 16},
 	{"model.layers.0.self_attn.v_proj.weight", 8, 16}, {"model.layers.0.self_attn.o_proj.weight", 16, 16},
-	{"model.layers.0.mlp.gate_proj.weight", 21, 16}, {"model.layers.0.mlp.up_proj.weight", 21, 16}, {"model.layers.0.mlp.down_proj.weight", 16, 21}}
+	{"model.layers.0.mlp.gate_proj.weight", 21, 16}, {"model.layers.0.mlp.up_proj.weight", 21, 16}, {"model.layers.0.mlp.down_proj.weight", 16, 21},
+	{"model.layers.0.self_attn.q_proj.bias", 16, 0}, {"model.layers.0.self_attn.o_proj.bias", 16, 0}, {"model.layers.0.self_attn.q_norm.weight", 2, 0}}
 
 const headsConfig = `{"architectures":["LlamaForCausalLM"],"hidden_size":16,"intermediate_size":21,"num_hidden_layers":1,"vocab_size":30,
 	"num_attention_heads":8,"num_key_value_heads":4}`
@@ -124,7 +126,8 @@ func checkHeads(t *testing.T, name string, from, until int) {
 					if base := filepath.Base(m.name); base == "model.layers.0.self_attn.o_proj.weight" || base == "model.layers.0.mlp.down_proj.weight" {
 						at, size = col, m.cols
 					}
-					if m.cols == 0 || size*from/4 <= at && at < size*until/4 {
+					divided := m.cols > 0 || strings.HasSuffix(m.name, "q_proj.bias")
+					if !divided || size*from/4 <= at && at < size*until/4 {
 						want = append(want, uint16(i<<10|(row*max(m.cols, 1)+col)))
 					}
 				}
@@ -144,7 +147,7 @@ func checkHeads(t *testing.T, name string, from, until int) {
 func TestSplitByHeadsRefuses(t *testing.T) {
 	for name, change := range map[string]matrix{
 		"an unknown matrix": {"model.layers.0.mlp.other.weight", 16, 16},
-		"a bias":            {"model.layers.0.self_attn.o_proj.bias", 16, 0},
+		"an unknown bias":   {"model.layers.0.mlp.other.bias", 16, 0},
 		"other heads":       {"model.layers.0.self_attn.q_proj.weight", 15, 16},
 	} {
 		list := append([]matrix{change}, heads[:5]...)

@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"weir/handlers"
+)
+
+// families are decoders that differ from Llama, by the entries of config.json that do.
+var families = map[string]map[string]any{
+	"mistral": {"architectures": []string{"MistralForCausalLM"}, "model_type": "mistral", "sliding_window": nil, "rope_theta": 1e6},
+	"llama31": {"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "rope_theta": 5e5, "rope_scaling": map[string]any{
+		"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 64}},
+	"qwen2": {"architectures": []string{"Qwen2ForCausalLM"}, "model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": false},
+	"qwen3": {"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "head_dim": 16, "tie_word_embeddings": true},
+}
+
+// familyModel is a small model of a family, and the reference for it.
+func familyModel(t *testing.T, name string) (config, file string, r reference) {
+	t.Helper()
+	r = reference{hidden: 32, inner: 48, heads: 4, kv: 2, width: 8, layers: 3, epsilon: 1e-5}
+	all := map[string]any{"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
+		"num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "torch_dtype": "float32"}
+	maps.Copy(all, families[name])
+	if width, stated := all["head_dim"].(int); stated {
+		r.width = width
+	}
+	list := []tensor{{"model.embed_tokens.weight", []int{256, 32}}, {"model.norm.weight", []int{32}}}
+	if all["tie_word_embeddings"] != true {
+		list = append(list, tensor{"lm_head.weight", []int{256, 32}})
+	}
+	for layer := range r.layers {
+		at := fmt.Sprintf("model.layers.%d.", layer)
+		for _, norm := range []string{"input_layernorm", "post_attention_layernorm"} {
+			list = append(list, tensor{at + norm + ".weight", []int{32}})
+		}
+		for what, n := range map[string]int{"q": r.heads, "k": r.kv, "v": r.kv} {
+			list = append(list, tensor{at + "self_attn." + what + "_proj.weight", []int{n * r.width, 32}})
+			if name == "qwen2" {
+				list = append(list, tensor{at + "self_attn." + what + "_proj.bias", []int{n * r.width}})
+			}
+			if name == "qwen3" && what != "v" {
+				list = append(list, tensor{at + "self_attn." + what + "_norm.weight", []int{r.width}})
+			}
+		}
+		list = append(list, tensor{at + "self_attn.o_proj.weight", []int{32, r.heads * r.width}}, tensor{at + "mlp.gate_proj.weight", []int{48, 32}},
+			tensor{at + "mlp.up_proj.weight", []int{48, 32}}, tensor{at + "mlp.down_proj.weight", []int{32, 48}})
+	}
+	theta, stated := all["rope_theta"].(float64)
+	if !stated {
+		theta = 10_000
+	}
+	for i := 0; i < r.width; i += 2 {
+		f := math.Pow(theta, -float64(i)/float64(r.width))
+		if name == "llama31" { // slow ones are divided by 8, fast ones are not, and those between partly
+			switch turns := 64 * f / (2 * math.Pi); {
+			case turns < 1:
+				f /= 8
+			case turns < 4:
+				smooth := (turns - 1) / (4 - 1)
+				f = (1-smooth)*f/8 + smooth*f
+			}
+		}
+		r.frequencies = append(r.frequencies, f)
+	}
+	file, r.values = randomTensors(list, 3)
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), file, r
+}
+
+// continues compares completions with the reference: each token is the most probable one, with the
+// same probability.
+func (d served) continues(r reference) {
+	d.t.Helper()
+	got, ok := d.asks()
+	if !ok {
+		d.t.Fatalf("it is not served: %+v", d.get())
+	}
+	tokens := bytesOf(completionRequest["prompt"].(string))
+	for i, id := range got.Choices[0].TokenIDs {
+		logits := r.decode(tokens)
+		best, sum := 0, 0.0
+		for j, x := range logits {
+			if x > logits[best] {
+				best = j
+			}
+			sum += math.Exp(x)
+		}
+		logprob := logits[best] - math.Log(sum)
+		if int(id) != best || math.Abs(logprob-got.Choices[0].Logprobs.TokenLogprobs[i]) > 1e-4 {
+			d.t.Fatalf("token %d is %d (%g), want %d (%g)", i, id, got.Choices[0].Logprobs.TokenLogprobs[i], best, logprob)
+		}
+		tokens = append(tokens, id)
+	}
+	if n := len(got.Choices[0].TokenIDs); n != completionRequest["max_tokens"] {
+		d.t.Errorf("%d tokens", n)
+	}
+}
+
+func bytesOf(text string) (list []int32) {
+	for _, b := range []byte(text) {
+		list = append(list, int32(b))
+	}
+	return list
+}
+
+const visionConfig = `{"architectures":["ViTForImageClassification"],"model_type":"vit","hidden_size":32,"intermediate_size":48,"num_hidden_layers":4,
+	"num_attention_heads":4,"image_size":12,"patch_size":4,"num_channels":3,"layer_norm_eps":1e-12,"hidden_act":"gelu","torch_dtype":"float32",
+	"id2label":{"0":"cat","1":"dog","2":"weir","3":"heron","4":"otter"}}`
+
+// vision is a safetensors file of a small vision transformer, and the reference for it.
+func vision() (file string, r reference) {
+	r = reference{hidden: 32, inner: 48, heads: 4, kv: 4, width: 8, layers: 4, epsilon: 1e-12}
+	list := []tensor{{"vit.embeddings.cls_token", []int{1, 1, 32}}, {"vit.embeddings.position_embeddings", []int{1, 10, 32}},
+		{"vit.embeddings.patch_embeddings.projection.weight", []int{32, 3, 4, 4}}, {"vit.embeddings.patch_embeddings.projection.bias", []int{32}},
+		{"vit.layernorm.weight", []int{32}}, {"vit.layernorm.bias", []int{32}}, {"classifier.weight", []int{5, 32}}, {"classifier.bias", []int{5}}}
+	for layer := range r.layers {
+		at := fmt.Sprintf("vit.encoder.layer.%d.", layer)
+		for _, name := range []string{"attention.attention.query", "attention.attention.key", "attention.attention.value", "attention.output.dense"} {
+			list = append(list, tensor{at + name + ".weight", []int{32, 32}}, tensor{at + name + ".bias", []int{32}})
+		}
+		list = append(list, tensor{at + "intermediate.dense.weight", []int{48, 32}}, tensor{at + "intermediate.dense.bias", []int{48}},
+			tensor{at + "output.dense.weight", []int{32, 48}}, tensor{at + "output.dense.bias", []int{32}})
+		for _, name := range []string{"layernorm_before", "layernorm_after"} {
+			list = append(list, tensor{at + name + ".weight", []int{32}}, tensor{at + name + ".bias", []int{32}})
+		}
+	}
+	file, r.values = randomTensors(list, 5)
+	return file, r
+}
+
+// classifies compares the logits of images with the reference.
+func (d served) classifies(r reference, images int) {
+	d.t.Helper()
+	random := rand.New(rand.NewPCG(9, 9))
+	pixels := make([]float64, images*3*12*12)
+	for i := range pixels {
+		pixels[i] = float64(float32(random.NormFloat64()))
+	}
+	var got struct {
+		Outputs []struct {
+			Name  string
+			Shape []int
+			Data  json.RawMessage
+		}
+	}
+	d.m.must("POST", fmt.Sprintf("/deployments/%d/v2/models/vit/infer", d.id), map[string]any{"inputs": []map[string]any{
+		{"name": "pixel_values", "datatype": "FP32", "shape": []int{images, 3, 12, 12}, "data": pixels}}}, &got)
+	var logits []float64
+	var labels []string
+	if err := json.Unmarshal(got.Outputs[0].Data, &logits); err != nil {
+		d.t.Fatal(err)
+	}
+	if err := json.Unmarshal(got.Outputs[1].Data, &labels); err != nil {
+		d.t.Fatal(err)
+	}
+	for i := range images {
+		want, best := r.classify(pixels[i*3*12*12:][:3*12*12], 3, 12, 4), 0
+		for j, x := range want {
+			if math.Abs(x-logits[5*i+j]) > 1e-4 {
+				d.t.Fatalf("image %d has the logits %v, want %v", i, logits[5*i:][:5], want)
+			}
+			if x > want[best] {
+				best = j
+			}
+		}
+		if labels[i] != []string{"cat", "dog", "weir", "heron", "otter"}[best] {
+			d.t.Errorf("image %d is %s, want %v", i, labels[i], want)
+		}
+	}
+}
+
+// Each family of decoders has the tokens of the reference, divided by heads and by layers.
+func TestDeploymentFamilies(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{gpus: "h100:4"})
+	team := s.team("families", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	ada := team.Members[0]
+	for name := range families {
+		config, file, r := familyModel(t, name)
+		dir := ada.writesModel(s, team.Project, name, config, file)
+		kinds := map[string]string{"qwen2": "tensor-parallel", "qwen3": "tensor-parallel"}
+		d := ada.deployModel(t, team.Project, dir, 2, kinds[name], 64)
+		d.continues(r)
+		ada.stopsDeployments(t, s)
+	}
+}
+
+// A vision transformer has the logits of the reference on one to four parts, divided by layers and by
+// heads.
+func TestDeploymentOfVision(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{gpus: "h100:4"})
+	team := s.team("vision", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	ada := team.Members[0]
+	file, r := vision()
+	dir := ada.writesModel(s, team.Project, "vit", visionConfig, file)
+	for _, c := range []struct {
+		parts int
+		kind  string
+	}{{1, ""}, {2, ""}, {3, ""}, {4, ""}, {2, "tensor-parallel"}, {3, "tensor-parallel"}, {4, "tensor-parallel"}} {
+		d := ada.deployModel(t, team.Project, dir, c.parts, c.kind, 0)
+		d.classifies(r, 5)
+		var model handlers.InferModel
+		ada.must("GET", fmt.Sprintf("/deployments/%d/v2/models/vit", d.id), nil, &model)
+		if !slices.Equal(model.Inputs[0].Shape, []int64{-1, 3, 12, 12}) || len(model.Labels) != 5 {
+			t.Errorf("%+v", model)
+		}
+		if v := d.get(); len(v.Parts) != c.parts || v.Context != 10 || v.Task != "image-classification" {
+			t.Errorf("%+v", v)
+		}
+		ada.stopsDeployments(t, s)
+	}
+}

@@ -1,0 +1,82 @@
+package handlers
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"weir/models"
+	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
+)
+
+const inferBody = `{"inputs":[{"name":"pixel_values","datatype":"FP32","shape":[1,1,2,2],"data":[1,2,3,4]}]}`
+
+// oneImage has kept what images of two by two pixels are.
+type oneImage struct{ workspaces.Served }
+
+func (oneImage) Generation(models.Deployment) (serving.Generation, error) {
+	return serving.Generation{Image: &serving.Image{Channels: 1, Size: 2, Labels: []string{"cat", "dog"}}}, nil
+}
+
+// Images with wrong forms are refused with what is right, in JSON and in binary; right ones only
+// because this server serves no models.
+func TestInfer(t *testing.T) {
+	w := newWorld(t)
+	w.app.Workspaces.Served = oneImage{}
+	at := "/deployments/" + id(w.addDeployment(w.project, "ann@example.org", models.TaskImageClassification))
+	hasTexts(t, w.get(w.member, at+"/v2/models/any").raw, `"labels":["cat","dog"]`, `"shape":[-1,1,2,2]`)
+	for _, path := range []string{"/v1/completions", "/v1/chat/completions"} {
+		body := map[string]string{"/v1/completions": `{"prompt":"a"}`, "/v1/chat/completions": `{"messages":[{"role":"user","content":"a"}]}`}[path]
+		hasTexts(t, w.want(409, w.member, "POST", at+path, body).raw, "/v2/models/{model}/infer")
+	}
+	infer := at + "/v2/models/tiny/infer"
+	for change, reason := range map[string]string{
+		`"shape":[1,1,2,2]|"shape":[1,1,2,3]`:        "[n, 1, 2, 2]",
+		`"shape":[1,1,2,2]|"shape":[257,1,2,2]`:      "1 to 256 images",
+		`"shape":[1,1,2,2]|"shape":[2,1,2,2]`:        "must have 8 values, and have 4",
+		`[1,2,3,4]|[1,2,"3",4]`:                      "list of numbers",
+		`[1,2,3,4]|1`:                                "list of numbers",
+		`,"data":[1,2,3,4]|`:                         "list of numbers",
+		`[1,2,3,4]|[1,2,3,1e39]`:                     "numbers of 32 bits",
+		`"pixel_values"|"images"`:                    "pixel_values",
+		`"FP32"|"FP16"`:                              "FP32",
+		`"inputs"|"outputs":[{"name":"x"}],"inputs"`: "logits",
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		if a := w.want(422, w.member, "POST", infer, strings.Replace(inferBody, from, to, 1)); !strings.Contains(a.raw, reason) {
+			t.Errorf("%s: %s", change, a.raw)
+		}
+	}
+	for _, body := range []string{inferBody, strings.Replace(inferBody, "[1,2,3,4]", "[[[[1,2],[3,4]]]]", 1)} {
+		w.problem(w.want(409, w.member, "POST", infer, body))
+	}
+	binaryInfer(t, w, infer)
+}
+
+// binaryInfer sends values after the JSON.
+func binaryInfer(t *testing.T, w *world, infer string) {
+	t.Helper()
+	head := strings.Replace(inferBody, `"data":[1,2,3,4]`, `"parameters":{"binary_data_size":16}`, 1)
+	tail := ""
+	for _, x := range []float32{1, 2, 3, 4} {
+		tail += string(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+	}
+	for _, c := range []struct {
+		status         int
+		length, tail   string
+		reason, client string
+	}{
+		{409, strconv.Itoa(len(head)), tail, "", w.member}, {422, strconv.Itoa(len(head)), tail[:12], "12 bytes", w.member},
+		{422, "100000", tail, binaryHeader, w.member}, {422, "x", tail, binaryHeader, w.member}, {422, "-1", tail, binaryHeader, w.member},
+		{400, "0", tail, "", w.member}, {422, strconv.Itoa(len(head)), "\x00\x00\xc0\x7f" + tail[4:], "numbers of 32 bits", w.member},
+		{401, strconv.Itoa(len(head)), tail, "", ""},
+	} {
+		a := w.send(c.client, "POST", infer, head+c.tail, binaryHeader, c.length, "Content-Type", "application/octet-stream")
+		if a.status != c.status || !strings.Contains(a.raw, c.reason) {
+			t.Errorf("%s and %d bytes: %d %s", c.length, len(c.tail), a.status, a.raw)
+		}
+	}
+}

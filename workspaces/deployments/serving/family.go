@@ -1,0 +1,100 @@
+package serving
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/models"
+	"weir/workspaces/shard"
+)
+
+// family is models that the worker computes, by what they differ in.
+type family struct {
+	modelType string
+	task      models.ModelTask
+	checks    []func(family, shard.Model) models.Text // in this order
+	tensors   func(family, shard.Model) map[string][]int64
+
+	bias    bool     // of decoders: queries, keys and values have a bias
+	norm    bool     // of decoders: the queries and keys of each head are normalized
+	stated  []string // entries of config.json whose absence means something else than null
+	ignored []string // entries of config.json that change nothing
+}
+
+var decoderChecks = []func(family, shard.Model) models.Text{checkStated, checkOptions, checkRotation, checkDecoderSizes, checkTensors}
+
+// families are by their architectures. The defaults of config.json are those of the classes
+// LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config and ViTConfig of transformers.
+var families = map[string]family{
+	"LlamaForCausalLM": {modelType: "llama", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors},
+	"MistralForCausalLM": {modelType: "mistral", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors,
+		stated: []string{"num_key_value_heads", "sliding_window"}},
+	"Qwen2ForCausalLM": {modelType: "qwen2", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors, bias: true,
+		stated: []string{"num_key_value_heads"}, ignored: []string{"sliding_window"}},
+	"Qwen3ForCausalLM": {modelType: "qwen3", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors, norm: true,
+		stated: []string{"num_key_value_heads", "head_dim"}, ignored: []string{"sliding_window"}},
+	"ViTForImageClassification": {modelType: "vit", task: models.TaskImageClassification, tensors: visionTensors,
+		checks: []func(family, shard.Model) models.Text{checkOptions, checkVisionSizes, checkTensors}},
+}
+
+// familyOf is the family of a model; why says why the worker computes none like it.
+func familyOf(m shard.Model) (f family, why models.Text) {
+	f, known := families[m.Facts.Architecture]
+	switch {
+	case !known:
+		names := make([]string, 0, len(families))
+		for name := range families {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return f, models.Say("the architecture %s is not implemented; those that are: %s", m.Facts.Architecture, strings.Join(names, ", "))
+	case m.Facts.Type != f.modelType && m.Facts.Type != "":
+		return f, models.Say("model_type in config.json is %s, and for this architecture it is %s", m.Facts.Type, f.modelType)
+	case has(m.Config, "auto_map"):
+		return f, models.Say("%s in config.json names a program that comes with the model", "auto_map")
+	}
+	return f, models.Text{}
+}
+
+// TaskOf is what a model does that is not refused.
+func TaskOf(m shard.Model) models.ModelTask { return families[m.Facts.Architecture].task }
+
+// Classes is how many tokens or classes a model has.
+func Classes(m shard.Model) int64 {
+	if TaskOf(m) == models.TaskImageClassification {
+		return int64(len(imageOf(m.Config).Labels))
+	}
+	return m.Facts.Vocabulary
+}
+
+// decoderTensors are the tensors of a decoder.
+func decoderTensors(f family, m shard.Model) map[string][]int64 {
+	v := m.Facts
+	needed := map[string][]int64{"model.embed_tokens.weight": {v.Vocabulary, v.Hidden}, "model.norm.weight": {v.Hidden}}
+	if !v.Tied {
+		needed["lm_head.weight"] = []int64{v.Vocabulary, v.Hidden}
+	}
+	q, kv := v.Heads*v.HeadSize, v.KVHeads*v.HeadSize
+	layer := map[string][]int64{"input_layernorm.weight": {v.Hidden}, "post_attention_layernorm.weight": {v.Hidden},
+		"self_attn.q_proj.weight": {q, v.Hidden}, "self_attn.k_proj.weight": {kv, v.Hidden}, "self_attn.v_proj.weight": {kv, v.Hidden},
+		"self_attn.o_proj.weight": {v.Hidden, q}, "mlp.gate_proj.weight": {v.Intermediate, v.Hidden},
+		"mlp.up_proj.weight": {v.Intermediate, v.Hidden}, "mlp.down_proj.weight": {v.Hidden, v.Intermediate}}
+	if f.bias {
+		layer["self_attn.q_proj.bias"], layer["self_attn.k_proj.bias"], layer["self_attn.v_proj.bias"] = []int64{q}, []int64{kv}, []int64{kv}
+	}
+	if f.norm {
+		layer["self_attn.q_norm.weight"], layer["self_attn.k_norm.weight"] = []int64{v.HeadSize}, []int64{v.HeadSize}
+	}
+	addLayers(needed, m, "model.layers", layer)
+	return needed
+}
+
+// addLayers adds the tensors of all layers of a stack.
+func addLayers(needed map[string][]int64, m shard.Model, stack string, layer map[string][]int64) {
+	for n := range min(sizeIn(m.Config, "num_hidden_layers"), maxNeeded) {
+		for name, shape := range layer {
+			needed[fmt.Sprintf("%s.%d.%s", stack, n, name)] = shape
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package workspaces
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+	"weir/workspaces/deployments/serving"
+)
+
+// maxSwitches is how often a deployment can be replaced while a request to it begins.
+const maxSwitches = 3
+
+// openRequest is a request to a deployment that is computed next; close it.
+type openRequest struct {
+	Deployment models.Deployment
+
+	s          *Service
+	ctx        context.Context
+	generation serving.Generation
+	model      serving.Model
+	end        []func()
+}
+
+// Close ends the request.
+func (r *openRequest) Close() {
+	for _, end := range slices.Backward(r.end) {
+		end()
+	}
+}
+
+// Context ends when the right for the request does, or its client has gone.
+func (r *openRequest) Context() context.Context { return r.ctx }
+
+// openRequest has check check a request to a deployment for a task, before anything is deployed for
+// it, and waits until it can be computed.
+func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int64, task models.ModelTask, check func(*openRequest) error) (
+	r *openRequest, err error) {
+	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
+		return nil, err
+	}
+	for range maxSwitches {
+		d, err := current(s.store.Read(ctx), v.Deployment)
+		if err != nil {
+			return nil, err
+		}
+		if d.Task != task {
+			return nil, otherTask(d)
+		}
+		if r, err = s.openFor(ctx, actor, d, check); err != nil {
+			return nil, err
+		}
+		// Only now does it finish what it computes when it is replaced.
+		if v, err = s.store.Read(ctx).Deployment(actor.Scope(), d.ID); err == nil && v.State == models.DeploymentServing {
+			return r, nil
+		}
+		r.Close()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+}
+
+// otherTask is the error for a request that is not for a deployment's task.
+func otherTask(d models.Deployment) error {
+	if d.Task == models.TaskImageClassification {
+		return models.Conflict("This deployment classifies images. Send requests to /v2/models/{model}/infer.")
+	}
+	return models.Conflict("This deployment generates text. Send requests to /v1/completions or /v1/chat/completions.")
+}
+
+// openFor checks a request to a deployment, and waits until it can be computed.
+func (s *Service) openFor(ctx context.Context, actor policies.Actor, d models.Deployment, check func(*openRequest) error) (
+	*openRequest, error) {
+	r := &openRequest{Deployment: d, s: s, ctx: ctx}
+	if s.Parts != nil {
+		ctx, end := s.completions.begin(ctx, s, actor, d)
+		r.ctx, r.end = ctx, []func(){end}
+	}
+	if err := r.prepare(actor, check); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// prepare checks a request before anything is deployed for it, and opens it.
+func (r *openRequest) prepare(actor policies.Actor, check func(*openRequest) error) (err error) {
+	if r.Deployment.State == models.DeploymentDeploying && r.s.Parts != nil { // what it needs may not be written yet
+		if r.Deployment, err = r.s.awaitServing(r.ctx, actor, r.Deployment); err != nil {
+			return err
+		}
+	}
+	if state := r.Deployment.State; state != models.DeploymentServing && state != models.DeploymentIdle {
+		return models.Unavailable(nil, "This deployment is %s.", state.Words())
+	}
+	if err := r.readGeneration(); err != nil {
+		return err
+	}
+	if err := check(r); err != nil {
+		return err
+	}
+	if r.s.Parts == nil {
+		return errNoDeployments
+	}
+	return r.open(actor)
+}
+
+// readGeneration reads what belongs to the deployment.
+func (r *openRequest) readGeneration() (err error) {
+	if r.s.Served != nil {
+		r.generation, err = r.s.Served.Generation(r.Deployment)
+	}
+	return err
+}
+
+// open waits until the deployment serves and it is the request's turn, and finds the parts.
+func (r *openRequest) open(actor policies.Actor) (err error) {
+	if r.Deployment, err = r.s.awaitServing(r.ctx, actor, r.Deployment); err != nil {
+		return err
+	}
+	if state := r.Deployment.State; state != models.DeploymentServing {
+		return models.Unavailable(nil, "This deployment is %s.", state.Words())
+	}
+	leave, err := r.s.queues.enter(r.ctx, r.Deployment)
+	if err != nil {
+		return err
+	}
+	r.end = append(r.end, leave)
+	r.model, err = r.s.servedModel(r.ctx, r.Deployment)
+	if gone := context.Cause(r.ctx); gone != nil {
+		return gone // not that reading was canceled
+	}
+	return err
+}
+
+// servedModel is the model of a deployment whose parts are all ready.
+func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m serving.Model, err error) {
+	parts, err := s.store.Read(ctx).DeploymentParts(d.ID)
+	if err != nil {
+		return m, err
+	}
+	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary), Add: d.Plan.Split == models.SplitHeads}
+	for _, p := range parts {
+		if p.State != models.PartReady {
+			return m, models.Unavailable(nil, "Part %d is %s. Repeat the request later.", p.Number+1, p.State.Words())
+		}
+		m.Parts = append(m.Parts, func(ctx context.Context) (net.Conn, error) {
+			return s.Parts.Dial(ctx, p.RuntimeState, serving.SocketName)
+		})
+	}
+	return m, nil
+}
