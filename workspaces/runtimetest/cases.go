@@ -57,6 +57,12 @@ func testActivity(t *testing.T, b *bench) {
 		t.Error("without the token")
 	}
 	Call(t, at, token, "POST", "/api/kernels", "{}")
+	defer func() {
+		if t.Failed() {
+			_, kernels := Call(t, at, token, "GET", "/api/kernels", "")
+			t.Logf("activity: %+v; kernels: %s", read(), kernels)
+		}
+	}()
 	kernel := Connect(t, at, token)
 	kernel.Execute(t.Context(), t, "1")
 	first := read()
