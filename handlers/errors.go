@@ -141,7 +141,8 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 		return models.Error{Kind: models.KindInvalid,
 			Message: models.Say("This portal is not served under this host name. Add the name to the setting hosts (WEIR_HOSTS) of the server.")}
 	case http.StatusRequestEntityTooLarge:
-		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", "1 MiB")}
+		size, _ := he.Message.(string) // of bodyLimit
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", size)}
 	}
 	if he.Code >= 400 && he.Code < 500 {
 		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request is malformed.")}

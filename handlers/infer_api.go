@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -21,9 +22,6 @@ const (
 	inferModelPath = "/deployments/{id}/v2/models/{model}"
 	inferPath      = inferModelPath + "/infer"
 )
-
-// maxInferBody is the most bytes of a request with tensors.
-const maxInferBody = 16 << 20
 
 // ModelByName names the model of a deployment.
 type ModelByName struct {
@@ -78,11 +76,16 @@ func (a rest) getInferModel(ctx context.Context, in *ModelByName) (*Response[Inf
 }
 
 func (a rest) infer(ctx context.Context, in *InferByName) (*Response[InferResponse], error) {
-	if tail, ok := ctx.Value(binaryKey{}).([]byte); ok && len(in.Body.Inputs) == 1 {
-		if size := in.Body.Inputs[0].Parameters["binary_data_size"]; size != float64(len(tail)) {
-			return nil, models.Invalid("inputs", "must have %d bytes as binary_data_size, which follow the JSON", int64(len(tail)))
+	tail, _ := ctx.Value(binaryKey{}).([]byte)
+	for i := range in.Body.Inputs {
+		t := &in.Body.Inputs[i]
+		size, stated := t.Parameters["binary_data_size"]
+		if stated && (size != float64(len(tail)) || t.Data != nil) || !stated && len(tail) > 0 {
+			return nil, models.Invalid("inputs", "must have no data, and %d bytes as binary_data_size, which follow the JSON", int64(len(tail)))
 		}
-		in.Body.Inputs[0].Binary = tail
+		if stated {
+			t.Binary = tail
+		}
 	}
 	v, err := a.Workspaces.Infer(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
@@ -122,19 +125,23 @@ type binaryKey struct{}
 
 func isInfer(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/infer") }
 
+func isBinary(c echo.Context) bool { return isInfer(c) && c.Request().Header.Get(binaryHeader) != "" }
+
 // binaryTensors takes the values off that follow the JSON of a request.
 func binaryTensors(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
-		if !isInfer(c) || r.Header.Get(binaryHeader) == "" || !actorOf(r.Context()).SignedIn() {
+		if !isBinary(c) || !actorOf(r.Context()).SignedIn() {
 			return next(c)
 		}
 		connection := http.NewResponseController(c.Response())
 		_ = connection.SetReadDeadline(time.Now().Add(bodyReadTimeout)) // a test's recorder has no connection
 		body, err := io.ReadAll(r.Body)
-		_ = connection.SetReadDeadline(time.Time{})
+		if he := (*echo.HTTPError)(nil); errors.As(err, &he) {
+			return he // it is too large
+		}
 		if err != nil {
-			return err
+			return newProblem(http.StatusInternalServerError, "", err)
 		}
 		n, err := strconv.Atoi(r.Header.Get(binaryHeader))
 		if err != nil || n < 0 || n > len(body) {

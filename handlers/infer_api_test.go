@@ -40,6 +40,7 @@ func TestInfer(t *testing.T) {
 		`[1,2,3,4]|[1,2,"3",4]`:                      "list of numbers",
 		`[1,2,3,4]|1`:                                "list of numbers",
 		`,"data":[1,2,3,4]|`:                         "list of numbers",
+		`}]|,"parameters":{"binary_data_size":16}}]`: "0 bytes as binary_data_size",
 		`[1,2,3,4]|[1,2,3,1e39]`:                     "numbers of 32 bits",
 		`"pixel_values"|"images"`:                    "pixel_values",
 		`"FP32"|"FP16"`:                              "FP32",
@@ -51,7 +52,12 @@ func TestInfer(t *testing.T) {
 		}
 	}
 	for _, body := range []string{inferBody, strings.Replace(inferBody, "[1,2,3,4]", "[[[[1,2],[3,4]]]]", 1)} {
-		w.problem(w.want(409, w.member, "POST", infer, body))
+		if a := w.want(409, w.member, "POST", infer, body); !strings.Contains(a.raw, "local runtime") {
+			t.Error(a.raw)
+		}
+	}
+	if a := w.want(413, w.member, "POST", infer, inferBody+strings.Repeat(" ", 4_000_000)); !strings.Contains(a.raw, "4 MB") {
+		t.Error(a.raw)
 	}
 	binaryInfer(t, w, infer)
 }
@@ -69,10 +75,10 @@ func binaryInfer(t *testing.T, w *world, infer string) {
 		length, tail   string
 		reason, client string
 	}{
-		{409, strconv.Itoa(len(head)), tail, "", w.member}, {422, strconv.Itoa(len(head)), tail[:12], "12 bytes", w.member},
+		{409, strconv.Itoa(len(head)), tail, "local runtime", w.member}, {422, strconv.Itoa(len(head)), tail[:12], "12 bytes", w.member},
 		{422, "100000", tail, binaryHeader, w.member}, {422, "x", tail, binaryHeader, w.member}, {422, "-1", tail, binaryHeader, w.member},
 		{400, "0", tail, "", w.member}, {422, strconv.Itoa(len(head)), "\x00\x00\xc0\x7f" + tail[4:], "numbers of 32 bits", w.member},
-		{401, strconv.Itoa(len(head)), tail, "", ""},
+		{413, strconv.Itoa(len(head)), strings.Repeat(tail, 1_000_000), "16 MB", w.member}, {401, strconv.Itoa(len(head)), tail, "", ""},
 	} {
 		a := w.send(c.client, "POST", infer, head+c.tail, binaryHeader, c.length, "Content-Type", "application/octet-stream")
 		if a.status != c.status || !strings.Contains(a.raw, c.reason) {

@@ -298,12 +298,25 @@ func (a *App) handleError(err error, c echo.Context) {
 
 // Limits of request bodies. An imported table is larger with its encoding.
 var (
-	defaultBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M",
-		Skipper: func(c echo.Context) bool { return isImport(c) || isInfer(c) || isStream(c) }})
-	importBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M",
-		Skipper: func(c echo.Context) bool { return !isImport(c) }})
-	inferBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "16M",
-		Skipper: func(c echo.Context) bool { return !isInfer(c) }})
+	defaultBodyLimit = bodyLimit("1M", func(c echo.Context) bool { return !isImport(c) && !isInfer(c) && !isStream(c) })
+	importBodyLimit  = bodyLimit("4M", func(c echo.Context) bool { return isImport(c) || isInfer(c) && !isBinary(c) })
+	binaryBodyLimit  = bodyLimit("16M", isBinary)
 )
+
+// bodyLimit refuses larger bodies, in millions of bytes, where it applies.
+func bodyLimit(limit string, applies func(echo.Context) bool) echo.MiddlewareFunc {
+	limited := middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: limit,
+		Skipper: func(c echo.Context) bool { return !applies(c) }})
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		handler := limited(next)
+		return func(c echo.Context) error {
+			err := handler(c)
+			if errors.Is(err, echo.ErrStatusRequestEntityTooLarge) {
+				err = echo.NewHTTPError(http.StatusRequestEntityTooLarge, strings.TrimSuffix(limit, "M")+" MB")
+			}
+			return err
+		}
+	}
+}
 
 func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }

@@ -234,5 +234,5 @@ func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in to continue.") // the writer reports its own failure
 		return
 	}
-	next(huma.WithValue(hc, requestKey{}, r))
+	next(huma.WithValue(huma.WithValue(hc, requestKey{}, r), connectionKey{}, http.NewResponseController(humaecho.Unwrap(hc).Response())))
 }

@@ -62,13 +62,14 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	if security == nil {
 		op.Extensions = map[string]any{scopeExtension: scopeOf(r, s.tag)}
 	}
-	switch {
-	case strings.HasSuffix(r.path, "/import"):
+	if strings.HasSuffix(r.path, "/import") || r.path == inferPath {
 		op.MaxBodyBytes = maxImportBody
-	case r.path == inferPath:
-		op.MaxBodyBytes = maxInferBody
 	}
+	_, readsBody := input.FieldByName("Body")
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		if readsBody {
+			workAsLong(ctx)
+		}
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, a.refusal(ctx, err, input)
@@ -101,7 +102,18 @@ func errorsOf(r route, input reflect.Type) []int {
 	return list
 }
 
-type requestKey struct{}
+type (
+	requestKey    struct{}
+	connectionKey struct{}
+)
+
+// workAsLong ends the deadline for reading a body that was read. With it, the work on the request
+// would be canceled then, as if its client had gone.
+func workAsLong(ctx context.Context) {
+	if connection, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
+		_ = connection.SetReadDeadline(time.Time{}) // a test's recorder has no connection
+	}
+}
 
 // httpRequestOf is the HTTP request that an operation answers.
 func httpRequestOf(ctx context.Context) *http.Request {

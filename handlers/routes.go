@@ -26,7 +26,7 @@ func NewApp(c Config) *App {
 	e.HTTPErrorHandler = a.handleError
 	e.IPExtractor = clientAddress(c.TrustedProxies)
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
-	e.Use(a.secureHeaders, a.crossOrigin, defaultBodyLimit, importBodyLimit, inferBodyLimit, weakenETags, compress)
+	e.Use(a.secureHeaders, a.crossOrigin, defaultBodyLimit, importBodyLimit, binaryBodyLimit, weakenETags, compress)
 	a.plainRoutes()
 	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)

@@ -33,7 +33,7 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodGet, inferModelPath, 200, "get-inference-model",
 		models.Say("Get the model of a deployment, as the Open Inference Protocol does")}, a.getInferModel, http.StatusConflict,
 		http.StatusServiceUnavailable)
-	register(a, s, route{http.MethodPost, inferPath, 200, "infer",
+	register(a, s, route{http.MethodPost, inferPath, 200, "classify-images",
 		models.Say("Classify images, as the Open Inference Protocol does")}, a.infer, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
 }

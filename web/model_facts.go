@@ -28,7 +28,7 @@ func (v ModelFactsView) deployURL() templ.SafeURL {
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
 		"parts":   {number(int64(len(v.Report.Plan.Parts)))},
-		"context": {v.Form.Value("context")}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
+		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 

@@ -44,7 +44,10 @@ const (
 	OutputLabel  = "label"
 )
 
-const maxImages = 256 // of a request
+const (
+	maxImages = 256       // of a request
+	maxLogits = 1_000_000 // of all its images; a model has fewer classes
+)
 
 // Inference is what a model has computed of images.
 type Inference struct {
@@ -85,6 +88,9 @@ func (s *Service) Infer(ctx context.Context, actor policies.Actor, id int64, in 
 	var images [][]byte
 	r, err := s.openRequest(ctx, actor, id, models.TaskImageClassification, func(r *openRequest) (err error) {
 		images, err = in.images(r.generation.Image)
+		for i := range in.Inputs {
+			in.Inputs[i].Data = nil // it is much larger, and can wait for long
+		}
 		return err
 	})
 	if err != nil {
@@ -120,6 +126,10 @@ func (in InferInput) images(of *serving.Image) (list [][]byte, err error) {
 	t := in.Inputs[0]
 	if len(t.Shape) != 4 || t.Shape[0] < 1 || t.Shape[0] > maxImages || !slices.Equal(t.Shape[1:], []int64{of.Channels, of.Size, of.Size}) {
 		p.Add("inputs", "must have the shape [n, %d, %d, %d], of 1 to %d images", of.Channels, of.Size, of.Size, int64(maxImages))
+		return nil, p.Err()
+	}
+	if most := maxLogits / int64(len(of.Labels)); t.Shape[0] > most {
+		p.Add("inputs", "must be at most %d images for %d classes", most, int64(len(of.Labels)))
 		return nil, p.Err()
 	}
 	values := t.Binary

@@ -83,16 +83,18 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	return v, nil
 }
 
-// loadOf is the load that a deployment is planned for: of images, one after the other.
+// contextOf is the context that is planned for a requested one: an image has as many tokens as it has.
+func contextOf(m shard.Model, requested int64) int64 {
+	if serving.TaskOf(m) == models.TaskImageClassification {
+		return m.Facts.MaxContext
+	}
+	return requested
+}
+
+// loadOf is the load that a deployment is planned for.
 func loadOf(in models.ServedInput, m shard.Model) (shard.Load, error) {
 	most := m.Facts.MaxContext // 0 if it is not known
-	if serving.TaskOf(m) == models.TaskImageClassification {
-		if in.Context != 0 && in.Context != most {
-			return shard.Load{}, models.Invalid("context", "must be %d, which is what an image has", most)
-		}
-		in.Context = most
-	}
-	if in.Context == 0 {
+	if in.Context = contextOf(m, in.Context); in.Context == 0 {
 		in.Context = min(DefaultContext, cmp.Or(most, DefaultContext))
 	}
 	if most > 0 && in.Context > most {

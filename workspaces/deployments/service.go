@@ -62,7 +62,7 @@ func (s *Service) ServiceTypes() (names []string) {
 // ServedTypes are the names of the presets by which deployments can be split.
 func (s *Service) ServedTypes() (names []string) {
 	for _, p := range s.presets {
-		if p.Split == models.SplitLayers {
+		if p.Split != models.SplitExperts {
 			names = append(names, p.ServiceType)
 		}
 	}
@@ -96,6 +96,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	if err != nil {
 		return v, err
 	}
+	load.Context = contextOf(model, load.Context)
 	v.Facts, v.Memory = model.Facts, shard.Memory(model.Facts, load)
 	if e, ok := errors.AsType[*models.Error](serving.Refuse(folder, model)); ok {
 		v.NotServed = e.Message

@@ -84,7 +84,7 @@ func (c Config) apply(f *models.ModelFacts) {
 	}
 	f.Vocabulary = c.number("vocab_size")
 	f.MaxContext = c.number("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len")
-	if image, patch := c.number("image_size"), c.number("patch_size"); f.MaxContext == 0 && patch > 0 {
+	if image, patch := c.number("image_size"), c.number("patch_size"); f.MaxContext == 0 && image > 0 && patch > 0 {
 		f.MaxContext = (image/patch)*(image/patch) + 1 // with the token whose result classifies the image
 	}
 	f.Experts = c.number("num_local_experts", "n_routed_experts", "num_experts")

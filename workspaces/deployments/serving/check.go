@@ -94,8 +94,11 @@ func checkOptions(f family, m shard.Model) models.Text {
 // valueOf is a value of config.json as people can read it.
 func valueOf(c shard.Config, name string) string { return models.Excerpt(string(c[name])) }
 
-// checkRotation refuses other rotary embeddings than the plain one.
+// checkRotation refuses other rotary embeddings than the plain one and that of Llama 3.1.
 func checkRotation(_ family, m shard.Model) models.Text {
+	if has(m.Config, "rope_scaling") && has(m.Config, "rope_parameters") {
+		return models.Say("config.json states both %s and %s", "rope_scaling", "rope_parameters")
+	}
 	for _, name := range []string{"rope_scaling", "rope_parameters"} {
 		if !has(m.Config, name) {
 			continue
@@ -119,7 +122,12 @@ func checkRotation(_ family, m shard.Model) models.Text {
 			return models.Say("%s in config.json must be more than 0", "rope_theta")
 		}
 	}
-	for _, name := range []string{"rope_theta", "rms_norm_eps"} {
+	return checkPositive(m, "rope_theta", "rms_norm_eps")
+}
+
+// checkPositive refuses numbers that are stated and not positive.
+func checkPositive(m shard.Model, names ...string) models.Text {
+	for _, name := range names {
 		var n float64
 		if has(m.Config, name) && (json.Unmarshal(m.Config[name], &n) != nil || !positive(n)) {
 			return models.Say("%s in config.json must be more than 0", name)
@@ -189,8 +197,6 @@ func checkTensors(f family, m shard.Model) models.Text {
 			switch {
 			case strings.HasSuffix(t.Name, ignored):
 				continue
-			case t.Name == "lm_head.weight" && m.Facts.Tied:
-				return models.Say("tie_word_embeddings in config.json is true, and the files have %s, too", name)
 			case !known:
 				return models.Say("the tensor %s is not known, so what it does is not implemented", name)
 			case t.Type != "F32" && t.Type != "F16" && t.Type != "BF16":

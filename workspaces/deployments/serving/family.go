@@ -72,7 +72,7 @@ func Classes(m shard.Model) int64 {
 func decoderTensors(f family, m shard.Model) map[string][]int64 {
 	v := m.Facts
 	needed := map[string][]int64{"model.embed_tokens.weight": {v.Vocabulary, v.Hidden}, "model.norm.weight": {v.Hidden}}
-	if !v.Tied {
+	if !v.Tied || hasTensor(m, "lm_head.weight") { // some files of tied models have a copy, which is not used
 		needed["lm_head.weight"] = []int64{v.Vocabulary, v.Hidden}
 	}
 	q, kv := v.Heads*v.HeadSize, v.KVHeads*v.HeadSize
@@ -88,6 +88,12 @@ func decoderTensors(f family, m shard.Model) map[string][]int64 {
 	}
 	addLayers(needed, m, "model.layers", layer)
 	return needed
+}
+
+func hasTensor(m shard.Model, name string) bool {
+	return slices.ContainsFunc(m.Files, func(f shard.File) bool {
+		return slices.ContainsFunc(f.Tensors, func(t shard.Tensor) bool { return t.Name == name })
+	})
 }
 
 // addLayers adds the tensors of all layers of a stack.

@@ -21,7 +21,8 @@ func (i Image) Values() int64 { return i.Channels * i.Size * i.Size }
 
 const (
 	maxImageSize   = 4096
-	maxPatches     = 16_384
+	maxImageBytes  = 15 << 20 // a request with one can be sent
+	maxPatches     = 4096
 	maxClasses     = 100_000
 	defaultClasses = 2 // as PretrainedConfig of transformers has it
 )
@@ -52,13 +53,18 @@ func checkVisionSizes(_ family, m shard.Model) models.Text {
 	if !why.Empty() {
 		return why
 	}
+	if why := checkPositive(m, "layer_norm_eps"); !why.Empty() {
+		return why
+	}
 	size, patch, image := sizeIn(m.Config, "image_size"), sizeIn(m.Config, "patch_size"), imageOf(m.Config)
 	switch {
 	case size%patch != 0 || size > maxImageSize || (size/patch)*(size/patch) > maxPatches:
 		return models.Say("image_size in config.json is %d, which must be at most %d and a multiple of patch_size, with at most %d patches",
 			size, int64(maxImageSize), int64(maxPatches))
-	case 4*max(image.Values(), m.Facts.MaxContext*m.Facts.Hidden) > maxPayload:
-		return models.Say("the values of an image or of its patches take more than %s", models.FormatBytes(maxPayload))
+	case 4*image.Values() > maxImageBytes:
+		return models.Say("the values of an image take more than %s", models.FormatBytes(maxImageBytes))
+	case 4*m.Facts.MaxContext*m.Facts.Hidden > maxPayload:
+		return models.Say("the hidden values of an image take more than %s", models.FormatBytes(maxPayload))
 	case m.Facts.Hidden%m.Facts.Heads != 0:
 		return models.Say("%d attention heads do not divide the hidden size of %d", m.Facts.Heads, m.Facts.Hidden)
 	case len(image.Labels) > maxClasses:

@@ -93,7 +93,9 @@ class Numpy:
 
     def attend(self, q, k, v, at):
         """Returns the values for each of the last tokens, from position at on; without one, of all
-        tokens for each."""
+        tokens for each, of which an image has many: head by head."""
+        if at is None and len(q) > 1:
+            return np.concatenate([self.attend(q[i : i + 1], k[i : i + 1], v[i : i + 1], at) for i in range(len(q))])
         k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
         n = q.shape[1]
         scores = q @ k.swapaxes(1, 2) / q.shape[2] ** 0.5
@@ -125,6 +127,8 @@ class Torch:
             self.kind = self.kinds[kind]
 
     def load(self, raw, kind, shape):
+        if not raw:  # PyTorch reads no empty buffer
+            return torch.empty(shape, dtype=self.kind, device=self.on)
         return torch.frombuffer(bytearray(raw), dtype=self.kinds[kind]).reshape(shape).to(self.on, self.kind)
 
     def floats(self, raw, shape): return torch.frombuffer(bytearray(raw), dtype=torch.float32).reshape(shape).to(self.on, self.kind)
@@ -203,6 +207,7 @@ class Decoder(Layers):
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "model.layers")
         self.offset, self.eps, self.most = part.get("offset", 0), config.get("rms_norm_eps") or 1e-6, part["context"]
+        self.tied = config.get("tie_word_embeddings", False)
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
         self.frequencies = [base ** (-i / self.width) for i in range(0, self.width, 2)]
@@ -265,8 +270,7 @@ class Decoder(Layers):
         if not self.last:
             return xp.bytes(x)
         x = xp.norm(x[-1], t["model.norm.weight"], self.eps)
-        head = t["lm_head.weight"] if "lm_head.weight" in t else t["model.embed_tokens.weight"]
-        return xp.bytes(head @ x)
+        return xp.bytes(t["model.embed_tokens.weight" if self.tied else "lm_head.weight"] @ x)
 
 
 class Vision(Layers):
@@ -276,6 +280,7 @@ class Vision(Layers):
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "vit.encoder.layer")
         self.eps, self.column = config.get("layer_norm_eps") or 1e-12, part.get("column", 0)
+        self.width = self.hidden // config["num_attention_heads"]
         self.channels, self.size, self.patch = config.get("num_channels") or 3, config["image_size"], config["patch_size"]
         self.tokens = (self.size // self.patch) ** 2 + 1
 

@@ -12,12 +12,12 @@ import (
 
 // file is a tokenizer.json.
 type file struct {
-	Added         []addedToken    `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  *step           `json:"pre_tokenizer"`
-	PostProcessor *step           `json:"post_processor"`
-	Decoder       *step           `json:"decoder"`
-	Model         model           `json:"model"`
+	Added         []addedToken `json:"added_tokens"`
+	Normalizer    *step        `json:"normalizer"`
+	PreTokenizer  *step        `json:"pre_tokenizer"`
+	PostProcessor *step        `json:"post_processor"`
+	Decoder       *step        `json:"decoder"`
+	Model         model        `json:"model"`
 }
 
 type addedToken struct {
@@ -67,7 +67,7 @@ func Read(content []byte, vocabulary int64) (*Tokenizer, error) {
 	if json.Unmarshal(content, &f) != nil {
 		return nil, errors.New("it is not a JSON object of the expected form")
 	}
-	t := &Tokenizer{addedIDs: map[string]int32{}, texts: map[int32]string{}, special: map[int32]bool{}}
+	t := &Tokenizer{compose: f.Normalizer != nil, addedIDs: map[string]int32{}, texts: map[int32]string{}, special: map[int32]bool{}}
 	for _, read := range []func(*file) error{f.checkParts, t.readVocabulary, t.readMerges, t.readAdded, t.readSplit, t.readAround} {
 		if err := read(&f); err != nil {
 			return nil, err
@@ -90,8 +90,8 @@ func (f *file) checkParts(*file) error {
 		return fmt.Errorf("the model %q is not implemented", m.Type)
 	case m.ByteFallback || m.Prefix != "" || m.Suffix != "" || m.Dropout != nil && *m.Dropout != 0:
 		return errors.New("byte_fallback, dropout and marks of subwords are not implemented")
-	case len(f.Normalizer) > 0 && string(f.Normalizer) != "null":
-		return errors.New("its normalizer is not implemented")
+	case f.Normalizer != nil && f.Normalizer.Type != "NFC":
+		return fmt.Errorf("the normalizer %q is not implemented", f.Normalizer.Type)
 	case f.Decoder == nil || f.Decoder.Type != "ByteLevel":
 		return errors.New("its decoder is not ByteLevel")
 	}

@@ -4,12 +4,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Tokenizer is that of a model. It is safe for concurrent use.
 type Tokenizer struct {
 	added    *regexp.Regexp   // finds tokens that are no pieces of text; nil: there are none
 	addedIDs map[string]int32 // by their text
+	compose  bool             // text is normalized to NFC
 	split    []splitter
 	bpe      bpe
 	before   []int32          // tokens before every text
@@ -51,6 +54,9 @@ func (t *Tokenizer) encode(tokens []int32, text string) []int32 {
 func (t *Tokenizer) encodePlain(tokens []int32, text string) []int32 {
 	if text == "" {
 		return tokens
+	}
+	if t.compose {
+		text = norm.NFC.String(text)
 	}
 	pieces := []string{text}
 	for _, split := range t.split {

@@ -54,6 +54,23 @@ func words(tok *Tokenizer, tokens []int32) (list []string) {
 	return list
 }
 
+// Text is composed before it is cut, and added tokens are found in it as it is.
+func TestNormalized(t *testing.T) {
+	nfc := map[string]any{"normalizer": map[string]any{"type": "NFC"},
+		"added_tokens": []any{map[string]any{"id": 300, "content": "<e\u0301>", "special": true, "normalized": false}}}
+	tok := read(t, nfc)
+	const apart, composed = "caf" + "e\u0301", "caf\u00e9"
+	if got, want := tok.Encode(apart), tok.Encode(composed); !slices.Equal(got, want) || len(want) != 5 {
+		t.Errorf("%v, not %v", got, want)
+	}
+	if got := tok.Encode("<e\u0301>" + apart); len(got) != 6 || got[0] != 300 {
+		t.Errorf("%v", got)
+	}
+	if plain := read(t, nil); slices.Equal(plain.Encode(apart), plain.Encode(composed)) {
+		t.Error("without a normalizer, it is composed, too")
+	}
+}
+
 // The vectors of transformers' tests/models/gpt2/test_tokenization_gpt2.py (Apache-2.0): its
 // merges, and "lower newer" with a space before.
 func TestMerges(t *testing.T) {
@@ -151,7 +168,7 @@ func TestRefused(t *testing.T) {
 	for reason, change := range map[string]map[string]any{
 		"the model \"WordPiece\"":               {"model.type": "WordPiece"},
 		"byte_fallback":                         {"model.byte_fallback": true},
-		"its normalizer":                        {"normalizer": map[string]any{"type": "NFC"}},
+		`the normalizer "NFKC"`:                 {"normalizer": map[string]any{"type": "NFKC"}},
 		"its decoder":                           {"decoder": map[string]any{"type": "Fuse"}},
 		"no pre_tokenizer":                      {"pre_tokenizer": nil},
 		"the pre_tokenizer \"Metaspace\"":       {"pre_tokenizer": map[string]any{"type": "Metaspace"}},
