@@ -26,6 +26,7 @@ import (
 type modelCommand struct {
 	batch, context int64
 	service        string
+	presets        string // file; empty: those of the program
 	devices        []string
 	output         config.Choice
 }
@@ -38,7 +39,7 @@ which can be described and planned only. No weights are loaded. These commands n
 
 Exit codes: 0, done; 1, the model is not valid, or the devices do not have enough memory;
 2, the command line is wrong.`}
-	cmd.AddCommand(newModelShowCommand(), newModelPlanCommand(), newModelSplitCommand(), newModelMergeCommand())
+	cmd.AddCommand(newModelPresetsCommand(), newModelShowCommand(), newModelPlanCommand(), newModelSplitCommand(), newModelMergeCommand())
 	return cmd
 }
 
@@ -51,9 +52,18 @@ func (m *modelCommand) add(cmd *cobra.Command, planned bool) *cobra.Command {
 	if planned {
 		cmd.Flags().StringArrayVar(&m.devices, "device", nil,
 			"`MEMORY` of a device, with TFLOP/s and GB/s if known: 24GiB:100:25; repeat for several")
+		cmd.Flags().StringVar(&m.presets, "split-presets", "", "`FILE` with presets of splits; default: those of “weir model presets”")
 		cmd.Flags().StringVar(&m.service, "service-type", "", "service `TYPE` whose preset split is used; default: by the architecture")
 	}
 	return cmd
+}
+
+func newModelPresetsCommand() *cobra.Command {
+	return &cobra.Command{Use: "presets", Short: "Print the presets of splits that the program has", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := cmd.OutOrStdout().Write(deployments.PresetsYAML)
+			return err
+		}}
 }
 
 func newModelShowCommand() *cobra.Command {
@@ -159,12 +169,12 @@ func (m *modelCommand) plan(dir string) (model shard.Model, report models.ModelR
 	if report.Devices, err = shard.ParseDevices(m.devices); err != nil {
 		return model, report, usageOf(err)
 	}
-	presets, err := deployments.Presets()
+	presets, err := deployments.OpenPresets(m.presets, nil)
 	if err != nil {
 		return model, report, err
 	}
 	report.Plan, err = shard.Plan(model.Facts, shard.Request{Load: shard.Load{Batch: m.batch, Context: m.context},
-		ServiceType: m.service, Presets: presets, Devices: report.Devices})
+		ServiceType: m.service, Presets: presets.Current(), Devices: report.Devices})
 	return model, report, usageOf(err)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -107,10 +108,11 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	projectService := projects.New(p.store, access, dirs, capacity)
 	projectService.InvitationLifetime = cfg.InvitationLifetime
 	p.broker = broker.New(p.store, access, p.pool, cfg.Reservations)
-	described, err := deployments.New(p.files, p.pool)
+	presets, err := deployments.OpenPresets(cfg.SplitPresets, log)
 	if err != nil {
-		return p, err
+		return p, fmt.Errorf("split-presets: %w", err)
 	}
+	described := deployments.New(p.files, p.pool, presets)
 	service := p.wireWorkspaces(access, dirs, described)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},

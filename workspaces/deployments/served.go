@@ -57,7 +57,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.service.presets, Devices: devicesOf(parts), All: true}
+	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.service.presets.Current(), Devices: devicesOf(parts), All: true}
 	if parts == 0 {
 		if r.Devices, err = s.service.poolDevices(ctx, actor, cores, holder); err != nil {
 			return v, err
@@ -110,10 +110,17 @@ func checkPlan(plan models.ModelPlan, parts int64) error {
 		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
 	case parts > 0 && int64(len(plan.Parts)) != parts:
 		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
-	case plan.Split == models.SplitExperts:
-		return models.Invalid("service_type", "is split by experts; models that are split by layers or by attention heads are served")
+	case !served[[2]string{string(plan.Split), string(plan.Combine)}]:
+		return models.Invalid("service_type", "is split by %s with the combination %s; served are layers with pass_on, and heads with sum",
+			string(plan.Split), string(plan.Combine))
 	}
 	return nil
+}
+
+// served are the splits that are served, with what is done with the results of the parts.
+var served = map[[2]string]bool{
+	{string(models.SplitNone), string(models.CombineNone)}: true, {string(models.SplitLayers), string(models.CombinePassOn)}: true,
+	{string(models.SplitHeads), string(models.CombineSum)}: true,
 }
 
 // folder is the directory of a deployment's model, as its user can read it.

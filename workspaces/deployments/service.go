@@ -30,14 +30,13 @@ const readers = 2
 type Service struct {
 	files   Files
 	pool    Pool
-	presets []shard.Preset
+	presets *PresetFile
 	reading chan struct{}
 }
 
-// New returns the service. The error is about the presets.
-func New(files Files, pool Pool) (*Service, error) {
-	presets, err := Presets()
-	return &Service{files, pool, presets, make(chan struct{}, readers)}, err
+// New returns the service.
+func New(files Files, pool Pool, presets *PresetFile) *Service {
+	return &Service{files, pool, presets, make(chan struct{}, readers)}
 }
 
 // DefaultContext is the number of tokens for which a plan is made unless one is stated.
@@ -53,7 +52,7 @@ type ModelInput struct {
 
 // ServiceTypes are the names of the presets.
 func (s *Service) ServiceTypes() (names []string) {
-	for _, p := range s.presets {
+	for _, p := range s.presets.Current() {
 		names = append(names, p.ServiceType)
 	}
 	return names
@@ -61,7 +60,7 @@ func (s *Service) ServiceTypes() (names []string) {
 
 // ServedTypes are the names of the presets by which deployments can be split.
 func (s *Service) ServedTypes() (names []string) {
-	for _, p := range s.presets {
+	for _, p := range s.presets.Current() {
 		if p.Split != models.SplitExperts {
 			names = append(names, p.ServiceType)
 		}
@@ -101,7 +100,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	if e, ok := errors.AsType[*models.Error](serving.Refuse(folder, model)); ok {
 		v.NotServed = e.Message
 	}
-	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets,
+	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets.Current(),
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
 	if !model.Note.Empty() {
 		v.Plan.Say(model.Note)

@@ -26,6 +26,7 @@ type Config struct {
 	AppsDomain      string
 	DataDir         string   // absolute
 	Hosts           []string // names of the portal beside that of ExternalURL
+	SplitPresets    string   // file; empty: those of the program
 	MetricsFile     string   // absolute
 	MetricsToken    string   // read from the file; empty: no metrics
 	DatabaseURL     string   // secret; empty: SQLite in DataDir

@@ -19,6 +19,9 @@ var workspaceSettings = []setting{
 	{name: "gpu-idle-timeout", kind: "DURATION", defaultText: "4h",
 		help: "the same for workspaces with GPUs, which are released then",
 		set:  into(func(c *Config) **int64 { return &c.Launch.GPUIdleMinutes }, parseMinutes)},
+	{name: "split-presets", kind: "FILE",
+		help: "file with the presets by which models are split, in place of those that “weir model presets” prints; changes are used at once",
+		set:  into(func(c *Config) *string { return &c.SplitPresets }, parseDir)},
 }
 
 const longestAhead = 90 * 24 * time.Hour

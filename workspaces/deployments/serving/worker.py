@@ -157,10 +157,13 @@ class Torch:
 
     def attend(self, q, k, v, at):
         k, v = (torch.repeat_interleave(x, len(q) // len(x), 0) for x in (k, v))
-        n, mask = q.shape[1], None
-        if at and n > 1:
+        n, mask, attention = q.shape[1], None, getattr(torch.nn.functional, "scaled_dot_product_attention", None)
+        if n > 1 and (at or at == 0 and not attention):
             mask = torch.ones(n, at + n, dtype=torch.bool, device=self.on).tril(at)
-        return torch.nn.functional.scaled_dot_product_attention(q[None], k[None], v[None], mask, is_causal=at == 0)[0]
+        if attention:
+            return attention(q[None], k[None], v[None], mask, is_causal=at == 0)[0]
+        scores = q @ k.transpose(1, 2) / q.shape[2] ** 0.5  # before PyTorch 2, such as that of Debian 12
+        return torch.softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1) @ v
 
 
 def read_tensors(path, xp, progress):
@@ -190,6 +193,14 @@ class Layers:
         self.hidden, self.width = config["hidden_size"], config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
         names = (re.match(re.escape(stack) + r"\.(\d+)\.", name) for name in tensors)
         self.layers = sorted({int(m[1]) for m in names if m})
+
+    def try_out(self):
+        """Computes once, so that what cannot be computed here is seen before requests come."""
+        with watched(COMPUTE_SECONDS):
+            steps, total = self.forward(bytes(self.size_of(self.fewest)), self.fewest, 0, {}), None
+            with contextlib.suppress(StopIteration):
+                while True:
+                    total = steps.send(total)
 
     def linear(self, x, name):
         y = x @ self.t[name + ".weight"].T
@@ -223,8 +234,10 @@ class Decoder(Layers):
         kept = min(max((turns - low) / (high - low), 0.0), 1.0)
         return kept * f + (1 - kept) * f / rope["factor"]
 
-    def accepts(self, n, at, size):
-        return at + n <= self.most and size == 4 * n * (1 if self.first else self.hidden)
+    fewest = 1  # tokens of a frame
+
+    def size_of(self, n): return 4 * n * (1 if self.first else self.hidden)
+    def accepts(self, n, at, size): return at + n <= self.most and size == self.size_of(n)
 
     def rotate(self, x, cos, sin):
         half = self.width // 2
@@ -282,11 +295,10 @@ class Vision(Layers):
         self.eps, self.column = config.get("layer_norm_eps") or 1e-12, part.get("column", 0)
         self.width = self.hidden // config["num_attention_heads"]
         self.channels, self.size, self.patch = config.get("num_channels") or 3, config["image_size"], config["patch_size"]
-        self.tokens = (self.size // self.patch) ** 2 + 1
+        self.fewest = (self.size // self.patch) ** 2 + 1
 
-    def accepts(self, n, at, size):
-        values = self.channels * self.size**2 if self.first else n * self.hidden
-        return n == self.tokens and size == 4 * values
+    def size_of(self, n): return 4 * (self.channels * self.size**2 if self.first else n * self.hidden)
+    def accepts(self, n, at, size): return n == self.fewest and size == self.size_of(n)
 
     def norm(self, x, name):
         return self.xp.layer_norm(x, self.t[name + ".weight"], self.t[name + ".bias"], self.eps)
@@ -297,7 +309,7 @@ class Vision(Layers):
         x = pixels.reshape(self.channels, side, self.patch, side, self.patch)
         x = xp.swap(xp.swap(xp.swap(x, 0, 1), 1, 3), 2, 3).reshape(side * side, -1)  # by patch, then channel, row and column
         x = x @ self.t[name + ".weight"].reshape(len(self.t[name + ".bias"]), -1).T + self.t[name + ".bias"]
-        return xp.inside(x, (self.tokens, self.hidden), 1, self.column)
+        return xp.inside(x, (self.fewest, self.hidden), 1, self.column)
 
     def attention(self, x, name):
         q, k, v = (self.heads(x, name + "attention." + what) for what in ("query", "key", "value"))
@@ -481,7 +493,9 @@ def main():
         server.progress = percent
 
     tensors = read_tensors("/deployment/part.safetensors", xp, progress)
-    server.part = part_of(xp, part["config"], tensors, part)
+    loaded = part_of(xp, part["config"], tensors, part)
+    loaded.try_out()
+    server.part = loaded
     print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
     accepting.join()
 
