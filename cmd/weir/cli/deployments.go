@@ -145,7 +145,7 @@ func deploymentCommand(name, short, method, path string) *cobra.Command {
 func deploymentsTable(t *table, list []handlers.Deployment) {
 	t.section("ID", "NAME", "STATE", "PARTS", "GPU MEMORY", "PROJECT", "USER", "REQUESTED", "REASON")
 	for _, d := range list {
-		t.row(d.ID, d.Name, d.State, len(d.Parts), gib(d.GPUMemoryBytes), d.Project, d.User, moment(d.RequestedAt), d.Reason)
+		t.row(d.ID, d.Name, d.State, len(d.Parts), models.FormatBytes(d.GPUMemoryBytes), d.Project, d.User, moment(d.RequestedAt), d.Reason)
 	}
 }
 
@@ -154,10 +154,8 @@ func deploymentTables(t *table, d handlers.Deployment) {
 	deploymentsTable(t, []handlers.Deployment{d})
 	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "LIBRARY", "RESTARTS")
 	for _, p := range d.Parts {
-		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, gib(p.MemoryBytes), p.Library, p.Restarts)
+		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Library, p.Restarts)
 	}
 }
-
-func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
 
 func deploymentPath(id int64) string { return fmt.Sprintf("/deployments/%d", id) }
