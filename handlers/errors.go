@@ -2,9 +2,11 @@ package handlers
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"net/http"
+	"os"
 	"regexp"
 	"sort"
 	"strconv"
@@ -197,12 +199,19 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 		status = http.StatusBadRequest
 		if he := (*echo.HTTPError)(nil); errors.As(errs[0], &he) {
 			status = he.Code
+		} else if errors.Is(errs[0], os.ErrDeadlineExceeded) {
+			status, message, errs = http.StatusRequestTimeout, "The request was not received in time.", nil
 		}
 	}
 	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: message, Kind: kindOfStatus(status)}
 	switch status {
 	case http.StatusRequestEntityTooLarge:
-		p.Detail = "The request is larger than 1 MiB."
+		p.Detail = "The request is larger than the maximum size."
+		if limit := 0; len(errs) == 0 && message != "" {
+			if n, _ := fmt.Sscanf(message, "request body is too large limit=%d bytes", &limit); n == 1 {
+				p.Detail = fmt.Sprintf("The request exceeds the maximum size of %d bytes.", limit)
+			}
+		}
 		return p
 	case http.StatusUnsupportedMediaType:
 		p.Detail = "The body must be JSON, with Content-Type: application/json."

@@ -67,9 +67,7 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	}
 	_, readsBody := input.FieldByName("Body")
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		if readsBody {
-			workAsLong(ctx)
-		}
+		workAsLong(ctx, readsBody)
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, a.refusal(ctx, err, input)
@@ -107,11 +105,18 @@ type (
 	connectionKey struct{}
 )
 
-// workAsLong ends the deadline for reading a body that was read. With it, the work on the request
-// would be canceled then, as if its client had gone.
-func workAsLong(ctx context.Context) {
+// longestWork is how long the work on a request can take whose body was not read.
+const longestWork = 15 * time.Minute
+
+// workAsLong ends the deadline for reading a request. With it, the work on the request would be
+// canceled then, as if its client had gone. A body that was not read is dropped within another one.
+func workAsLong(ctx context.Context, readsBody bool) {
+	deadline := time.Time{}
+	if !readsBody {
+		deadline = time.Now().Add(longestWork)
+	}
 	if connection, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
-		_ = connection.SetReadDeadline(time.Time{}) // a test's recorder has no connection
+		_ = connection.SetReadDeadline(deadline) // a test's recorder has no connection
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/workspaces/deployments/serving"
 )
 
 // Tick is a resync and a step of every live workspace, one after the other, so
@@ -47,3 +48,6 @@ func (r *Reconciler) TickDeployments(ctx context.Context) error {
 func (r *Reconciler) TickDeploymentsOnly(ctx context.Context) error {
 	return errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx))
 }
+
+// ImagesOf are the images of a request.
+func ImagesOf(in InferInput, of serving.Image) ([][]byte, error) { return in.images(&of) }

@@ -88,9 +88,6 @@ func (s *Service) Infer(ctx context.Context, actor policies.Actor, id int64, in 
 	var images [][]byte
 	r, err := s.openRequest(ctx, actor, id, models.TaskImageClassification, func(r *openRequest) (err error) {
 		images, err = in.images(r.generation.Image)
-		for i := range in.Inputs {
-			in.Inputs[i].Data = nil // it is much larger, and can wait for long
-		}
 		return err
 	})
 	if err != nil {
@@ -108,7 +105,8 @@ func (s *Service) Infer(ctx context.Context, actor policies.Actor, id int64, in 
 	return v, partFailed(err)
 }
 
-// images are the values of each image.
+// images are the values of each image, which the tensor then has as Binary: a request is checked again
+// if its deployment is replaced.
 func (in InferInput) images(of *serving.Image) (list [][]byte, err error) {
 	if of == nil {
 		return nil, models.Unavailable(nil, "The parts of this deployment are not written yet. Repeat the request later.")
@@ -123,7 +121,7 @@ func (in InferInput) images(of *serving.Image) (list [][]byte, err error) {
 		p.Add("inputs", "must be one tensor with the name pixel_values and the datatype FP32")
 		return nil, p.Err()
 	}
-	t := in.Inputs[0]
+	t := &in.Inputs[0]
 	if len(t.Shape) != 4 || t.Shape[0] < 1 || t.Shape[0] > maxImages || !slices.Equal(t.Shape[1:], []int64{of.Channels, of.Size, of.Size}) {
 		p.Add("inputs", "must have the shape [n, %d, %d, %d], of 1 to %d images", of.Channels, of.Size, of.Size, int64(maxImages))
 		return nil, p.Err()
@@ -132,15 +130,15 @@ func (in InferInput) images(of *serving.Image) (list [][]byte, err error) {
 		p.Add("inputs", "must be at most %d images for %d classes", most, int64(len(of.Labels)))
 		return nil, p.Err()
 	}
-	values := t.Binary
-	if values == nil && !appendValues(&values, t.Data) {
+	if t.Binary == nil && !appendValues(&t.Binary, t.Data) {
 		p.Add("inputs", "must have a list of numbers as data")
-	} else if n := t.Shape[0] * of.Values(); int64(len(values)) != 4*n {
-		p.Add("inputs", "must have %d values, and have %d", n, int64(len(values)/4))
-	} else if !finite(values) {
+	} else if n := t.Shape[0] * of.Values(); int64(len(t.Binary)) != 4*n {
+		p.Add("inputs", "must have %d values, and have %d", n, int64(len(t.Binary)/4))
+	} else if !finite(t.Binary) {
 		p.Add("inputs", "must have values that are numbers of 32 bits")
 	}
-	return slices.Collect(slices.Chunk(values, int(4*of.Values()))), p.Err()
+	t.Data = nil // it is much larger, and the request can wait for long
+	return slices.Collect(slices.Chunk(t.Binary, int(4*of.Values()))), p.Err()
 }
 
 // appendValues adds the numbers of a list, or of lists in it; false: something is no number.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -169,7 +170,7 @@ func (m *modelCommand) plan(dir string) (model shard.Model, report models.ModelR
 	if report.Devices, err = shard.ParseDevices(m.devices); err != nil {
 		return model, report, usageOf(err)
 	}
-	presets, err := deployments.OpenPresets(m.presets, nil)
+	presets, err := deployments.OpenPresets(m.presets, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return model, report, err
 	}

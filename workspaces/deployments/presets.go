@@ -3,11 +3,13 @@ package deployments
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 
@@ -59,7 +61,7 @@ func (f *PresetFile) Current() []shard.Preset {
 
 // read reads the file if it has changed since it was tried.
 func (f *PresetFile) read() error {
-	file, err := os.Open(f.path)
+	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe does not keep it waiting
 	if err != nil {
 		return f.tried(err.Error(), err)
 	}
@@ -72,12 +74,15 @@ func (f *PresetFile) read() error {
 	if state == f.state {
 		return nil
 	}
-	content, err := io.ReadAll(io.LimitReader(file, maxPresets+1))
-	if err == nil && len(content) > maxPresets {
-		err = fmt.Errorf("%s has more than %d bytes", f.path, maxPresets)
+	if !info.Mode().IsRegular() {
+		return f.tried(state, fmt.Errorf("%s is not a regular file", f.path))
 	}
+	content, err := io.ReadAll(io.LimitReader(file, maxPresets+1))
 	if err != nil {
-		return f.tried(state, err)
+		return f.tried(err.Error(), err) // it is tried again
+	}
+	if len(content) > maxPresets {
+		return f.tried(state, fmt.Errorf("%s has more than %d bytes", f.path, maxPresets))
 	}
 	list, err := parsePresets(content)
 	if err != nil {
@@ -101,6 +106,9 @@ func parsePresets(text []byte) (list []shard.Preset, err error) {
 	d.KnownFields(true)
 	if err := d.Decode(&list); err != nil {
 		return nil, fmt.Errorf("presets of splits: %w", err)
+	}
+	if len(list) == 0 || d.Decode(new(any)) != io.EOF {
+		return nil, errors.New("presets of splits: they must be one list with at least one entry")
 	}
 	names := map[string]bool{}
 	for i, p := range list {

@@ -76,6 +76,13 @@ func TestPresetFile(t *testing.T) {
 	is("b:layers ", 3)
 	write("#" + strings.Repeat(" ", maxPresets))
 	is("b:layers ", 4)
+	for i, text := range []string{"[]", "- {service_type: b, split: heads, combine: sum}\n---\n- {service_type: c, split: heads, combine: sum}"} {
+		write(text)
+		is("b:layers ", 5+i)
+	}
+	if _, err := OpenPresets(t.TempDir(), nil); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a directory: %v", err)
+	}
 }
 
 // Each service type of the program has its split, and what is not known is refused.

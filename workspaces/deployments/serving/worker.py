@@ -117,7 +117,8 @@ class Torch:
         self.on, self.kind = "cuda" if torch.cuda.is_available() else "cpu", torch.float32
         if self.on == "cuda":
             torch.set_num_threads(1)  # the GPU computes; more threads than CPUs hinder each other
-            torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each length, in about 40 ms
+            if hasattr(torch.backends.cuda, "enable_cudnn_sdp"):
+                torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each length, in about 40 ms
             share = int(os.environ.get("WEIR_GPU_MEMORY_MIB", "0").split(",")[0]) - DRIVER_MIB
             if share > 0:
                 torch.cuda.set_per_process_memory_fraction(min(1.0, share * 2**20 / torch.cuda.mem_get_info()[1]))
@@ -162,7 +163,10 @@ class Torch:
             mask = torch.ones(n, at + n, dtype=torch.bool, device=self.on).tril(at)
         if attention:
             return attention(q[None], k[None], v[None], mask, is_causal=at == 0)[0]
-        scores = q @ k.transpose(1, 2) / q.shape[2] ** 0.5  # before PyTorch 2, such as that of Debian 12
+        return torch.stack([self.attend_head(*head, mask) for head in zip(q, k, v)])  # before PyTorch 2, such as that of Debian 12
+
+    def attend_head(self, q, k, v, mask):
+        scores = q @ k.T / q.shape[1] ** 0.5
         return torch.softmax(scores if mask is None else scores.masked_fill(~mask, -math.inf), -1) @ v
 
 
@@ -196,11 +200,13 @@ class Layers:
 
     def try_out(self):
         """Computes once, so that what cannot be computed here is seen before requests come."""
-        with watched(COMPUTE_SECONDS):
-            steps, total = self.forward(bytes(self.size_of(self.fewest)), self.fewest, 0, {}), None
-            with contextlib.suppress(StopIteration):
+        cache, at = {}, 0
+        for n in self.tries:
+            with watched(COMPUTE_SECONDS), contextlib.suppress(StopIteration):
+                steps, total = self.forward(bytes(self.size_of(n)), n, at, cache), None
                 while True:
                     total = steps.send(total)
+            at += n
 
     def linear(self, x, name):
         y = x @ self.t[name + ".weight"].T
@@ -218,6 +224,7 @@ class Decoder(Layers):
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "model.layers")
         self.offset, self.eps, self.most = part.get("offset", 0), config.get("rms_norm_eps") or 1e-6, part["context"]
+        self.tries = [2, 1] if self.most > 2 else [1]  # tokens, and one that follows them
         self.tied = config.get("tie_word_embeddings", False)
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
@@ -233,8 +240,6 @@ class Decoder(Layers):
         turns = rope["original_max_position_embeddings"] * f / (2 * math.pi)
         kept = min(max((turns - low) / (high - low), 0.0), 1.0)
         return kept * f + (1 - kept) * f / rope["factor"]
-
-    fewest = 1  # tokens of a frame
 
     def size_of(self, n): return 4 * n * (1 if self.first else self.hidden)
     def accepts(self, n, at, size): return at + n <= self.most and size == self.size_of(n)
@@ -295,10 +300,11 @@ class Vision(Layers):
         self.eps, self.column = config.get("layer_norm_eps") or 1e-12, part.get("column", 0)
         self.width = self.hidden // config["num_attention_heads"]
         self.channels, self.size, self.patch = config.get("num_channels") or 3, config["image_size"], config["patch_size"]
-        self.fewest = (self.size // self.patch) ** 2 + 1
+        self.tokens = (self.size // self.patch) ** 2 + 1
+        self.tries = [self.tokens]
 
     def size_of(self, n): return 4 * (self.channels * self.size**2 if self.first else n * self.hidden)
-    def accepts(self, n, at, size): return n == self.fewest and size == self.size_of(n)
+    def accepts(self, n, at, size): return n == self.tokens and size == self.size_of(n)
 
     def norm(self, x, name):
         return self.xp.layer_norm(x, self.t[name + ".weight"], self.t[name + ".bias"], self.eps)
@@ -309,7 +315,7 @@ class Vision(Layers):
         x = pixels.reshape(self.channels, side, self.patch, side, self.patch)
         x = xp.swap(xp.swap(xp.swap(x, 0, 1), 1, 3), 2, 3).reshape(side * side, -1)  # by patch, then channel, row and column
         x = x @ self.t[name + ".weight"].reshape(len(self.t[name + ".bias"]), -1).T + self.t[name + ".bias"]
-        return xp.inside(x, (self.fewest, self.hidden), 1, self.column)
+        return xp.inside(x, (self.tokens, self.hidden), 1, self.column)
 
     def attention(self, x, name):
         q, k, v = (self.heads(x, name + "attention." + what) for what in ("query", "key", "value"))
@@ -487,17 +493,23 @@ def main():
     listener.listen(64)
     accepting = threading.Thread(target=server.accept, args=(listener, part["connections"]))
     accepting.start()
-    xp = Torch() if torch else Numpy()
+    try:
+        server.part = load(server, part)
+    except BaseException as e:  # also of memory; the thread that accepts would go on
+        end("loading failed: %s: %s" % (type(e).__name__, str(e).split("\n")[0]))
+    accepting.join()
 
+
+def load(server, part):
     def progress(percent):
         server.progress = percent
 
+    xp = Torch() if torch else Numpy()
     tensors = read_tensors("/deployment/part.safetensors", xp, progress)
     loaded = part_of(xp, part["config"], tensors, part)
     loaded.try_out()
-    server.part = loaded
     print("loaded %d tensors with %s" % (len(tensors), xp.name), flush=True)
-    accepting.join()
+    return loaded
 
 
 main()
