@@ -28,7 +28,7 @@ var families = map[string]map[string]any{
 // familyModel is a small model of a family, and the reference for it.
 func familyModel(t *testing.T, name string) (config, file string, r reference) {
 	t.Helper()
-	r = reference{hidden: 32, inner: 48, heads: 4, kv: 2, width: 8, layers: 3, epsilon: 1e-5}
+	r = reference{hidden: 32, heads: 4, kv: 2, width: 8, layers: 3, epsilon: 1e-5}
 	all := map[string]any{"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,
 		"num_key_value_heads": 2, "vocab_size": 256, "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "torch_dtype": "float32"}
 	maps.Copy(all, families[name])
@@ -123,7 +123,7 @@ const visionConfig = `{"architectures":["ViTForImageClassification"],"model_type
 
 // vision is a safetensors file of a small vision transformer, and the reference for it.
 func vision() (file string, r reference) {
-	r = reference{hidden: 32, inner: 48, heads: 4, kv: 4, width: 8, layers: 4, epsilon: 1e-12}
+	r = reference{hidden: 32, heads: 4, kv: 4, width: 8, layers: 4, epsilon: 1e-12}
 	list := []tensor{{"vit.embeddings.cls_token", []int{1, 1, 32}}, {"vit.embeddings.position_embeddings", []int{1, 10, 32}},
 		{"vit.embeddings.patch_embeddings.projection.weight", []int{32, 3, 4, 4}}, {"vit.embeddings.patch_embeddings.projection.bias", []int{32}},
 		{"vit.layernorm.weight", []int{32}}, {"vit.layernorm.bias", []int{32}}, {"classifier.weight", []int{2, 32}}, {"classifier.bias", []int{2}}}

@@ -42,7 +42,7 @@ func TestDeploymentPresets(t *testing.T) {
 	}
 	write("- {service_type: shared, split: layers, combine: pass_on}\n- {service_type: voted, split: layers, combine: vote}\n")
 	refused("halves", "must be one of shared, voted")
-	refused("voted", "served are layers with pass_on")
+	refused("voted", "must be split by layers with pass_on")
 	three := ada.deploy(t, team.Project, 2, "shared")
 	for _, d := range []served{one, two, three} {
 		d.same(want)

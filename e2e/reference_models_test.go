@@ -5,13 +5,13 @@ import "math"
 // reference computes models as their papers describe them, one number after the other in 64 bits and
 // without keeping anything: what deployments return is compared with it.
 type reference struct {
-	values        map[string][]float64
-	hidden, inner int
-	heads, kv     int
-	width         int // of a head
-	layers        int
-	frequencies   []float64 // of rotary embeddings
-	epsilon       float64
+	values      map[string][]float64
+	hidden      int
+	heads, kv   int
+	width       int // of a head
+	layers      int
+	frequencies []float64 // of rotary embeddings
+	epsilon     float64
 }
 
 type row = []float64

@@ -29,7 +29,7 @@ func readForm(c echo.Context) (*form, error) {
 	if err != nil {
 		return nil, echo.NewHTTPError(http.StatusBadRequest, "form").SetInternal(err)
 	}
-	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{}) // see workAsLong
+	extendReadDeadline(http.NewResponseController(c.Response()), true)
 	return &form{values: values}, nil
 }
 

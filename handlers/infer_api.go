@@ -38,7 +38,7 @@ type InferByName struct {
 // InferModel is a model as the protocol describes it.
 type InferModel struct {
 	Name     string            `json:"name" doc:"name of the deployment"`
-	Platform string            `json:"platform" doc:"what computes"`
+	Platform string            `json:"platform" enum:"weir" doc:"always weir"`
 	Inputs   []InferTensorForm `json:"inputs" doc:"tensors of a request"`
 	Outputs  []InferTensorForm `json:"outputs" doc:"tensors of a response"`
 	Labels   []string          `json:"labels" doc:"labels of the classes, in the order of the logits"`

@@ -67,7 +67,9 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	}
 	_, readsBody := input.FieldByName("Body")
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		workAsLong(ctx, readsBody)
+		if connection, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
+			extendReadDeadline(connection, readsBody)
+		}
 		out, err := do(ctx, in)
 		if err != nil {
 			return nil, a.refusal(ctx, err, input)
@@ -108,16 +110,14 @@ type (
 // longestWork is how long the work on a request can take whose body was not read.
 const longestWork = 15 * time.Minute
 
-// workAsLong ends the deadline for reading a request. With it, the work on the request would be
-// canceled then, as if its client had gone. A body that was not read is dropped within another one.
-func workAsLong(ctx context.Context, readsBody bool) {
+// extendReadDeadline is called when work on a request begins, which net/http would cancel at the
+// deadline for reading it, as if its client had gone. A body that was not read needs a deadline still.
+func extendReadDeadline(connection *http.ResponseController, bodyRead bool) {
 	deadline := time.Time{}
-	if !readsBody {
+	if !bodyRead {
 		deadline = time.Now().Add(longestWork)
 	}
-	if connection, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
-		_ = connection.SetReadDeadline(deadline) // a test's recorder has no connection
-	}
+	_ = connection.SetReadDeadline(deadline) // a test's recorder has no connection
 }
 
 // httpRequestOf is the HTTP request that an operation answers.

@@ -81,7 +81,7 @@ func (s *Service) openFor(ctx context.Context, actor policies.Actor, d models.De
 	*openRequest, error) {
 	r := &openRequest{Deployment: d, s: s, ctx: ctx}
 	if s.Parts != nil {
-		ctx, end := s.completions.begin(ctx, s, actor, d)
+		ctx, end := s.requests.begin(ctx, s, actor, d)
 		r.ctx, r.end = ctx, []func(){end}
 	}
 	if err := r.prepare(actor, check); err != nil {

@@ -64,9 +64,9 @@ type Service struct {
 	Served Served
 	Actors Actors
 
-	queues      completionQueues
-	waiting     completionQueues // until an idle deployment serves
-	completions completions
+	queues   requestQueues
+	waiting  requestQueues // until an idle deployment serves
+	requests authorizedRequests
 
 	// FindForeign finds what others run beside it; nil: nothing.
 	FindForeign func() ([]models.Foreign, error)

@@ -110,17 +110,26 @@ func checkPlan(plan models.ModelPlan, parts int64) error {
 		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
 	case parts > 0 && int64(len(plan.Parts)) != parts:
 		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
-	case !served[[2]string{string(plan.Split), string(plan.Combine)}]:
-		return models.Invalid("service_type", "is split by %s with the combination %s; served are layers with pass_on, and heads with sum",
+	case !isServed(plan.Split, plan.Combine):
+		return models.Invalid("service_type", "must be split by layers with pass_on or by heads with sum, not by %s with %s",
 			string(plan.Split), string(plan.Combine))
 	}
 	return nil
 }
 
-// served are the splits that are served, with what is done with the results of the parts.
-var served = map[[2]string]bool{
-	{string(models.SplitNone), string(models.CombineNone)}: true, {string(models.SplitLayers), string(models.CombinePassOn)}: true,
-	{string(models.SplitHeads), string(models.CombineSum)}: true,
+// isServed reports whether models with a split are served, by what is done with the results of the
+// parts.
+func isServed(split models.ModelSplit, combine models.ModelCombine) bool {
+	switch split {
+	case models.SplitNone:
+		return true
+	case models.SplitLayers:
+		return combine == models.CombinePassOn
+	case models.SplitHeads:
+		return combine == models.CombineSum
+	default:
+		return false
+	}
 }
 
 // folder is the directory of a deployment's model, as its user can read it.

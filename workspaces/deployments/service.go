@@ -61,7 +61,7 @@ func (s *Service) ServiceTypes() (names []string) {
 // ServedTypes are the names of the presets by which deployments can be split.
 func (s *Service) ServedTypes() (names []string) {
 	for _, p := range s.presets.Current() {
-		if served[[2]string{string(p.Split), string(p.Combine)}] {
+		if isServed(p.Split, p.Combine) {
 			names = append(names, p.ServiceType)
 		}
 	}
@@ -102,8 +102,8 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	}
 	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets.Current(),
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
-	if refused, ok := errors.AsType[*models.Error](checkPlan(v.Plan, 0)); ok && v.Plan.Possible && v.NotServed.Empty() {
-		v.NotServed = models.Say("This model cannot be served: %s.", refused.Fields[0].Reason)
+	if v.NotServed.Empty() && v.Plan.Possible && !isServed(v.Plan.Split, v.Plan.Combine) {
+		v.NotServed = models.Say("Models that are split by %s with %s cannot be served.", string(v.Plan.Split), string(v.Plan.Combine))
 	}
 	if !model.Note.Empty() {
 		v.Plan.Say(model.Note)

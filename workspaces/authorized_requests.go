@@ -18,33 +18,34 @@ type Actors interface {
 	RefreshActor(ctx context.Context, actor policies.Actor) (policies.Actor, error)
 }
 
-// completionRecheck is how long a completion goes on until its right is checked again: the end
+// requestRecheck is how long a request goes on until its right is checked again: the end
 // of a membership is no event.
-const completionRecheck = 5 * time.Second
+const requestRecheck = 5 * time.Second
 
-// completions are those that are computed now.
-type completions struct {
+// authorizedRequests are those to deployments that are computed now.
+type authorizedRequests struct {
 	mu   sync.Mutex
-	open map[*completion]struct{}
+	open map[*authorizedRequest]struct{}
 }
 
-// completion is one that is computed while the right for it lasts.
-type completion struct {
+// authorizedRequest is one that is computed while the right for it lasts.
+type authorizedRequest struct {
 	actor   policies.Actor
 	project int64
 	keys    []string
 	cancel  context.CancelCauseFunc
 }
 
-// begin registers a completion. Its context ends, with the reason as the cause, when the right
+// begin registers a request. Its context ends, with the reason as the cause, when the right
 // for it is gone. Call end when it is done.
-func (c *completions) begin(ctx context.Context, s *Service, actor policies.Actor, d models.Deployment) (_ context.Context, end func()) {
+func (c *authorizedRequests) begin(ctx context.Context, s *Service, actor policies.Actor, d models.Deployment) (
+	_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	one := &completion{actor, d.ProjectID, []string{store.RevocationKey("user", actor.User.ID),
+	one := &authorizedRequest{actor, d.ProjectID, []string{store.RevocationKey("user", actor.User.ID),
 		store.RevocationKey("project", d.ProjectID), store.SessionKey(actor.Session)}, cancel}
 	c.mu.Lock()
 	if c.open == nil {
-		c.open = map[*completion]struct{}{}
+		c.open = map[*authorizedRequest]struct{}{}
 	}
 	c.open[one] = struct{}{}
 	c.mu.Unlock()
@@ -54,7 +55,7 @@ func (c *completions) begin(ctx context.Context, s *Service, actor policies.Acto
 		for ctx.Err() == nil {
 			select {
 			case <-ctx.Done():
-			case <-time.After(completionRecheck):
+			case <-time.After(requestRecheck):
 				s.recheck(ctx, one)
 			}
 		}
@@ -68,8 +69,8 @@ func (c *completions) begin(ctx context.Context, s *Service, actor policies.Acto
 	}
 }
 
-// with lists the completions that depend on one of the keys; nil: all.
-func (c *completions) with(keys []string) (list []*completion) {
+// with lists the requests that depend on one of the keys; nil: all.
+func (c *authorizedRequests) with(keys []string) (list []*authorizedRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for one := range c.open {
@@ -80,8 +81,8 @@ func (c *completions) with(keys []string) (list []*completion) {
 	return list
 }
 
-// recheck ends a completion whose right is gone, or cannot be read.
-func (s *Service) recheck(ctx context.Context, one *completion) {
+// recheck ends a request whose right is gone, or cannot be read.
+func (s *Service) recheck(ctx context.Context, one *authorizedRequest) {
 	now, err := s.Actors.RefreshActor(ctx, one.actor)
 	if err == nil {
 		err = s.access.Check(now, one.project, policies.WorkspaceLaunch)
@@ -91,17 +92,17 @@ func (s *Service) recheck(ctx context.Context, one *completion) {
 	}
 }
 
-// Revoked implements [store.RevocationListener] for completions: those that are not allowed
+// Revoked implements [store.RevocationListener] for requests: those that are not allowed
 // any more end.
 func (s *Service) Revoked(ctx context.Context, keys []string) {
-	for _, one := range s.completions.with(keys) {
+	for _, one := range s.requests.with(keys) {
 		s.recheck(ctx, one)
 	}
 }
 
 // Cut implements [store.RevocationListener].
 func (s *Service) Cut() {
-	for _, one := range s.completions.with(nil) {
+	for _, one := range s.requests.with(nil) {
 		one.cancel(models.Unavailable(nil, "This server cannot check your rights now. Repeat the request."))
 	}
 }

@@ -15,16 +15,16 @@ const (
 	fullRetry = 5 * time.Second
 )
 
-// completionQueues bound the requests to each deployment.
-type completionQueues struct {
+// requestQueues bound the requests to each deployment.
+type requestQueues struct {
 	mu  sync.Mutex
-	all map[int64]*completionQueue // by deployment, with requests
+	all map[int64]*requestQueue // by deployment, with requests
 
 	begun map[int64]int64 // by deployment: how many requests there were
 }
 
-// completionQueue are the requests to one deployment.
-type completionQueue struct {
+// requestQueue are the requests to one deployment.
+type requestQueue struct {
 	computing chan struct{} // has an element for each that is computed
 	requests  int           // those and the ones that wait
 }
@@ -45,7 +45,7 @@ func (s *Service) Requests(deployment int64) int64 {
 
 // enter waits until a request to d can be computed. Call leave after that. The error is
 // rate_limited if too many wait.
-func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leave func(), err error) {
+func (s *requestQueues) enter(ctx context.Context, d models.Deployment) (leave func(), err error) {
 	q := s.join(d)
 	if q == nil {
 		return nil, tooManyWait()
@@ -64,7 +64,7 @@ func (s *completionQueues) enter(ctx context.Context, d models.Deployment) (leav
 }
 
 // count counts a request.
-func (s *completionQueues) count(deployment int64) {
+func (s *requestQueues) count(deployment int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.begun == nil {
@@ -79,25 +79,25 @@ func tooManyWait() error {
 }
 
 // join is the queue with another request; nil if it is full.
-func (s *completionQueues) join(d models.Deployment) *completionQueue {
+func (s *requestQueues) join(d models.Deployment) *requestQueue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.all[d.ID]
 	if q == nil {
-		q = &completionQueue{computing: make(chan struct{}, d.Batch)}
+		q = &requestQueue{computing: make(chan struct{}, d.Batch)}
 	}
 	if int64(q.requests) >= d.Batch+maxWaiting {
 		return nil
 	}
 	if s.all == nil {
-		s.all = map[int64]*completionQueue{}
+		s.all = map[int64]*requestQueue{}
 	}
 	s.all[d.ID] = q
 	q.requests++
 	return q
 }
 
-func (s *completionQueues) quit(deployment int64, q *completionQueue) {
+func (s *requestQueues) quit(deployment int64, q *requestQueue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q.requests--; q.requests == 0 {
