@@ -204,6 +204,12 @@ func (s *scene) play(t *testing.T) (app *App, done func()) {
 		t.Fatal(err)
 	}
 	app = newApp(t, store, func(*Config) {}, s.log)
+	for _, project := range []string{"vision project", "secret project"} {
+		model := filepath.Join("notebook", id(s.ids[project]), "project_model", "tiny")
+		if err := os.MkdirAll(filepath.Join(app.Directories.Root(), model), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	return app, func() {
 		app.Close()
 		if err := store.Close(); err != nil {

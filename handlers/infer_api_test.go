@@ -22,7 +22,7 @@ func (oneImage) Generation(models.Deployment) (serving.Generation, error) {
 }
 
 // Images with wrong forms are refused with what is right, in JSON and in binary; right ones only
-// because this server serves no models.
+// because the parts of the deployment are not loaded.
 func TestInfer(t *testing.T) {
 	w := newWorld(t)
 	w.app.Workspaces.Served = oneImage{}
@@ -52,7 +52,7 @@ func TestInfer(t *testing.T) {
 		}
 	}
 	for _, body := range []string{inferBody, strings.Replace(inferBody, "[1,2,3,4]", "[[[[1,2],[3,4]]]]", 1)} {
-		if a := w.want(409, w.member, "POST", infer, body); !strings.Contains(a.raw, "local runtime") {
+		if a := w.want(503, w.member, "POST", infer, body); !strings.Contains(a.raw, "Part 1 is waiting") {
 			t.Error(a.raw)
 		}
 	}
@@ -75,7 +75,7 @@ func binaryInfer(t *testing.T, w *world, infer string) {
 		length, tail   string
 		reason, client string
 	}{
-		{409, strconv.Itoa(len(head)), tail, "local runtime", w.member}, {422, strconv.Itoa(len(head)), tail[:12], "12 bytes", w.member},
+		{503, strconv.Itoa(len(head)), tail, "Part 1 is waiting", w.member}, {422, strconv.Itoa(len(head)), tail[:12], "12 bytes", w.member},
 		{422, "100000", tail, binaryHeader, w.member}, {422, "x", tail, binaryHeader, w.member}, {422, "-1", tail, binaryHeader, w.member},
 		{400, "0", tail, "", w.member}, {422, strconv.Itoa(len(head)), "\x00\x00\xc0\x7f" + tail[4:], "numbers of 32 bits", w.member},
 		{413, strconv.Itoa(len(head)), strings.Repeat(tail, 1_000_000), "16 MB", w.member}, {401, strconv.Itoa(len(head)), tail, "", ""},

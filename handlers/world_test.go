@@ -115,7 +115,9 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
 	launches := workspaces.NewService(store, access, devices)
 	launches.Models = fileService
-	c := Config{Deployments: deployments.New(fileService, devices, must(deployments.OpenPresets("", nil))(t)), Store: store, Accounts: accounts, Invitations: projects.NewInvitations(projectService, accounts),
+	described := deployments.New(fileService, devices, must(deployments.OpenPresets("", nil))(t))
+	launches.Served, launches.Actors = deployments.NewServed(described, t.TempDir()), accounts // no part of which is loaded
+	c := Config{Deployments: described, Store: store, Accounts: accounts, Invitations: projects.NewInvitations(projectService, accounts),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: projectService,
 		Capacity: capacity, Requests: requests.New(store, access, projectService, capacity), Pool: devices, Broker: broker.New(store, access, devices, broker.DefaultRules), Providers: machines,
 		Enrollment: &providers.Enrollment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},

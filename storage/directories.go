@@ -20,8 +20,14 @@ const metaDir = "/.weir"
 // EmptyDir is mounted over what a member may not see.
 const EmptyDir = metaDir + "/empty"
 
-// runsDir contains what the runs of a cluster have left.
-const runsDir = metaDir + "/runs"
+// What runs and parts of deployments in a cluster have left, and the files of deployments there.
+const (
+	runsDir  = metaDir + "/runs"
+	partsDir = metaDir + "/parts"
+
+	// DeploymentsDir has a directory of each project, which the parts of its deployments mount.
+	DeploymentsDir = metaDir + "/deployments"
+)
 
 // TeamLink is a link in a member's directory to the project's directories, so that
 // the notebook's file browser, which starts at home, shows them.
@@ -70,6 +76,12 @@ func (d *Directories) Root() string { return d.root }
 
 // RunsDir is a directory on this machine that all servers share and no pod can mount.
 func (d *Directories) RunsDir() string { return d.root + runsDir }
+
+// PartsDir is the same for the parts of deployments.
+func (d *Directories) PartsDir() string { return d.root + partsDir }
+
+// DeploymentsDir is [DeploymentsDir] on this machine.
+func (d *Directories) DeploymentsDir() string { return d.root + DeploymentsDir }
 
 // MemberOf is the member whose files have a user ID; 0: none.
 func (d *Directories) MemberOf(uid uint32) int64 { return d.ids.Member(int64(uid)) }

@@ -199,7 +199,7 @@ type CompletionEnd struct {
 // complete. If a part fails, the error is unavailable; what was passed on until then is right.
 func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error) (end CompletionEnd, err error) {
 	text, stop := partialText{}, stopSequences{stops: c.stops}
-	end.Stopped, err = c.model.Generate(c.ctx, c.request, func(t serving.Token) error {
+	end.Stopped, err = c.sequence.Generate(c.request, func(t serving.Token) error {
 		if gone := context.Cause(c.ctx); gone != nil {
 			return gone
 		}

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"net"
 	"path"
 
 	"weir/models"
@@ -14,15 +13,7 @@ import (
 	"weir/policies"
 
 	"weir/workspaces/deployments/serving"
-	"weir/workspaces/runtime"
 )
-
-// Parts runs the parts of deployments, each as a run that has a socket.
-type Parts interface {
-	runtime.Runs
-	// Dial connects to a socket in the shared directory of a part's sandbox.
-	Dial(ctx context.Context, state runtime.State, name string) (net.Conn, error)
-}
 
 // Served plans models that are served, and writes their parts.
 type Served interface {
@@ -40,6 +31,8 @@ type Served interface {
 	Generation(d models.Deployment) (serving.Generation, error)
 	// Directory is what the sandbox of a part sees.
 	Directory(d models.Deployment, part int64) string
+	// WriteWorker gives a part the program of this version, before its process starts.
+	WriteWorker(d models.Deployment, part int64) error
 	// Remove deletes what a deployment has on the disk, but its parts, which others can have, too.
 	Remove(d models.Deployment) error
 	// Sweep deletes what no deployment uses that live returns.
@@ -76,9 +69,6 @@ func checkDeploymentCount(n int64) error {
 	}
 	return models.NoCapacity("", "You have %d deployments in this project; the maximum is %d. Stop one first.", n, maxDeployments)
 }
-
-// errNoDeployments is the refusal where there are no deployments.
-var errNoDeployments = models.Conflict("This server runs workspaces in a cluster. Deployments need a server with the local runtime.")
 
 func (in *DeployInput) check() error {
 	if err := checkStrategy(in.UpdateStrategy); err != nil {
@@ -119,9 +109,6 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 // deploy deploys a model as its owner; update is nil, or commits what belongs to an update.
 func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInput, update *deploymentUpdate) (
 	d models.Deployment, err error) {
-	if s.Parts == nil {
-		return d, errNoDeployments
-	}
 	if update == nil || update.fallback == nil { // which needs no space for parts
 		if err := s.store.CheckSpace(); err != nil {
 			return d, err

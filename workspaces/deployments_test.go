@@ -83,7 +83,7 @@ func TestHungParts(t *testing.T) {
 		w.set(func(p *partProcess) { p.status.Progress = 30 })
 		again(10*time.Minute, "loading its tensors has stayed at 30% for 10m0s")
 		w.until(models.PartLoading)
-		w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100} })
+		w.set(func(p *partProcess) { p.status = loadedStatus })
 		w.until(models.PartReady)
 		w.set(func(p *partProcess) { p.silent = true })
 		again(time.Minute, "it has not responded for 1m0s")

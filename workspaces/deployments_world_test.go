@@ -38,7 +38,7 @@ type testParts struct {
 	mu        sync.Mutex
 	processes map[int64]*partProcess
 	starts    int
-	computing chan struct{} // receives when a part is asked to compute
+	computing chan struct{} // receives when a part is to compute
 	compute   chan struct{} // lets it answer
 }
 
@@ -54,7 +54,7 @@ func (p *testParts) Start(_ context.Context, run int64, spec runtime.Spec, _ []s
 	state, err := json.Marshal(run)
 	if p.processes[run] == nil {
 		key, _ := hex.DecodeString(spec.Env[serving.KeyName]) // of the server
-		p.processes[run] = &partProcess{key: key}
+		p.processes[run] = &partProcess{key: key, status: serving.Status{Version: serving.Version}}
 		p.starts++
 	}
 	return state, err
@@ -112,7 +112,9 @@ func (p *testParts) File(runtime.State, string, int64) ([]byte, error) { return 
 
 func (p *testParts) Refresh(context.Context, runtime.State, []models.Mount) error { return nil }
 
-func (p *testParts) Dial(_ context.Context, state runtime.State, _ string) (net.Conn, error) {
+func (p *testParts) Address() string { return ":1" }
+
+func (p *testParts) Dial(_ context.Context, state runtime.State) (net.Conn, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	one := p.of(state)
@@ -150,6 +152,8 @@ func (p *testParts) serve(conn net.Conn, one *partProcess) {
 	if _, err := conn.Write(proof.Sum(nil)); err != nil {
 		return
 	}
+	began := int64(0)
+	defer func() { p.count(one, 0, -began) }()
 	for {
 		var sizes [8]byte
 		if _, err := io.ReadFull(conn, sizes[:]); err != nil {
@@ -160,7 +164,7 @@ func (p *testParts) serve(conn net.Conn, one *partProcess) {
 			return
 		}
 		text := binary.LittleEndian.Uint32(sizes[:4])
-		head, payload := p.answer(one, frame[:text], frame[text:])
+		head, payload := p.answer(one, frame[:text], frame[text:], &began)
 		answer := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
 		answer = append(binary.LittleEndian.AppendUint32(answer, uint32(len(payload))), head...)
 		if _, err := conn.Write(append(answer, payload...)); err != nil {
@@ -169,8 +173,16 @@ func (p *testParts) serve(conn net.Conn, one *partProcess) {
 	}
 }
 
-// answer computes nothing: all tokens are equally probable, so the first one is generated.
-func (p *testParts) answer(one *partProcess, head, sent []byte) (answer, payload []byte) {
+// count counts what the process has begun and computes.
+func (p *testParts) count(one *partProcess, begun, computing int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	one.status.Begun, one.status.Computing = one.status.Begun+begun, one.status.Computing+computing
+}
+
+// answer computes nothing: all tokens are equally probable, so the first one is generated. began is
+// increased for each sequence of the connection.
+func (p *testParts) answer(one *partProcess, head, sent []byte, began *int64) (answer, payload []byte) {
 	var in struct {
 		Op         string
 		Tokens, At int
@@ -183,6 +195,11 @@ func (p *testParts) answer(one *partProcess, head, sent []byte) (answer, payload
 			payload = append(payload, m.Role+":"+m.Content+"\n"...)
 		}
 		return []byte("{}"), payload
+	}
+	if in.Op == "begin" {
+		*began++
+		p.count(one, 1, 1)
+		return []byte("{}"), nil
 	}
 	if in.Op == "forward" {
 		p.computing <- struct{}{}
@@ -258,8 +275,9 @@ func (s *testServed) Generation(models.Deployment) (serving.Generation, error) {
 	return s.kept, nil
 }
 
-func (s *testServed) Directory(models.Deployment, int64) string { return "/" }
-func (s *testServed) Remove(models.Deployment) error            { return nil }
+func (s *testServed) Directory(models.Deployment, int64) string  { return "/" }
+func (s *testServed) WriteWorker(models.Deployment, int64) error { return nil }
+func (s *testServed) Remove(models.Deployment) error             { return nil }
 
 func (s *testServed) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {
 	ids, err := live(ctx)
@@ -305,7 +323,6 @@ func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
 func (w *deploymentWorld) restart() {
 	w.restartWith(func(c *workspaces.ReconcilerConfig) {
 		c.Parts, c.Served, c.FollowModel = w.parts, w.served, w.Service.FollowModel
-		c.Computing, c.Requests = w.Service.Computing, w.Service.Requests
 	})
 }
 
@@ -375,11 +392,14 @@ func (w *deploymentWorld) computes() {
 	}()
 }
 
+// loadedStatus is what a part answers that is loaded.
+var loadedStatus = serving.Status{Ready: true, Progress: 100, Library: "numpy", Version: serving.Version}
+
 // load lets the deployment serve.
 func (w *deploymentWorld) load() {
 	w.Helper()
 	w.until(models.PartLoading)
-	w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100, Library: "numpy"} })
+	w.set(func(p *partProcess) { p.status = loadedStatus })
 	w.poll(w.T, "the deployment serves", func() bool { return w.get().State == models.DeploymentServing })
 }
 

@@ -95,7 +95,7 @@ func (s *Service) Infer(ctx context.Context, actor policies.Actor, id int64, in 
 	}
 	defer r.Close()
 	v.Deployment, v.Labels = r.Deployment, r.generation.Image.Labels
-	v.Logits, err = r.model.Classify(r.ctx, int(r.Deployment.Context), images)
+	v.Logits, err = r.sequence.Classify(int(r.Deployment.Context), images)
 	if gone := context.Cause(r.ctx); gone != nil {
 		return v, gone
 	}

@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 
@@ -21,6 +22,7 @@ type openRequest struct {
 	ctx        context.Context
 	generation serving.Generation
 	model      serving.Model
+	sequence   *serving.Sequence
 	end        []func()
 }
 
@@ -53,19 +55,27 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 		if d.Task != task {
 			return nil, otherTask(d)
 		}
-		if r, err = s.openFor(ctx, actor, d, check); err != nil {
-			return nil, err
+		r, failed := s.openFor(ctx, actor, d, check)
+		if _, ofPart := errors.AsType[*serving.PartError](failed); failed != nil && !ofPart {
+			return nil, failed
 		}
-		// Only now does it finish what it computes when it is replaced.
-		if v, err = s.store.Read(ctx).Deployment(actor.Scope(), d.ID); err == nil && v.State == models.DeploymentServing {
+		// Only now does it finish what it computes when it is replaced. If a part has failed, it may have been
+		// replaced or have become idle.
+		if v, err = s.store.Read(ctx).Deployment(actor.Scope(), d.ID); err == nil && failed == nil && v.State == models.DeploymentServing {
 			return r, nil
 		}
-		r.Close()
+		if r != nil {
+			r.Close()
+		}
 		if err != nil {
 			return nil, err
 		}
+		err = partFailed(failed)
 	}
-	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+	if err == nil {
+		err = models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+	}
+	return nil, err
 }
 
 // otherTask is the error for a request that is not for a deployment's task.
@@ -80,10 +90,8 @@ func otherTask(d models.Deployment) error {
 func (s *Service) openFor(ctx context.Context, actor policies.Actor, d models.Deployment, check func(*openRequest) error) (
 	*openRequest, error) {
 	r := &openRequest{Deployment: d, s: s, ctx: ctx}
-	if s.Parts != nil {
-		ctx, end := s.requests.begin(ctx, s, actor, d)
-		r.ctx, r.end = ctx, []func(){end}
-	}
+	ctx, end := s.requests.begin(ctx, s, actor, d)
+	r.ctx, r.end = ctx, []func(){end}
 	if err := r.prepare(actor, check); err != nil {
 		r.Close()
 		return nil, err
@@ -93,7 +101,7 @@ func (s *Service) openFor(ctx context.Context, actor policies.Actor, d models.De
 
 // prepare checks a request before anything is deployed for it, and opens it.
 func (r *openRequest) prepare(actor policies.Actor, check func(*openRequest) error) (err error) {
-	if r.Deployment.State == models.DeploymentDeploying && r.s.Parts != nil { // what it needs may not be written yet
+	if r.Deployment.State == models.DeploymentDeploying { // what it needs may not be written yet
 		if r.Deployment, err = r.s.awaitServing(r.ctx, actor, r.Deployment); err != nil {
 			return err
 		}
@@ -107,17 +115,12 @@ func (r *openRequest) prepare(actor policies.Actor, check func(*openRequest) err
 	if err := check(r); err != nil {
 		return err
 	}
-	if r.s.Parts == nil {
-		return errNoDeployments
-	}
 	return r.open(actor)
 }
 
 // readGeneration reads what belongs to the deployment.
 func (r *openRequest) readGeneration() (err error) {
-	if r.s.Served != nil {
-		r.generation, err = r.s.Served.Generation(r.Deployment)
-	}
+	r.generation, err = r.s.Served.Generation(r.Deployment)
 	return err
 }
 
@@ -134,7 +137,11 @@ func (r *openRequest) open(actor policies.Actor) (err error) {
 		return err
 	}
 	r.end = append(r.end, leave)
-	r.model, err = r.s.servedModel(r.ctx, r.Deployment)
+	if r.model, err = r.s.servedModel(r.ctx, r.Deployment); err == nil {
+		if r.sequence, err = r.model.Begin(r.ctx); err == nil {
+			r.end = append(r.end, r.sequence.Close)
+		}
+	}
 	if gone := context.Cause(r.ctx); gone != nil {
 		return gone // not that reading was canceled
 	}
@@ -153,7 +160,7 @@ func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m servi
 			return m, models.Unavailable(nil, "Part %d is %s. Repeat the request later.", p.Number+1, p.State.Words())
 		}
 		m.Parts = append(m.Parts, func(ctx context.Context) (net.Conn, error) {
-			return s.Parts.Dial(ctx, p.RuntimeState, serving.SocketName)
+			return s.Parts.Dial(ctx, p.RuntimeState)
 		})
 	}
 	return m, nil

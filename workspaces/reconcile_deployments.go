@@ -76,7 +76,7 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 		}
 		ready = ready && parts[i].State == models.PartReady
 	}
-	if d.State == models.DeploymentServing && r.becomesIdle(*d) {
+	if d.State == models.DeploymentServing && r.becomesIdle(*d, parts) {
 		return r.idleDeployment(ctx, d)
 	}
 	if d.State != models.DeploymentDeploying || !ready {
@@ -121,12 +121,15 @@ func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *mode
 	if status.Ended {
 		return r.partEnded(ctx, d, p, status)
 	}
+	if err := r.recordWait(ctx, *d, *p, status.Message); err != nil {
+		return err
+	}
 	return r.watchPart(ctx, d, p)
 }
 
 func (r *Reconciler) dialPart(p models.DeploymentPart) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
-		return r.config.Parts.Dial(ctx, p.RuntimeState, serving.SocketName)
+		return r.config.Parts.Dial(ctx, p.RuntimeState)
 	}
 }
 
@@ -145,7 +148,11 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 	spec.Workspace, spec.Generation = p.ID, 1
 	spec.GPUs, spec.CPU, spec.Memory = spec.GPUs[p.Number:p.Number+1], spec.CPU/n, spec.Memory/n
 	spec.Mounts = []models.Mount{{Source: r.config.Served.Directory(*d, p.Number), Target: serving.Target, ReadOnly: true}}
-	spec.Env[serving.KeyName] = d.Secret
+	spec.Env[serving.KeyName], spec.Env[serving.AddressName] = d.Secret, r.config.Parts.Address()
+	if err := r.config.Served.WriteWorker(*d, p.Number); err != nil {
+		r.logError(ctx, err)
+		return r.countFailure(ctx, d, p, models.Say("its files cannot be written"))
+	}
 	models.Failpoint("part.intent")
 	state, err := r.config.Parts.Start(ctx, p.ID, spec, serving.Command)
 	if err != nil {
@@ -209,7 +216,7 @@ func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts 
 	if r.writing[d.ID].goesOn() {
 		return nil // what is being written would be left
 	}
-	if d.DrainsUntil != nil && r.config.Store.Now().Before(*d.DrainsUntil) && r.config.Computing(d.ID) {
+	if d.DrainsUntil != nil && r.config.Store.Now().Before(*d.DrainsUntil) && r.computes(ctx, *d, parts) {
 		return nil
 	}
 	delete(r.writing, d.ID)

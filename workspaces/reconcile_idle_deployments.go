@@ -6,25 +6,27 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+
+	"weir/workspaces/deployments/serving"
 )
 
 // requestsSeen is what was seen of the requests to a deployment.
 type requestsSeen struct {
-	begun int64     // how many there were
+	begun int64     // how many the first part has begun
 	last  time.Time // when one was computed or begun last, or the deployment was seen to serve first
 }
 
 // becomesIdle reports whether a deployment that serves has had no requests for the time that was
 // requested for it. After a restart of the server, that time begins again. Changed files of its
-// model are deployed first.
-func (r *Reconciler) becomesIdle(d models.Deployment) bool {
+// model are deployed first. Its first part knows the requests of all servers.
+func (r *Reconciler) becomesIdle(d models.Deployment, parts []models.DeploymentPart) bool {
 	if d.Request.IdleMinutes == 0 {
 		return false
 	}
-	now, begun := r.config.Store.Now(), r.config.Requests(d.ID)
+	now, said := r.config.Store.Now(), r.watches.of(parts[0]).said
 	seen, known := r.requests[d.ID]
-	if !known || begun != seen.begun || r.config.Computing(d.ID) {
-		seen = requestsSeen{begun, now}
+	if !known || said.Begun != seen.begun || said.Computing > 0 {
+		seen = requestsSeen{said.Begun, now}
 		r.requests[d.ID] = seen
 	}
 	idle := now.Sub(seen.last) >= time.Duration(d.Request.IdleMinutes)*time.Minute
@@ -39,12 +41,24 @@ func (w *modelWatch) changes(d models.Deployment) bool {
 	return w.looking.Load() || w.waiting == "" && w.files != "" && w.files != d.Files && w.files != d.TriedFiles
 }
 
+// computes reports whether the parts of a deployment compute requests, of any server. Who begins
+// one looks after that whether the deployment still serves.
+func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) bool {
+	if parts[0].State != models.PartReady {
+		return false
+	}
+	asking, cancel := context.WithTimeout(ctx, partLastTimeout)
+	defer cancel()
+	said, err := serving.Ask(asking, r.dialPart(parts[0]), d.Key())
+	return err == nil && said.Computing > 0
+}
+
 // idleDeployment makes a deployment idle, unless its update is being deployed, which takes its
 // place soon.
 func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		now, err := q.LockDeployment(d.ID)
-		if err != nil || now.State != models.DeploymentServing || !r.becomesIdle(*d) { // a request may have begun
+		if err != nil || now.State != models.DeploymentServing {
 			return err
 		}
 		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
@@ -61,7 +75,7 @@ func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) e
 // releaseIdle ends the processes of an idle deployment, and releases its shares together. What
 // has begun to be computed just before is finished first.
 func (r *Reconciler) releaseIdle(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
-	if d.Demand == (models.Demand{}) || r.config.Computing(d.ID) {
+	if d.Demand == (models.Demand{}) || r.computes(ctx, *d, parts) {
 		return nil
 	}
 	if gone, err := r.endProcesses(ctx, parts); err != nil || !gone {

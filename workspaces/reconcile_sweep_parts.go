@@ -46,8 +46,7 @@ func (r *Reconciler) sweepParts(ctx context.Context) error {
 	}))
 }
 
-// sweepPartFiles removes the files that no deployment uses. Only the leader does that, which
-// on one machine is the one server that has its data directory locked.
+// sweepPartFiles removes the files that no deployment uses. Only the leader does that.
 func (r *Reconciler) sweepPartFiles(ctx context.Context, now time.Time) error {
 	if now.Sub(r.partFilesSweptAt) < partFilesPeriod {
 		return nil

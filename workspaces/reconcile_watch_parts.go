@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 
 	"weir/workspaces/deployments/serving"
 )
@@ -13,6 +14,7 @@ const (
 	partAskTimeout   = 2 * time.Second  // of a question to a part, which may compute at the same time
 	partLoadTimeout  = 10 * time.Minute // without progress, from the start of the process to ready
 	partReadyTimeout = time.Minute      // without an answer, when it is loaded
+	partLastTimeout  = 10 * time.Second // of the question whether it computes, before it is stopped
 )
 
 // partWatch is what was last seen of the process of a part.
@@ -20,7 +22,9 @@ type partWatch struct {
 	restarts int64     // of the part, so that each process has its own
 	at       time.Time // of its last progress or, when it is loaded, of its last answer
 	progress int64
-	heard    bool        // it has answered
+	heard    bool // it has answered
+	said     serving.Status
+	waits    models.Text // what the start of its process waits for
 	stopped  models.Text // why it was stopped; empty: it was not
 }
 
@@ -46,6 +50,13 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
 	defer cancel()
 	said, err := serving.Ask(asking, r.dialPart(*p), d.Key())
+	if err == nil {
+		w.said = said
+	}
+	if err == nil && said.Version != serving.Version { // and serves nothing that this server sends
+		w.stopped = models.Say("its program is of another version of Weir")
+		return r.config.Parts.Stop(ctx, p.RuntimeState)
+	}
 	if err == nil && (said.Ready || said.Progress > w.progress || !w.heard) {
 		w.at, w.progress, w.heard = now, said.Progress, true
 	}
@@ -69,6 +80,18 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	return r.transitionPart(ctx, d, p, models.PartLoading, message)
 }
 
+// recordWait records what the start of a part's process waits for, such as its image.
+func (r *Reconciler) recordWait(ctx context.Context, d models.Deployment, p models.DeploymentPart, why models.Text) error {
+	w := r.watches.of(p)
+	if why.Empty() || why.String() == w.waits.String() {
+		return nil
+	}
+	w.waits = why
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		return q.AddDeploymentEvent(d, models.Say("Part %d waits: %s.", p.Number+1, why))
+	})
+}
+
 // hung says in which stage a part has hung.
 func (w *partWatch) hung(state models.PartState, limit time.Duration) models.Text {
 	switch {
@@ -76,6 +99,8 @@ func (w *partWatch) hung(state models.PartState, limit time.Duration) models.Tex
 		return models.Say("it has not responded for %s", limit.String())
 	case w.heard:
 		return models.Say("loading its tensors has stayed at %d%% for %s", w.progress, limit.String())
+	case !w.waits.Empty():
+		return w.waits
 	default:
 		return models.Say("its process has not begun to listen within %s", limit.String())
 	}

@@ -63,16 +63,13 @@ type ReconcilerConfig struct {
 	Runs runtime.Runs
 	// RunEnv returns the environment variables that every run gets.
 	RunEnv func(models.Run) map[string]string
-	// Parts runs the parts of deployments, and Served writes their models; nil where there are
-	// no deployments.
-	Parts  Parts
+	// Parts runs the parts of deployments, and Served writes their models; nil in tests without
+	// deployments.
+	Parts  runtime.Parts
 	Served Served
 	// FollowModel deploys the present files of a deployment's model, or, in the place of a failed
-	// update, its fallback. Computing reports whether a deployment computes requests, and
-	// Requests how many there were.
+	// update, its fallback.
 	FollowModel func(ctx context.Context, d models.Deployment) error
-	Computing   func(deployment int64) bool
-	Requests    func(deployment int64) int64
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
@@ -85,9 +82,6 @@ func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
 		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{},
 		requests: map[int64]requestsSeen{}}
-	if c.Computing == nil {
-		r.config.Computing, r.config.Requests = func(int64) bool { return false }, func(int64) int64 { return 0 }
-	}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r

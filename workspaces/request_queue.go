@@ -15,32 +15,16 @@ const (
 	fullRetry = 5 * time.Second
 )
 
-// requestQueues bound the requests to each deployment.
+// requestQueues bound the requests of this server to each deployment.
 type requestQueues struct {
 	mu  sync.Mutex
 	all map[int64]*requestQueue // by deployment, with requests
-
-	begun map[int64]int64 // by deployment: how many requests there were
 }
 
 // requestQueue are the requests to one deployment.
 type requestQueue struct {
 	computing chan struct{} // has an element for each that is computed
 	requests  int           // those and the ones that wait
-}
-
-// Computing reports whether requests to a deployment are computed or wait.
-func (s *Service) Computing(deployment int64) bool {
-	s.queues.mu.Lock()
-	defer s.queues.mu.Unlock()
-	return s.queues.all[deployment] != nil
-}
-
-// Requests is how many requests to a deployment there were since this server started.
-func (s *Service) Requests(deployment int64) int64 {
-	s.queues.mu.Lock()
-	defer s.queues.mu.Unlock()
-	return s.queues.begun[deployment]
 }
 
 // enter waits until a request to d can be computed. Call leave after that. The error is
@@ -50,7 +34,6 @@ func (s *requestQueues) enter(ctx context.Context, d models.Deployment) (leave f
 	if q == nil {
 		return nil, tooManyWait()
 	}
-	s.count(d.ID)
 	select {
 	case q.computing <- struct{}{}:
 		return func() {
@@ -61,16 +44,6 @@ func (s *requestQueues) enter(ctx context.Context, d models.Deployment) (leave f
 		s.quit(d.ID, q)
 		return nil, context.Cause(ctx)
 	}
-}
-
-// count counts a request.
-func (s *requestQueues) count(deployment int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.begun == nil {
-		s.begun = map[int64]int64{}
-	}
-	s.begun[deployment]++
 }
 
 func tooManyWait() error {

@@ -59,8 +59,8 @@ type Service struct {
 	Runs runtime.Runs
 
 	// Parts runs the parts of deployments, Served plans their models, and Actors knows who may
-	// still use them; nil where there are no deployments.
-	Parts  Parts
+	// still use them; nil in tests without deployments.
+	Parts  runtime.Parts
 	Served Served
 	Actors Actors
 

@@ -144,9 +144,6 @@ func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id
 	if err != nil {
 		return d, err
 	}
-	if s.Parts == nil {
-		return d, errNoDeployments
-	}
 	q := s.store.Read(ctx)
 	of, err := current(q, v.Deployment)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/workspaces"
-	"weir/workspaces/deployments/serving"
 )
 
 // all lists the deployments, newest first.
@@ -225,7 +224,7 @@ func TestModelThatHangs(t *testing.T) {
 		}
 		for w.id = 1; w.id <= 2; w.id++ {
 			w.poll(t, "the part loads", func() bool { step(); return w.process() != nil })
-			w.set(func(p *partProcess) { p.status = serving.Status{Ready: true, Progress: 100, Library: "numpy"} })
+			w.set(func(p *partProcess) { p.status = loadedStatus })
 			w.poll(t, "the deployment serves", func() bool { return step().State == models.DeploymentServing })
 		}
 		w.id = 2

@@ -3,14 +3,17 @@ package main
 import (
 	"context"
 	"net/http"
+	"path"
 	"strconv"
 	"strings"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/storage"
 	"weir/storage/rules"
 	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
 	"weir/workspaces/kube"
 	"weir/workspaces/local"
 	"weir/workspaces/proxy"
@@ -58,7 +61,8 @@ func (p *portal) serveInside() error {
 
 // sharedDirectories returns the directories that the pods of a project can mount.
 func sharedDirectories(project int64) []kube.Directory {
-	all := []kube.Directory{{Name: "project", Path: rules.ProjectDir(project)}}
+	all := []kube.Directory{{Name: "project", Path: rules.ProjectDir(project)},
+		{Name: "deployments", Path: path.Join(storage.DeploymentsDir, serving.ProjectDir(project)), ReadOnly: true}}
 	for _, dir := range rules.PublicDirs() {
 		all = append(all, kube.Directory{Name: strings.ReplaceAll(dir[1:], "_", "-"), Path: dir, ReadOnly: true})
 	}

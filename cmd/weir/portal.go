@@ -19,7 +19,6 @@ import (
 	"weir/storage/files"
 	"weir/workspaces"
 	"weir/workspaces/kube"
-	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 	"weir/workspaces/runtime"
 )
@@ -36,8 +35,8 @@ type portal struct {
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
 	runs          workspaceRuns
-	parts         *local.Runs   // of deployments; nil in a cluster
-	cluster       *kube.Runtime // nil on one machine
+	parts         workspaceParts // of deployments
+	cluster       *kube.Runtime  // nil on one machine
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
 	notifications *notifications.Service
@@ -71,6 +70,13 @@ type workspaceRuntime interface {
 type workspaceRuns interface {
 	runtime.Runs
 	OnChange(listener func(run int64))
+	Close() error
+}
+
+// workspaceParts are the parts of deployments of a mode.
+type workspaceParts interface {
+	runtime.Parts
+	OnChange(listener func(part int64))
 	Close() error
 }
 

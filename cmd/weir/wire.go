@@ -135,21 +135,26 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directories, described *deployments.Service) *workspaces.Service {
 	reconciled := workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
 		Storage: dirs, Runtime: p.runtime, Activity: runtime.ReadActivity, Env: p.workspaceEnv, Runs: p.runs, RunEnv: p.runEnv, Logger: p.log}
-	if p.parts != nil {
-		reconciled.Parts, reconciled.Served = p.parts, deployments.NewServed(described, filepath.Join(p.cfg.DataDir, "deployments"))
-	}
+	served := deployments.NewServed(described, p.deploymentsDir(dirs))
+	reconciled.Parts, reconciled.Served = p.parts, served
 	service := workspaces.NewService(p.store, access, p.pool)
-	reconciled.FollowModel, reconciled.Computing, reconciled.Requests = service.FollowModel, service.Computing, service.Requests
+	reconciled.FollowModel = service.FollowModel
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
-	if p.parts != nil {
-		service.Parts, service.Served, service.Actors = reconciled.Parts, reconciled.Served, p.accounts
-		p.store.OnRevoke(service)
-		p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
-	}
+	service.Parts, service.Served, service.Actors = p.parts, served, p.accounts
+	p.store.OnRevoke(service)
+	p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
 	return service
+}
+
+// deploymentsDir is where the files of deployments are: in a cluster, with the shared directories.
+func (p *portal) deploymentsDir(dirs *storage.Directories) string {
+	if p.cluster != nil {
+		return dirs.DeploymentsDir()
+	}
+	return filepath.Join(p.cfg.DataDir, "deployments")
 }
 
 // quotaDefaults is what quotas are filled from besides the GPUs. Workspaces run on this
@@ -232,6 +237,9 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 	p.cluster = r
 	if p.runs, err = kube.NewRuns(r, dirs.RunsDir()); err != nil {
 		return nil, errors.Join(err, r.Close())
+	}
+	if p.parts, err = kube.NewParts(r, dirs.PartsDir()); err != nil {
+		return nil, errors.Join(err, p.runs.Close(), r.Close())
 	}
 	return r, nil
 }

@@ -167,7 +167,9 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 }
 
 // LinkParts gives a deployment the parts of another one, which has the same plan.
-func (s *Served) LinkParts(d models.Deployment, of int64) error { return s.store.LinkParts(d.ID, of) }
+func (s *Served) LinkParts(d models.Deployment, of int64) error {
+	return s.store.LinkParts(d.ProjectID, d.ID, of)
+}
 
 // unchanged is a conflict if the files are not those of which a deployment was planned.
 func unchanged(folder fs.ReadDirFS, d models.Deployment) error {
@@ -180,16 +182,21 @@ func unchanged(folder fs.ReadDirFS, d models.Deployment) error {
 
 // Generation is what generating text with a deployment needs besides its parts.
 func (s *Served) Generation(d models.Deployment) (serving.Generation, error) {
-	return s.store.Generation(d.ID, d.Vocabulary)
+	return s.store.Generation(d.ProjectID, d.ID, d.Vocabulary)
 }
 
 // Directory is what the sandbox of a part sees.
 func (s *Served) Directory(d models.Deployment, part int64) string {
-	return s.store.Directory(d.ID, int(part))
+	return s.store.Directory(d.ProjectID, d.ID, int(part))
+}
+
+// WriteWorker gives a part the program of this version.
+func (s *Served) WriteWorker(d models.Deployment, part int64) error {
+	return s.store.WriteWorker(d.ProjectID, d.ID, int(part))
 }
 
 // Remove deletes what a deployment has on the disk.
-func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ID) }
+func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ProjectID, d.ID) }
 
 // Sweep deletes what no deployment uses that live returns.
 func (s *Served) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {

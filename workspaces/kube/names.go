@@ -25,6 +25,7 @@ const (
 	labelWorkspace  = "weir.dev/workspace"
 	labelGeneration = "weir.dev/generation"
 	labelRun        = "weir.dev/run"
+	labelPart       = "weir.dev/deployment-part"
 	labelOwner      = "weir.dev/owner" // of pods; see runtime.Owner
 
 	annotationLimits = "weir.dev/limits"
@@ -32,7 +33,8 @@ const (
 	manager      = "weir"           // also the field manager
 	nameNotebook = "weir-workspace" // app.kubernetes.io/name of pods
 	nameRun      = "weir-run"       // the same of runs
-	nameProject  = "weir-project"   // of the objects of a project
+	namePart     = "weir-deployment-part"
+	nameProject  = "weir-project" // of the objects of a project
 )
 
 // Names of objects that exist once in each namespace.
@@ -76,13 +78,25 @@ func (c Config) selector() string {
 	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
 }
 
-func (c Config) runLabels(spec runtime.Spec) map[string]string {
-	all := c.labels(nameRun, spec.Project)
-	all[labelMember], all[labelRun] = strconv.FormatInt(spec.Member, 10), strconv.FormatInt(spec.Workspace, 10)
+// runKind is what the pods of commands that run until they end are for.
+type runKind struct {
+	prefix string // of their names
+	name   string // app.kubernetes.io/name
+	label  string // has their id
+}
+
+var (
+	kindRun  = runKind{"run", nameRun, labelRun}
+	kindPart = runKind{"part", namePart, labelPart}
+)
+
+func (c Config) runLabels(k runKind, spec runtime.Spec) map[string]string {
+	all := c.labels(k.name, spec.Project)
+	all[labelMember], all[k.label] = strconv.FormatInt(spec.Member, 10), strconv.FormatInt(spec.Workspace, 10)
 	return all
 }
 
-// ref identifies one start of one workspace, or one run. It is the State that callers persist.
+// ref identifies one start of one workspace, one run, or one part. It is the State that callers persist.
 type ref struct {
 	Namespace  string `json:"namespace"`
 	Pod        string `json:"pod"`
@@ -128,25 +142,27 @@ func (c Config) refOf(pod *corev1.Pod) (ref, bool) {
 	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == c.podName(r.Workspace, r.Generation) && c.owns(pod)
 }
 
-// runRef returns the reference of a run, whose id is that of the spec's workspace.
-func (c Config) runRef(spec runtime.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: c.runName(spec.Workspace), Workspace: spec.Workspace, Generation: 1}
+// runRef returns the reference of a run of a kind, whose id is that of the spec's workspace.
+func (c Config) runRef(k runKind, spec runtime.Spec) ref {
+	return ref{Namespace: c.namespace(spec.Project), Pod: c.runName(k, spec.Workspace), Workspace: spec.Workspace, Generation: 1}
 }
 
 // runOf returns the run of a pod from its name; false if it is not the pod of a run of this
-// owner.
-func (c Config) runOf(pod *corev1.Pod) (ref, bool) {
-	id, ok := c.runNamed(pod.Name)
+// kind and owner.
+func (c Config) runOf(k runKind, pod *corev1.Pod) (ref, bool) {
+	id, ok := c.runNamed(k, pod.Name)
 	return ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: id, Generation: 1}, ok && c.owns(pod)
 }
 
-// runNamed returns the run of the name of a pod; false if it is none of this owner.
-func (c Config) runNamed(name string) (int64, bool) {
-	id, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(name, "run-"), c.nameEnd()), 10, 64)
-	return id, err == nil && id > 0 && name == c.runName(id)
+// runNamed returns the run of the name of a pod; false if it is none of this kind and owner.
+func (c Config) runNamed(k runKind, name string) (int64, bool) {
+	id, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(name, k.prefix+"-"), c.nameEnd()), 10, 64)
+	return id, err == nil && id > 0 && name == c.runName(k, id)
 }
 
-func (c Config) runName(run int64) string { return fmt.Sprintf("run-%d%s", run, c.nameEnd()) }
+func (c Config) runName(k runKind, run int64) string {
+	return fmt.Sprintf("%s-%d%s", k.prefix, run, c.nameEnd())
+}
 
 func (c Config) podName(workspace, generation int64) string {
 	return fmt.Sprintf("ws-%d-%d%s", workspace, generation, c.nameEnd())
@@ -170,7 +186,8 @@ func (c Config) owns(pod *corev1.Pod) bool {
 
 // has reports whether a state is of this owner: one of a database before it was restored is not.
 func (c Config) has(id ref) bool {
-	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(id.Workspace)
+	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(kindRun, id.Workspace) ||
+		id.Pod == c.runName(kindPart, id.Workspace)
 }
 
 // missingLabels returns the patch that restores the labels of a pod; nil if it has

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	notebookPort = 8888
+	notebookPort = 8888 // also of parts
 	notebookHome = runtime.NotebookHome
 	runDir       = "/tmp/weir" // sockets of kernels
 	minShm       = 64          // MiB
@@ -49,14 +49,14 @@ const execute = `echo $$ >` + pidFile + `; exec "$@" 2>&1`
 // runPodObject returns the pod of a run, whose command is that of spec. Its processes share
 // the process namespace of the pod: the first process of a namespace ignores all signals
 // that it has no handler for, and the command shall not be that.
-func (c Config) runPodObject(spec runtime.Spec) (*core.PodApplyConfiguration, error) {
-	pod, container, err := c.podOf(c.runRef(spec), spec)
+func (c Config) runPodObject(k runKind, spec runtime.Spec) (*core.PodApplyConfiguration, error) {
+	pod, container, err := c.podOf(c.runRef(k, spec), spec)
 	if err != nil {
 		return nil, err
 	}
 	container.Command = append([]string{"/bin/sh", "-c", literal(execute), "sh"}, container.Command...)
 	pod.Spec.WithShareProcessNamespace(true)
-	return pod.WithLabels(c.owned(c.runLabels(spec))), nil
+	return pod.WithLabels(c.owned(c.runLabels(k, spec))), nil
 }
 
 // podOf returns a pod with one container that runs the command of spec, and the container.
@@ -316,8 +316,8 @@ func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 }
 
 // runSecret returns the variables of a run, owned by its pod.
-func (c Config) runSecret(spec runtime.Spec, pod types.UID) *core.SecretApplyConfiguration {
-	return secretObject(c.runRef(spec), spec, pod, nil).WithLabels(c.runLabels(spec))
+func (c Config) runSecret(k runKind, spec runtime.Spec, pod types.UID) *core.SecretApplyConfiguration {
+	return secretObject(c.runRef(k, spec), spec, pod, nil).WithLabels(c.runLabels(k, spec))
 }
 
 // secretObject returns the variables of spec and more of them, owned by a pod.

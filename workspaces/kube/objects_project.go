@@ -100,8 +100,9 @@ func (c Config) limitRange(ns string, q Quota) *core.LimitRangeApplyConfiguratio
 	return core.LimitRange("weir", ns).WithSpec(core.LimitRangeSpec().WithLimits(item))
 }
 
-// networkPolicies deny all connections except those from the portal to notebooks,
-// and those to the DNS, the portal and the configured networks.
+// networkPolicies deny all connections except those from the portal to notebooks and
+// the parts of deployments, and those of notebooks to the DNS, the portal and the configured
+// networks.
 func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfiguration {
 	closed := networking.NetworkPolicy("default-deny", ns).WithSpec(networking.NetworkPolicySpec().
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
@@ -118,7 +119,11 @@ func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfi
 		open.WithEgress(networking.NetworkPolicyEgressRule().WithPorts(policyPorts("TCP", e.Ports...)...).
 			WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(e.CIDR).WithExcept(e.Except...))))
 	}
-	return []*networking.NetworkPolicyApplyConfiguration{closed, networking.NetworkPolicy("notebooks", ns).WithSpec(open)}
+	parts := networking.NetworkPolicySpec().WithPolicyTypes("Ingress", "Egress").
+		WithPodSelector(meta.LabelSelector().WithMatchLabels(map[string]string{labelName: namePart})).
+		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...))
+	return []*networking.NetworkPolicyApplyConfiguration{closed, networking.NetworkPolicy("notebooks", ns).WithSpec(open),
+		networking.NetworkPolicy("deployments", ns).WithSpec(parts)}
 }
 
 // resolver selects the cluster's DNS.

@@ -3,9 +3,12 @@ package kube
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +26,7 @@ import (
 )
 
 // Runs runs commands until they end, each in a pod of its own beside those of the workspaces
-// of its project. What a run has printed and how it has ended is kept in a directory that
+// of its project: runs, or the parts of deployments. What a run has printed and how it has ended is kept in a directory that
 // all servers share: then its pod is deleted.
 //
 // A signal is sent by a kill that is executed in the pod: it reaches the command as it is,
@@ -32,6 +35,7 @@ import (
 // its exit code and its output with it.
 type Runs struct {
 	cluster *Runtime
+	kind    runKind
 	dir     string
 	runtime.Changes
 	ctx    context.Context // of the readers of logs
@@ -57,15 +61,20 @@ type beginning struct {
 	at  time.Time     // of this process
 }
 
-var _ runtime.Runs = (*Runs)(nil)
+var _ runtime.Parts = (*Runs)(nil)
 
 // NewRuns returns Runs on the cluster of r, which keeps what runs leave in dir: a directory
 // of all servers, and of no pod.
-func NewRuns(r *Runtime, dir string) (*Runs, error) {
+func NewRuns(r *Runtime, dir string) (*Runs, error) { return newRuns(r, kindRun, dir) }
+
+// NewParts returns the same for the parts of deployments, in another directory.
+func NewParts(r *Runtime, dir string) (*Runs, error) { return newRuns(r, kindPart, dir) }
+
+func newRuns(r *Runtime, k runKind, dir string) (*Runs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	runs := &Runs{cluster: r, dir: dir, stopping: map[types.UID]*stopping{}, began: map[types.UID]beginning{},
+	runs := &Runs{cluster: r, kind: k, dir: dir, stopping: map[types.UID]*stopping{}, began: map[types.UID]beginning{},
 		deleted: map[ref]*corev1.Pod{}, readers: map[types.UID]*logReader{}}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
 	_, err := r.factory.Core().V1().Pods().Informer().AddEventHandler(runs.podHandler())
@@ -89,7 +98,7 @@ func (r *Runs) podHandler() cache.ResourceEventHandler {
 		if !ok {
 			return
 		}
-		if id, ok := r.cluster.config.runOf(pod); ok {
+		if id, ok := r.cluster.config.runOf(r.kind, pod); ok {
 			r.mu.Lock()
 			if _, polled := r.readers[pod.UID]; gone && polled {
 				r.deleted[id] = pod
@@ -113,11 +122,11 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	spec.Workspace, spec.Generation, spec.Command, spec.Token = run, 1, command, ""
-	id := r.cluster.config.runRef(spec)
+	id := r.cluster.config.runRef(r.kind, spec)
 	if _, err := r.cursor(id); err == nil {
 		return id.state(), nil
 	}
-	object, err := r.cluster.config.runPodObject(spec)
+	object, err := r.cluster.config.runPodObject(r.kind, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +141,7 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 		return nil, refusal(err)
 	}
 	models.Failpoint("kube.pod")
-	if err := r.cluster.applySecret(ctx, pod, r.cluster.config.runSecret(spec, pod.UID)); err != nil {
+	if err := r.cluster.applySecret(ctx, pod, r.cluster.config.runSecret(r.kind, spec, pod.UID)); err != nil {
 		return id.state(), refusal(err)
 	}
 	return id.state(), r.write(id, cursorFile, cursor{})
@@ -300,6 +309,25 @@ func (r *Runs) Stop(ctx context.Context, state runtime.State) error {
 	return nil
 }
 
+// Address is where the command of a part has to listen; see [runtime.Parts].
+func (r *Runs) Address() string { return fmt.Sprintf(":%d", notebookPort) }
+
+// Dial connects to the command of a part; see [runtime.Parts].
+func (r *Runs) Dial(ctx context.Context, state runtime.State) (net.Conn, error) {
+	id, err := parseState(state)
+	if err != nil {
+		return nil, err
+	}
+	pod, err := r.find(ctx, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case pod == nil || podEnded(pod) || pod.Status.PodIP == "":
+		return nil, fmt.Errorf("the pod %s is not running", id.Pod)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort)))
+}
+
 // Remove deletes what is left of a run that has ended; see [runtime.Runs].
 func (r *Runs) Remove(ctx context.Context, state runtime.State) error {
 	id, err := parseState(state)
@@ -333,7 +361,7 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 	var failed []error
 	present := map[string]bool{}
 	for _, pod := range pods {
-		id, ok := r.cluster.config.runOf(pod)
+		id, ok := r.cluster.config.runOf(r.kind, pod)
 		if !ok {
 			continue
 		}
@@ -349,7 +377,7 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if _, own := r.cluster.config.runNamed(e.Name()); !own || present[e.Name()] {
+		if _, own := r.cluster.config.runNamed(r.kind, e.Name()); !own || present[e.Name()] {
 			continue
 		}
 		left, err := r.leftover(ctx, e.Name())

@@ -370,18 +370,19 @@ func (r *Runtime) isOrphan(pod *corev1.Pod) bool {
 	return now.Sub(m.endedAt) >= forgetAfter
 }
 
-// foreignName is the name of a pod of a workspace or a run, of any generation.
-var foreignName = regexp.MustCompile(`^(ws-\d+-\d+|run-\d+)(-r\d+)?$`)
+// foreignName is the name of a pod of a workspace, a run or a part, of any generation.
+var foreignName = regexp.MustCompile(`^(ws-\d+-\d+|(run|part)-\d+)(-r\d+)?$`)
 
-// Foreign finds the pods of workspaces and runs that run under the labels of this
+// Foreign finds the pods of workspaces, runs and parts that run under the labels of this
 // installation, but for another owner.
 func (r *Runtime) Foreign() ([]models.Foreign, error) {
 	pods, err := r.podLister.List(labels.Everything())
 	count := map[models.Foreign]int{}
 	for _, pod := range pods {
 		_, workspace := r.config.refOf(pod)
-		_, run := r.config.runOf(pod)
-		if !workspace && !run && !podEnded(pod) && foreignName.MatchString(pod.Name) {
+		_, run := r.config.runOf(kindRun, pod)
+		_, part := r.config.runOf(kindPart, pod)
+		if !workspace && !run && !part && !podEnded(pod) && foreignName.MatchString(pod.Name) {
 			count[models.Foreign{Owner: pod.Labels[labelOwner], Place: pod.Namespace}]++
 		}
 	}

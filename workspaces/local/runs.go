@@ -266,13 +266,19 @@ func (r *Runs) File(state runtime.State, name string, limit int64) ([]byte, erro
 	return io.ReadAll(io.LimitReader(f, st.Size)) // what is appended meanwhile is for the next look
 }
 
-// Dial connects to a socket that a run has made in the shared directory of its sandbox.
-func (r *Runs) Dial(ctx context.Context, state runtime.State, name string) (net.Conn, error) {
+// partSocket is what a part listens to, in the shared directory of its sandbox.
+const partSocket = "part.sock"
+
+// Address is where the command of a part has to listen; see [runtime.Parts].
+func (r *Runs) Address() string { return innerRun + "/" + partSocket }
+
+// Dial connects to the command of a part; see [runtime.Parts].
+func (r *Runs) Dial(ctx context.Context, state runtime.State) (net.Conn, error) {
 	in, err := r.runtime.parseState(state)
 	if err != nil {
 		return nil, err
 	}
-	fd, _, err := r.open(in, name, unix.O_PATH, unix.S_IFSOCK)
+	fd, _, err := r.open(in, partSocket, unix.O_PATH, unix.S_IFSOCK)
 	if err != nil {
 		return nil, err
 	}

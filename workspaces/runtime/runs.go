@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"net"
 	"syscall"
 	"time"
 
@@ -35,6 +36,16 @@ type Runs interface {
 	List(ctx context.Context) ([]Instance, error)
 	// Refresh makes the mounts of a run those of a start with mounts; see [Refresher].
 	Refresh(ctx context.Context, state State, mounts []models.Mount) error
+}
+
+// Parts are runs whose commands are connected to: the parts of deployments.
+type Parts interface {
+	Runs
+	// Address is where the command of a part has to listen: the path of a socket in its
+	// environment, or :PORT on all its addresses.
+	Address() string
+	// Dial connects to what listens there.
+	Dial(ctx context.Context, state State) (net.Conn, error)
 }
 
 // GraphJournal is the file in which a task graph that is a run keeps its progress, and

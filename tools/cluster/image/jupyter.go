@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // JupyterName is the Jupyter image of the test cluster.
@@ -18,11 +19,12 @@ const JupyterName = "weir.local/jupyter:debian"
 const JupyterUser = 1000
 
 // recipe must be changed when the same packages give another image.
-const recipe = "1"
+const recipe = "2"
 
 var (
-	// roots are Jupyter and the programs that users expect in its shell.
-	roots = []string{"jupyter-notebook", "python3-ipykernel", "bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
+	// roots are Jupyter, what computes the parts of deployments, and the programs that users expect
+	// in its shell.
+	roots = []string{"jupyter-notebook", "python3-ipykernel", "python3-numpy", "bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
 		"libc-bin", "base-files", "ca-certificates", "procps", "tzdata"}
 	// without are packages for installing and debugging only.
 	without = []string{"dpkg", "debconf", "perl", "perl-base", "gdb", "install-info", "init-system-helpers", "adduser", "passwd"}
@@ -82,8 +84,13 @@ var jupyterSettings = settings{
 
 func jupyterLayer(w *tar.Writer, paths []string) error {
 	files := tree{}
-	// Links into /usr belong to no package.
-	for _, path := range append(paths, "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt") {
+	blas, err := filepath.Glob("/usr/lib/*/libblas.so.3")
+	lapack, failed := filepath.Glob("/usr/lib/*/liblapack.so.3")
+	if err := errors.Join(err, failed); err != nil {
+		return err
+	}
+	// Links into /usr, and those that select one of several packages, belong to no package.
+	for _, path := range slices.Concat(paths, blas, lapack, []string{"/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt"}) {
 		if err := files.add(path); err != nil {
 			return err
 		}

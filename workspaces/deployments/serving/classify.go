@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"context"
 	"errors"
 	"math"
 	"slices"
@@ -10,17 +9,12 @@ import (
 // Classify returns the logits of images, each of which is the bytes of its values in float32,
 // little-endian, and has so many tokens. The parts compute several images at the same time.
 // Any failure of a part is a *PartError; [ErrNotNumber] can be one of the images.
-func (m Model) Classify(ctx context.Context, tokens int, images [][]byte) (logits [][]float32, err error) {
-	parts, hangUp, err := m.dial(ctx)
-	defer hangUp()
-	if err != nil {
-		return nil, err
-	}
+func (s *Sequence) Classify(tokens int, images [][]byte) (logits [][]float32, err error) {
 	var frames []frame
 	for i, image := range images {
 		frames = append(frames, forward(tokens, i*tokens, image))
 	}
-	err = m.computeAll(parts, frames, func(result []float32) { logits = append(logits, result) })
+	err = s.model.computeAll(s.parts, frames, func(result []float32) { logits = append(logits, result) })
 	if err == nil && slices.ContainsFunc(logits, func(one []float32) bool { return slices.ContainsFunc(one, notNumber) }) {
 		err = ErrNotNumber
 	}

@@ -23,16 +23,22 @@ const (
 // nonceBytes is the size of what each side proves the key over.
 const nonceBytes = 32
 
-// Status is how far a part is.
+// Version is that of the protocol. A part whose program has another one is started again.
+const Version = 2
+
+// Status is how far a part is, and what it does. Sequences are counted by the first part.
 type Status struct {
-	Ready    bool   `json:"ready"`
-	Progress int64  `json:"progress"` // of loading, percent
-	Library  string `json:"library"`  // that computes: numpy or torch
+	Ready     bool   `json:"ready"`
+	Progress  int64  `json:"progress"`  // of loading, percent
+	Library   string `json:"library"`   // that computes: numpy or torch
+	Version   int64  `json:"version"`   // of the protocol; 0 before it had one
+	Begun     int64  `json:"begun"`     // sequences since its start
+	Computing int64  `json:"computing"` // sequences that have not ended
 }
 
 // header is that of a frame.
 type header struct {
-	Op     string `json:"op,omitempty"` // status, forward, sum or render
+	Op     string `json:"op,omitempty"` // status, begin, forward, sum or render
 	Tokens int    `json:"tokens,omitempty"`
 	At     int    `json:"at"`              // position of the first token, from 0
 	Add    bool   `json:"add,omitempty"`   // of an answer: the sum with those of the other parts is awaited

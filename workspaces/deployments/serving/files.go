@@ -22,9 +22,9 @@ var worker []byte
 
 // Names inside the sandbox of a part.
 const (
-	Target     = "/deployment" // where the directory of the part is mounted, read-only
-	SocketName = "part.sock"   // in the shared directory of the sandbox
-	KeyName    = "WEIR_PART_KEY"
+	Target      = "/deployment" // where the directory of the part is mounted, read-only
+	KeyName     = "WEIR_PART_KEY"
+	AddressName = "WEIR_PART_ADDRESS" // where it listens
 
 	workerName = "worker.py"
 )
@@ -32,8 +32,8 @@ const (
 // Command is the program of a part.
 var Command = []string{"python3", Target + "/" + workerName}
 
-// Store keeps the parts of deployments on the disk: the content-addressed files of each
-// project, and for each part a directory that its sandbox sees.
+// Store keeps the parts of deployments on the disk, in a directory of each project: its
+// content-addressed files, and for each part a directory that its sandbox sees.
 type Store struct {
 	Dir string
 
@@ -50,6 +50,10 @@ type PartFile struct {
 	Written bool // this time: its content was not there
 }
 
+// connectionsPerSequence is how many connections a part accepts for each sequence that is computed
+// at once: each server that sends requests may open one that waits.
+const connectionsPerSequence = 8
+
 // part is what the worker reads besides the tensors.
 type part struct {
 	Config      shard.Config `json:"config"`
@@ -57,6 +61,7 @@ type part struct {
 	Last        bool         `json:"last"`
 	Context     int64        `json:"context"`
 	Connections int64        `json:"connections"`
+	Sequences   int64        `json:"sequences"`        // that are computed at once
 	Add         bool         `json:"add,omitempty"`    // it has some heads of all layers, and the front adds up what the parts compute
 	Offset      int64        `json:"offset,omitempty"` // of the vocabulary, it has the tokens from this one on
 	Column      int64        `json:"column,omitempty"` // of the patches of an image, it computes the hidden values from this one on
@@ -64,7 +69,8 @@ type part struct {
 
 // partOf describes a part of a plan for a load.
 func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) part {
-	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context, Connections: load.Batch + 2}
+	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context,
+		Connections: connectionsPerSequence * (load.Batch + 1), Sequences: load.Batch}
 	if plan.Split == models.SplitHeads {
 		p.First, p.Last, p.Add = true, true, true
 		from := int64(plan.Parts[number].From)
@@ -74,9 +80,20 @@ func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) p
 	return p
 }
 
+// ProjectDir is the directory of a project, in that of a Store.
+func ProjectDir(project int64) string { return fmt.Sprint(projectPrefix, project) }
+
+// directory is that of a deployment. Earlier versions had it beside that of the project.
+func (s *Store) directory(project, deployment int64) string {
+	name := fmt.Sprint(deploymentPrefix, deployment)
+	dir := filepath.Join(s.Dir, ProjectDir(project), name)
+	_ = os.Rename(filepath.Join(s.Dir, name), dir) // mostly there is none
+	return dir
+}
+
 // Directory is the directory of a part.
-func (s *Store) Directory(deployment int64, number int) string {
-	return filepath.Join(s.Dir, fmt.Sprint(deploymentPrefix, deployment), fmt.Sprint(number))
+func (s *Store) Directory(project, deployment int64, number int) string {
+	return filepath.Join(s.directory(project, deployment), fmt.Sprint(number))
 }
 
 // Write writes the parts of a plan for the model in a folder. Parts whose content is there are
@@ -96,7 +113,7 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	if err != nil {
 		return nil, err
 	}
-	parts := filepath.Join(s.Dir, fmt.Sprint(projectPrefix, project))
+	parts := filepath.Join(s.Dir, ProjectDir(project))
 	if err := errors.Join(makeDir(s.Dir), makeDir(parts)); err != nil {
 		return nil, err
 	}
@@ -111,19 +128,26 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	}
 	var list []PartFile
 	for i, p := range manifest.Parts {
-		if err := s.lay(filepath.Join(parts, p.File), s.Directory(deployment, i), partOf(m, plan, i, load)); err != nil {
+		if err := s.lay(filepath.Join(parts, p.File), s.Directory(project, deployment, i), partOf(m, plan, i, load)); err != nil {
 			return nil, err
 		}
 		list = append(list, PartFile{p.File, p.Size, p.Written})
 	}
-	return list, generation.keep(filepath.Dir(s.Directory(deployment, 0)), folder)
+	return list, generation.keep(s.directory(project, deployment), folder)
 }
 
-// LinkParts gives a deployment what another one has on the disk. Its parts are not there twice.
-func (s *Store) LinkParts(deployment, of int64) error {
+// WriteWorker gives a part the program of this version.
+func (s *Store) WriteWorker(project, deployment int64, number int) error {
+	at := filepath.Join(s.Directory(project, deployment, number), workerName)
+	return errors.Join(os.WriteFile(at+"-new", worker, 0o644), os.Rename(at+"-new", at))
+}
+
+// LinkParts gives a deployment of a project what another one has on the disk. Its parts are not there
+// twice.
+func (s *Store) LinkParts(project, deployment, of int64) error {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	from, to := filepath.Dir(s.Directory(of, 0)), filepath.Dir(s.Directory(deployment, 0))
+	from, to := s.directory(project, of), s.directory(project, deployment)
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
@@ -134,8 +158,8 @@ func (s *Store) LinkParts(deployment, of int64) error {
 			return errors.Join(err, escapes)
 		case e.IsDir():
 			return makeDir(at)
-		case e.Name() == workerName: // of another version of this program, maybe
-			return os.WriteFile(at, worker, 0o644)
+		case e.Name() == workerName: // which is written when the part is started
+			return nil
 		default:
 			return os.Link(path, at)
 		}
@@ -145,7 +169,7 @@ func (s *Store) LinkParts(deployment, of int64) error {
 // withReason is the error with what is lacking, if the disk is full.
 func withReason(err error, size int64) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return models.Unavailable(err, "The data directory of the server has no space for the parts, which need %s.", models.FormatBytes(size))
+		return models.Unavailable(err, "The storage has no space for the parts, which need %s.", models.FormatBytes(size))
 	}
 	return err
 }
@@ -168,6 +192,5 @@ func (s *Store) lay(file, dir string, about part) error {
 		return err
 	}
 	return errors.Join(os.Link(file, filepath.Join(dir, "part.safetensors")),
-		os.WriteFile(filepath.Join(dir, "part.json"), text, 0o644),
-		os.WriteFile(filepath.Join(dir, workerName), worker, 0o644))
+		os.WriteFile(filepath.Join(dir, "part.json"), text, 0o644))
 }

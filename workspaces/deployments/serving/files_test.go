@@ -44,18 +44,18 @@ func stored(t *testing.T) *Store {
 // What is not written yet is not taken for nothing later.
 func TestGenerationBeforeItIsWritten(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
-	if g, err := s.Generation(1, 16); err != nil || g.End != nil {
+	if g, err := s.Generation(3, 1, 16); err != nil || g.End != nil {
 		t.Errorf("%+v, %v", g, err)
 	}
-	dir := filepath.Dir(s.Directory(1, 0))
-	err := os.Mkdir(dir, 0o700)
+	dir := s.directory(3, 1)
+	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = Generation{End: []int32{2}}.keep(dir, fstest.MapFS{})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err := s.Generation(1, 16); err != nil || len(g.End) != 1 {
+	if g, err := s.Generation(3, 1, 16); err != nil || len(g.End) != 1 {
 		t.Errorf("%+v, %v", g, err)
 	}
 }
@@ -95,14 +95,14 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v", parts)
 	}
 	for _, deployment := range []int64{1, 2} {
-		if _, err := os.Stat(filepath.Join(s.Directory(deployment, 0), "part.safetensors")); err != nil {
+		if _, err := os.Stat(filepath.Join(s.Directory(3, deployment, 0), "part.safetensors")); err != nil {
 			t.Error(err)
 		}
-		if g, err := s.Generation(deployment, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+		if g, err := s.Generation(3, deployment, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
 			t.Errorf("%+v, %v", g, err)
 		}
 	}
-	if err := s.Remove(1); err != nil {
+	if err := s.Remove(3, 1); err != nil {
 		t.Fatal(err)
 	}
 	if parts := sweep(2); len(parts) != 1 {
@@ -113,46 +113,75 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v", parts)
 	}
 	s.writing.RUnlock()
-	if err := s.Remove(2); err != nil {
+	if err := s.Remove(3, 2); err != nil {
 		t.Fatal(err)
 	}
 	sweep()
 	if list, err := os.ReadDir(s.Dir); err != nil || len(list) > 0 {
 		t.Errorf("%v is left, %v", list, err)
 	}
-	if g, err := s.Generation(2, 16); err != nil || g.End != nil {
+	if g, err := s.Generation(3, 2, 16); err != nil || g.End != nil {
 		t.Errorf("%+v, %v", g, err)
 	}
 }
 
-// A deployment that has the parts of another one needs nothing of that any more, and has the
-// present worker. A second attempt is one, also after half of the first.
+// A deployment that has the parts of another one needs nothing of that any more. A second attempt is
+// one, also after half of the first.
 func TestLinkParts(t *testing.T) {
 	s := stored(t)
-	old := filepath.Join(s.Directory(1, 0), workerName)
-	if err := os.WriteFile(old, []byte("of another version"), 0o600); err != nil {
+	if err := s.WriteWorker(3, 1, 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.LinkParts(3, 1); err != nil {
+		if err := s.LinkParts(3, 3, 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{3}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(s.Directory(3, 0), workerName)); err != nil || !slices.Equal(text, worker) {
-		t.Errorf("the worker has %d bytes, %v", len(text), err)
+	if _, err := os.Stat(filepath.Join(s.Directory(3, 3, 0), workerName)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it has the worker of another one: %v", err)
 	}
 	for _, name := range []string{"part.safetensors", "part.json"} {
-		if info, err := os.Stat(filepath.Join(s.Directory(3, 0), name)); err != nil || info.Mode().Perm() != 0o644 {
+		if info, err := os.Stat(filepath.Join(s.Directory(3, 3, 0), name)); err != nil || info.Mode().Perm() != 0o644 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if g, err := s.Generation(3, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+	if g, err := s.Generation(3, 3, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
 		t.Errorf("%+v, %v", g, err)
 	}
-	if err := s.LinkParts(4, 1); !errors.Is(err, fs.ErrNotExist) {
+	if err := s.LinkParts(3, 4, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of one that is not there: %v", err)
+	}
+}
+
+// What an earlier version has written is found, and each start of a part has the present worker.
+func TestEarlierLayout(t *testing.T) {
+	s := stored(t)
+	for deployment := range int64(2) { // beside the directory of the project
+		dir := s.directory(3, deployment+1)
+		if err := os.Rename(dir, filepath.Join(s.Dir, filepath.Base(dir))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{1}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if g, err := s.Generation(3, 1, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+		t.Errorf("%+v, %v", g, err)
+	}
+	at := filepath.Join(s.Directory(3, 1, 0), workerName)
+	err := os.WriteFile(at, []byte("of another version"), 0o600)
+	if err := errors.Join(err, s.WriteWorker(3, 1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(at)
+	if text, failed := os.ReadFile(at); err != nil || failed != nil || info.Mode().Perm() != 0o644 || !slices.Equal(text, worker) {
+		t.Errorf("the worker has %d bytes: %v, %v, %v", len(text), info, err, failed)
+	}
+	list, err := filepath.Glob(filepath.Join(s.Dir, "*"))
+	if want := filepath.Join(s.Dir, ProjectDir(3)); err != nil || !slices.Equal(list, []string{want}) {
+		t.Errorf("%v is left, %v", list, err)
 	}
 }

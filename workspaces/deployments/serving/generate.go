@@ -20,6 +20,39 @@ type Model struct {
 	Parts      []func(context.Context) (net.Conn, error)
 }
 
+// Sequence is what a model computes one after the other, over a connection to each of its parts.
+type Sequence struct {
+	model Model
+	parts []*conn
+}
+
+// Begin waits until the first part has room for another sequence, and connects to the others. It
+// ends with ctx. A failure of a part is a *PartError; nothing is computed then.
+func (m Model) Begin(ctx context.Context) (*Sequence, error) {
+	s := &Sequence{model: m}
+	for i, open := range m.Parts {
+		c, err := dial(ctx, open, m.Key)
+		if err == nil {
+			s.parts = append(s.parts, c)
+		}
+		if err == nil && i == 0 {
+			_, err = c.ask(header{Op: "begin"}, nil, &header{})
+		}
+		if err != nil {
+			s.Close()
+			return nil, &PartError{i, err}
+		}
+	}
+	return s, nil
+}
+
+// Close ends the sequence. It can be repeated.
+func (s *Sequence) Close() {
+	for _, c := range s.parts {
+		c.close()
+	}
+}
+
 // Input is what to continue, and how.
 type Input struct {
 	Prompt      []int32 // tokens; at least one
@@ -58,23 +91,18 @@ func (e *PartError) Unwrap() error { return e.Err }
 // maximum; ended says which. Any failure of a part is a *PartError: nothing is guessed, and a
 // part that was restarted meanwhile refuses a sequence that it does not have. An error of each
 // ends it, too.
-func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (ended bool, err error) {
-	parts, hangUp, err := m.dial(ctx)
-	defer hangUp()
-	if err != nil {
-		return false, err
-	}
+func (s *Sequence) Generate(in Input, each func(Token) error) (ended bool, err error) {
 	at, next := 0, in.Prompt
 	var logits []float32
 	random := rand.New(rand.NewPCG(in.Seed, 0))
 	for range in.MaxTokens {
-		if logits, err = m.compute(parts, next, at); err != nil {
+		if logits, err = s.model.compute(s.parts, next, at); err != nil {
 			return false, err
 		}
 		at += len(next)
 		t, err := choose(logits, in, random)
 		if err != nil {
-			return false, &PartError{len(parts) - 1, err}
+			return false, &PartError{len(s.parts) - 1, err}
 		}
 		if slices.Contains(in.End, t.ID) {
 			return true, nil
@@ -85,23 +113,6 @@ func (m Model) Generate(ctx context.Context, in Input, each func(Token) error) (
 		next = []int32{t.ID}
 	}
 	return false, nil
-}
-
-// dial connects to all parts. Call hangUp in the end, also after an error.
-func (m Model) dial(ctx context.Context) (list []*conn, hangUp func(), err error) {
-	hangUp = func() {
-		for _, c := range list {
-			c.close()
-		}
-	}
-	for i, open := range m.Parts {
-		c, err := dial(ctx, open, m.Key)
-		if err != nil {
-			return list, hangUp, &PartError{i, err}
-		}
-		list = append(list, c)
-	}
-	return list, hangUp, nil
 }
 
 // choose returns the next token.

@@ -96,13 +96,13 @@ func (g Generation) keep(dir string, folder fs.FS) error {
 }
 
 // Generation is what was kept of a deployment whose model has so many tokens.
-func (s *Store) Generation(deployment, vocabulary int64) (Generation, error) {
+func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g, known := s.kept[deployment]; known {
 		return g, nil
 	}
-	g, err := s.readKept(filepath.Dir(s.Directory(deployment, 0)), vocabulary)
+	g, err := s.readKept(s.directory(project, deployment), vocabulary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Generation{}, nil // not written yet, or by an earlier version, which kept nothing
 	}

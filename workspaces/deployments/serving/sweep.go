@@ -17,11 +17,11 @@ const (
 
 // Remove deletes what a deployment has on the disk. Sweep deletes its parts, unless another
 // deployment has them, too.
-func (s *Store) Remove(deployment int64) error {
+func (s *Store) Remove(project, deployment int64) error {
 	s.mu.Lock()
 	delete(s.kept, deployment)
 	s.mu.Unlock()
-	return os.RemoveAll(filepath.Dir(s.Directory(deployment, 0)))
+	return os.RemoveAll(s.directory(project, deployment))
 }
 
 // Sweep deletes what no deployment uses that live returns: directories of other deployments,
@@ -46,28 +46,35 @@ func (s *Store) Sweep(ctx context.Context, live func(context.Context) ([]int64, 
 		used[fmt.Sprint(deploymentPrefix, id)] = true
 	}
 	for _, e := range list {
-		if strings.HasPrefix(e.Name(), deploymentPrefix) && !used[e.Name()] {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(s.Dir, e.Name())))
-		}
-	}
-	for _, e := range list {
-		if strings.HasPrefix(e.Name(), projectPrefix) {
-			err = errors.Join(err, sweepParts(filepath.Join(s.Dir, e.Name())))
+		dir := filepath.Join(s.Dir, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), deploymentPrefix) && !used[e.Name()]: // of an earlier version
+			err = errors.Join(err, os.RemoveAll(dir))
+		case strings.HasPrefix(e.Name(), projectPrefix):
+			err = errors.Join(err, sweepProject(dir, used))
 		}
 	}
 	return err
 }
 
-// sweepParts deletes the parts of a project that are in the directory of no deployment, and
-// the project's directory when nothing is left.
-func sweepParts(dir string) error {
+// sweepProject deletes the deployments of a project that are not used, the parts that are in the
+// directory of no deployment, and the project's directory when nothing is left.
+func sweepProject(dir string, deployments map[string]bool) error {
 	list, err := os.ReadDir(dir)
 	used := false
 	for _, f := range list {
+		if strings.HasPrefix(f.Name(), deploymentPrefix) && !deployments[f.Name()] {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, f.Name())))
+		}
+	}
+	for _, f := range list {
 		info, failed := f.Info()
 		switch {
+		case errors.Is(failed, fs.ErrNotExist): // it has just been deleted
 		case failed != nil:
 			err = errors.Join(err, failed)
+		case strings.HasPrefix(f.Name(), deploymentPrefix):
+			used = true
 		case !strings.HasSuffix(f.Name(), ".safetensors"):
 		case links(info) > 1:
 			used = true

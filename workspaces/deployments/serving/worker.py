@@ -1,7 +1,7 @@
 """The reference worker: it holds one part of a model and computes it.
 
 It reads /deployment/part.json and /deployment/part.safetensors, loads what it finds with
-PyTorch if that is there, else with NumPy, and answers on the socket /run/weir/part.sock.
+PyTorch if that is there, else with NumPy, and answers where WEIR_PART_ADDRESS says.
 The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
@@ -15,6 +15,7 @@ except ImportError:
     torch = None
     import numpy as np
 
+VERSION = 2  # of the protocol
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
 RENDER_SECONDS = 10  # of a conversation
@@ -400,9 +401,16 @@ def send_frame(conn, header, payload=b""):
     conn.sendall(struct.pack("<II", len(text), len(payload)) + text + payload)
 
 
+def gone(conn):
+    """Whether the other side has closed a connection."""
+    return bool(select.select([conn], [], [], 0)[0]) and not conn.recv(1, socket.MSG_PEEK)
+
+
 class Server:
-    def __init__(self, key):
+    def __init__(self, key, sequences):
         self.key, self.progress, self.part, self.adds = key, 0, None, False
+        self.sequences = threading.Semaphore(sequences)  # that can still begin
+        self.lock, self.begun, self.computing = threading.Lock(), 0, 0
         self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
 
     def sign(self, who, *nonces):
@@ -418,17 +426,25 @@ class Server:
 
     def serve(self, conn):
         """Answers one connection, which is one sequence with its keys and values."""
-        cache, at = {}, 0
+        cache, at, began = {}, 0, False
         with conn:
             try:
-                conn.settimeout(60)
+                conn.settimeout(30)
                 self.authenticate(conn)
                 while True:
                     conn.settimeout(600)
                     header, payload = receive_frame(conn)
                     if header["op"] == "status":
                         name = self.part.xp.name if self.part else ""
-                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name})
+                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name,
+                                          "version": VERSION, "begun": self.begun, "computing": self.computing})
+                        continue
+                    if header["op"] == "begin":
+                        if began:
+                            raise ValueError("out of order")
+                        self.begin(conn)
+                        began = True
+                        send_frame(conn, {})
                         continue
                     if header["op"] == "render":
                         with watched(RENDER_SECONDS):
@@ -447,14 +463,30 @@ class Server:
                 pass
             except Exception as e:  # the front sees the end of the connection, and the log the cause
                 print("connection: %s: %s" % (type(e).__name__, e), file=sys.stderr, flush=True)
+            finally:
+                if began:
+                    self.end()
+
+    def begin(self, conn):
+        """Waits until another sequence can be computed: the fronts do not know of each other's."""
+        while not self.sequences.acquire(timeout=0.2):
+            if gone(conn):
+                raise EOFError
+        with self.lock:
+            self.begun, self.computing = self.begun + 1, self.computing + 1
+
+    def end(self):
+        with self.lock:
+            self.computing -= 1
+        self.sequences.release()
 
     def compute(self, conn, payload, n, at, cache):
         """Returns the result of the part. What parts with other heads add up is added by the front."""
         steps, total, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
         while True:
             with self.turn:
-                if select.select([conn], [], [], 0)[0] and not conn.recv(1, socket.MSG_PEEK):
-                    raise EOFError  # whoever has sent this has gone meanwhile
+                if gone(conn):
+                    raise EOFError
                 with watched(COMPUTE_SECONDS):
                     try:
                         summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
@@ -484,13 +516,11 @@ class Server:
 
 
 def main():
-    server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")))
     with open("/deployment/part.json") as f:
         part = json.load(f)
+    server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")), part.get("sequences", part["connections"] - 2))
     server.adds = part.get("add", False)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind("/run/weir/part.sock")
-    listener.listen(64)
+    listener = listen(os.environ["WEIR_PART_ADDRESS"])
     accepting = threading.Thread(target=server.accept, args=(listener, part["connections"]))
     accepting.start()
     try:
@@ -498,6 +528,25 @@ def main():
     except BaseException as e:  # also of memory; the thread that accepts would go on
         end("loading failed: %s: %s" % (type(e).__name__, str(e).split("\n")[0]))
     accepting.join()
+
+
+def listen(address):
+    """Listens at the path of a socket, or at :PORT on all addresses."""
+    if address.startswith("/"):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(address)
+        listener.listen(64)
+        return listener
+    at = ("", int(address[1:]))
+    if socket.has_dualstack_ipv6():
+        listener = socket.create_server(at, family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+    else:
+        listener = socket.create_server(at, backlog=64)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # of a front whose machine is gone, its sequences end
+    for option, value in (socket.TCP_KEEPIDLE, 15), (socket.TCP_KEEPINTVL, 5), (socket.TCP_KEEPCNT, 3):
+        listener.setsockopt(socket.IPPROTO_TCP, option, value)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
 
 
 def load(server, part):
