@@ -57,6 +57,33 @@ func TestSweepOfParts(t *testing.T) {
 	})
 }
 
+// What the start of a part waits for is told once, and is the reason if it never listens. A part whose
+// program is that of another version of the protocol is started again.
+func TestPartThatWaits(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.deploy()
+		w.until(models.PartLoading)
+		w.set(func(p *partProcess) { p.silent, p.waits = true, models.Say("The image is pulled") })
+		w.get()
+		w.clock.Advance(10*time.Minute + time.Second)
+		told := 0
+		for _, e := range w.get().Events {
+			if strings.Contains(e.Message.String(), "Part 1 waits: The image is pulled.") {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("it is told %d times", told)
+		}
+		w.poll(t, "it is started again", func() bool { return w.has("Part 1 is started again: The image is pulled.") })
+		w.load()
+		w.set(func(p *partProcess) { p.status.Version-- })
+		w.poll(t, "it is started again", func() bool { return w.has("its program is of another version of Weir") })
+		w.load()
+	})
+}
+
 // A part that hangs is stopped and started again, with the stage in which it hung.
 func TestHungParts(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
@@ -86,6 +113,7 @@ func TestHungParts(t *testing.T) {
 		w.set(func(p *partProcess) { p.status = loadedStatus })
 		w.until(models.PartReady)
 		w.set(func(p *partProcess) { p.silent = true })
+		want(t, second(w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})), models.KindUnavailable, "Part 1 did not respond.")
 		again(time.Minute, "it has not responded for 1m0s")
 		for range 3 { // after one since it was ready
 			w.until(models.PartLoading)

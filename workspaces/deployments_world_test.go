@@ -31,6 +31,7 @@ type partProcess struct {
 	ended  *runtime.RunStatus
 	status serving.Status
 	silent bool // it answers nothing
+	waits  models.Text
 }
 
 // testParts are processes of parts that do what a test says, and speak the protocol.
@@ -64,7 +65,7 @@ func (p *testParts) Poll(_ context.Context, state runtime.State) (runtime.RunSta
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := p.of(state); one != nil && one.ended == nil {
-		return runtime.RunStatus{}, nil
+		return runtime.RunStatus{Message: one.waits}, nil
 	} else if one != nil {
 		return *one.ended, nil
 	}

@@ -39,7 +39,7 @@ func (r *openRequest) Context() context.Context { return r.ctx }
 // openRequest has check check a request to a deployment for a task, before anything is deployed for
 // it, and waits until it can be computed.
 func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int64, task models.ModelTask, check func(*openRequest) error) (
-	r *openRequest, err error) {
+	*openRequest, error) {
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,7 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
+	var failed error
 	for range maxSwitches {
 		d, err := current(s.store.Read(ctx), v.Deployment)
 		if err != nil {
@@ -55,7 +56,8 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 		if d.Task != task {
 			return nil, otherTask(d)
 		}
-		r, failed := s.openFor(ctx, actor, d, check)
+		var r *openRequest
+		r, failed = s.openFor(ctx, actor, d, check)
 		if _, ofPart := errors.AsType[*serving.PartError](failed); failed != nil && !ofPart {
 			return nil, failed
 		}
@@ -70,12 +72,11 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 		if err != nil {
 			return nil, err
 		}
-		err = partFailed(failed)
 	}
-	if err == nil {
-		err = models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+	if failed != nil {
+		return nil, partFailed(failed)
 	}
-	return nil, err
+	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
 }
 
 // otherTask is the error for a request that is not for a deployment's task.

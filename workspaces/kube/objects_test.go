@@ -418,6 +418,11 @@ func TestProjectIsClosed(t *testing.T) {
 	if len(open.Egress) != 3 || open.Egress[2].To[0].IPBlock.CIDR != "0.0.0.0/0" || open.Egress[2].Ports[0].Port.IntVal != 443 {
 		t.Errorf("notebooks reach %+v", open.Egress)
 	}
+	parts := as[netv1.NetworkPolicy](t, p.Policies[2]).Spec
+	if c.runLabels(kindPart, spec())[labelName] != parts.PodSelector.MatchLabels[labelName] || len(parts.PolicyTypes) != 2 || len(parts.Egress) != 0 ||
+		len(parts.Ingress) != 1 || parts.Ingress[0].Ports[0].Port.IntVal != notebookPort || parts.Ingress[0].From[0].PodSelector.MatchLabels[labelName] != "weir" {
+		t.Errorf("parts are open to %+v", parts)
+	}
 	volume, claim := as[corev1.PersistentVolume](t, p.Volumes[0]), as[corev1.PersistentVolumeClaim](t, p.Claims[0])
 	if volume.Spec.NFS.Server != "nfs.example" || volume.Spec.NFS.Path != "/weir/notebook/7" || volume.Spec.ClaimRef.Namespace != "weir-p-7" ||
 		volume.Spec.ClaimRef.Name != claim.Name || *claim.Spec.StorageClassName != "" || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {

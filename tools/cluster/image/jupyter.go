@@ -24,7 +24,8 @@ const recipe = "2"
 var (
 	// roots are Jupyter, what computes the parts of deployments, and the programs that users expect
 	// in its shell.
-	roots = []string{"jupyter-notebook", "python3-ipykernel", "python3-numpy", "bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
+	roots = []string{"jupyter-notebook", "python3-ipykernel", "python3-numpy",
+		"bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
 		"libc-bin", "base-files", "ca-certificates", "procps", "tzdata"}
 	// without are packages for installing and debugging only.
 	without = []string{"dpkg", "debconf", "perl", "perl-base", "gdb", "install-info", "init-system-helpers", "adduser", "passwd"}
@@ -90,7 +91,8 @@ func jupyterLayer(w *tar.Writer, paths []string) error {
 		return err
 	}
 	// Links into /usr, and those that select one of several packages, belong to no package.
-	for _, path := range slices.Concat(paths, blas, lapack, []string{"/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt"}) {
+	outside := []string{"/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt"}
+	for _, path := range slices.Concat(paths, blas, lapack, outside) {
 		if err := files.add(path); err != nil {
 			return err
 		}
