@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,16 +206,26 @@ func (s *scene) play(t *testing.T) (app *App, done func()) {
 	}
 	app = newApp(t, store, func(*Config) {}, s.log)
 	for _, project := range []string{"vision project", "secret project"} {
-		model := filepath.Join("notebook", id(s.ids[project]), "project_model", "tiny")
-		if err := os.MkdirAll(filepath.Join(app.Directories.Root(), model), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeModels(t, filepath.Join(app.Directories.Root(), "notebook", id(s.ids[project]), "project_model"))
 	}
 	return app, func() {
 		app.Close()
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// writeModels writes a model to a directory, and one in ONNX format below it.
+func writeModels(t *testing.T, dir string) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Join(dir, "tiny"), 0o700)
+	for name, content := range map[string]string{"config.json": `{"architectures":["LlamaForCausalLM"],"hidden_size":128,"num_attention_heads":4}`,
+		"model.safetensors": smallModel(2), "tiny/vision.onnx": smallONNX("Relu: x -> a")} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

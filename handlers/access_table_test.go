@@ -85,7 +85,7 @@ var queries = map[string]string{
 	"/projects/:id/files": "path=/&id=$project", "/projects/:id/files/access": "path=/notebook/$project/project_model", "/projects/:id/files/move": "item=/notebook/$project/project_model",
 	apiPrefix + "/projects/:id/files/environment": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/model": "path=/notebook/$project/project_model",
 	"/projects/:id/files/model": "path=/notebook/$project/project_model",
-	"/projects/:id/files/graph": "path=/notebook/$project/project_model&cpus=8", apiPrefix + "/projects/:id/files/graph": "path=/notebook/$project/project_model&cpus=8",
+	"/projects/:id/files/graph": "path=/notebook/$project/project_model/tiny/vision.onnx&cpus=8", apiPrefix + "/projects/:id/files/graph": "path=/notebook/$project/project_model/tiny/vision.onnx&cpus=8",
 	"/requests/new": "kind=role&project_id=$project", "/events": "topic=project:$project",
 }
 
