@@ -21,8 +21,11 @@ var families = map[string]map[string]any{
 	"mistral": {"architectures": []string{"MistralForCausalLM"}, "model_type": "mistral", "sliding_window": nil, "rope_theta": 1e6},
 	"llama31": {"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama", "rope_theta": 5e5, "rope_scaling": map[string]any{
 		"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 256}},
-	"qwen2": {"architectures": []string{"Qwen2ForCausalLM"}, "model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": false},
-	"qwen3": {"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "head_dim": 16, "tie_word_embeddings": true},
+	"qwen2":   {"architectures": []string{"Qwen2ForCausalLM"}, "model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": false},
+	"qwen3":   {"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "head_dim": 16, "tie_word_embeddings": true},
+	"mixtral": {"architectures": []string{"MixtralForCausalLM"}, "model_type": "mixtral", "sliding_window": nil, "num_local_experts": 5, "num_experts_per_tok": 2},
+	"qwen3moe": {"architectures": []string{"Qwen3MoeForCausalLM"}, "model_type": "qwen3_moe", "head_dim": 16, "num_experts": 5, "num_experts_per_tok": 3,
+		"moe_intermediate_size": 48, "norm_topk_prob": false},
 }
 
 // familyModel is a small model of a family, and the reference for it.
@@ -34,6 +37,12 @@ func familyModel(t *testing.T, name string) (config, file string, r reference) {
 	maps.Copy(all, families[name])
 	if width, stated := all["head_dim"].(int); stated {
 		r.width = width
+	}
+	switch r.used, _ = all["num_experts_per_tok"].(int); name {
+	case "mixtral":
+		r.experts, r.normalized = "block_sparse_moe", true
+	case "qwen3moe":
+		r.experts = "mlp"
 	}
 	list := []tensor{{"model.embed_tokens.weight", []int{256, 32}}, {"model.norm.weight", []int{32}}}
 	if all["tie_word_embeddings"] != true {
@@ -49,12 +58,12 @@ func familyModel(t *testing.T, name string) (config, file string, r reference) {
 			if name == "qwen2" {
 				list = append(list, tensor{at + "self_attn." + what + "_proj.bias", []int{n * r.width}})
 			}
-			if name == "qwen3" && what != "v" {
+			if r.width == 16 && what != "v" { // Qwen3
 				list = append(list, tensor{at + "self_attn." + what + "_norm.weight", []int{r.width}})
 			}
 		}
-		list = append(list, tensor{at + "self_attn.o_proj.weight", []int{32, r.heads * r.width}}, tensor{at + "mlp.gate_proj.weight", []int{48, 32}},
-			tensor{at + "mlp.up_proj.weight", []int{48, 32}}, tensor{at + "mlp.down_proj.weight", []int{32, 48}})
+		list = append(list, tensor{at + "self_attn.o_proj.weight", []int{32, r.heads * r.width}})
+		list = append(list, r.networks(at)...)
 	}
 	theta, stated := all["rope_theta"].(float64)
 	if !stated {
@@ -79,6 +88,27 @@ func familyModel(t *testing.T, name string) (config, file string, r reference) {
 		t.Fatal(err)
 	}
 	return string(text), file, r
+}
+
+// networks are the tensors of the feed-forward network of a layer, or of its experts.
+func (r reference) networks(at string) (list []tensor) {
+	three := func(at, gate, up, down string) {
+		list = append(list, tensor{at + gate + ".weight", []int{48, 32}}, tensor{at + up + ".weight", []int{48, 32}}, tensor{at + down + ".weight", []int{32, 48}})
+	}
+	if r.experts == "" {
+		three(at+"mlp.", "gate_proj", "up_proj", "down_proj")
+		return list
+	}
+	list = append(list, tensor{at + r.experts + ".gate.weight", []int{5, 32}})
+	for n := range 5 {
+		inner := fmt.Sprintf("%s%s.experts.%d.", at, r.experts, n)
+		if r.experts == "mlp" {
+			three(inner, "gate_proj", "up_proj", "down_proj")
+		} else {
+			three(inner, "w1", "w3", "w2")
+		}
+	}
+	return list
 }
 
 // continues compares completions with the reference: each token is the most probable one, with the
@@ -217,7 +247,7 @@ func (d served) sendsBinary(s *server, path string, request any, values []float6
 	}
 }
 
-// Each family of decoders has the tokens of the reference, divided by heads and by layers.
+// Each family of decoders has the tokens of the reference, divided by layers, and by heads or experts.
 func TestDeploymentFamilies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
@@ -226,8 +256,12 @@ func TestDeploymentFamilies(t *testing.T) {
 	for name := range families {
 		config, file, r := familyModel(t, name)
 		dir := ada.writesModel(s, team.Project, name, config, file)
-		for _, kind := range []string{"", "tensor-parallel"} {
-			ada.deployModel(t, team.Project, dir, 2, kind, 64).continues(r)
+		for _, kind := range []string{"text-generation", map[bool]string{true: "tensor-parallel", false: ""}[r.experts == ""]} {
+			d := ada.deployModel(t, team.Project, dir, 2, kind, 64)
+			d.continues(r)
+			if v := d.get(); kind == "" && (v.ServiceType != "mixture-of-experts" || v.Parts[0].Last != "1" || v.Parts[1].First != "2") {
+				t.Errorf("%+v", v)
+			}
 			ada.stopsDeployments(t, s)
 		}
 	}

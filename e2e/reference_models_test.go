@@ -1,6 +1,11 @@
 package e2e
 
-import "math"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
 
 // reference computes models as their papers describe them, one number after the other in 64 bits and
 // without keeping anything: what deployments return is compared with it.
@@ -12,6 +17,10 @@ type reference struct {
 	layers      int
 	frequencies []float64 // of rotary embeddings
 	epsilon     float64
+
+	experts    string // of each layer; empty: there are none
+	used       int    // of them, for a token
+	normalized bool   // their probabilities
 }
 
 type row = []float64
@@ -129,6 +138,54 @@ func (r reference) positioned(x []row, norm string) (y []row) {
 	return y
 }
 
+// forward is what the feed-forward network of a layer, or the most probable of its experts, make of a
+// token.
+func (r reference) forward(x row, at string) row {
+	switch r.experts {
+	case "":
+		return r.gated(x, at+"mlp.gate_proj", at+"mlp.up_proj", at+"mlp.down_proj")
+	case "block_sparse_moe":
+		return r.mixed(x, at+r.experts, "w1", "w3", "w2")
+	default:
+		return r.mixed(x, at+r.experts, "gate_proj", "up_proj", "down_proj")
+	}
+}
+
+func (r reference) gated(x row, gate, up, down string) row {
+	a, b := r.linear([]row{x}, gate)[0], r.linear([]row{x}, up)[0]
+	for j, g := range a {
+		a[j] = g / (1 + math.Exp(-g)) * b[j]
+	}
+	return r.linear([]row{a}, down)[0]
+}
+
+func (r reference) mixed(x row, at, gate, up, down string) row {
+	p, all := r.linear([]row{x}, at+".gate")[0], 0.0
+	for i := range p {
+		p[i] = math.Exp(p[i])
+		all += p[i]
+	}
+	var order []int
+	for i := range p {
+		order = append(order, i)
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[b], p[a]) })
+	if r.normalized {
+		all = 0
+		for _, i := range order[:r.used] {
+			all += p[i]
+		}
+	}
+	out := make(row, len(x))
+	for _, i := range order[:r.used] {
+		inner := fmt.Sprintf("%s.experts.%d.", at, i)
+		for j, v := range r.gated(x, inner+gate, inner+up, inner+down) {
+			out[j] += p[i] / all * v
+		}
+	}
+	return out
+}
+
 // decode returns the logits of the token that follows others.
 func (r reference) decode(tokens []int32) row {
 	var x []row
@@ -142,13 +199,7 @@ func (r reference) decode(tokens []int32) row {
 		k := r.positioned(r.linear(y, at+"self_attn.k_proj"), at+"self_attn.k_norm")
 		x = added(x, r.linear(r.attend(q, k, r.linear(y, at+"self_attn.v_proj"), true), at+"self_attn.o_proj"))
 		y = mapped(x, func(one row) row { return r.rms(one, at+"post_attention_layernorm") })
-		gate, up := r.linear(y, at+"mlp.gate_proj"), r.linear(y, at+"mlp.up_proj")
-		for i := range gate {
-			for j, g := range gate[i] {
-				gate[i][j] = g / (1 + math.Exp(-g)) * up[i][j]
-			}
-		}
-		x = added(x, r.linear(gate, at+"mlp.down_proj"))
+		x = added(x, mapped(y, func(one row) row { return r.forward(one, at) }))
 	}
 	last := []row{r.rms(x[len(x)-1], "model.norm")}
 	if r.values["lm_head.weight"] == nil {

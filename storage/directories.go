@@ -22,12 +22,19 @@ const EmptyDir = metaDir + "/empty"
 
 // What runs and parts of deployments in a cluster have left, and the files of deployments there.
 const (
-	runsDir  = metaDir + "/runs"
-	partsDir = metaDir + "/parts"
-
-	// DeploymentsDir has a directory of each project, which the parts of its deployments mount.
-	DeploymentsDir = metaDir + "/deployments"
+	runsDir        = metaDir + "/runs"
+	partsDir       = metaDir + "/parts"
+	deploymentsDir = metaDir + "/deployments"
 )
+
+// DeploymentsDir is the directory with one of each project, which the parts of its deployments mount.
+// Each generation of the database has its own: a restored copy leaves that of the original alone.
+func DeploymentsDir(generation int64) string {
+	if generation <= 1 {
+		return deploymentsDir
+	}
+	return fmt.Sprintf("%s-r%d", deploymentsDir, generation)
+}
 
 // TeamLink is a link in a member's directory to the project's directories, so that
 // the notebook's file browser, which starts at home, shows them.
@@ -79,9 +86,6 @@ func (d *Directories) RunsDir() string { return d.root + runsDir }
 
 // PartsDir is the same for the parts of deployments.
 func (d *Directories) PartsDir() string { return d.root + partsDir }
-
-// DeploymentsDir is [DeploymentsDir] on this machine.
-func (d *Directories) DeploymentsDir() string { return d.root + DeploymentsDir }
 
 // MemberOf is the member whose files have a user ID; 0: none.
 func (d *Directories) MemberOf(uid uint32) int64 { return d.ids.Member(int64(uid)) }

@@ -57,25 +57,35 @@ func TestSweepOfParts(t *testing.T) {
 	})
 }
 
-// What the start of a part waits for is told once, and is the reason if it never listens. A part whose
-// program is that of another version of the protocol is started again.
+// A start that may succeed later is repeated. What the start of a part waits for is told once, and is the
+// reason if it takes too long. A part whose program is of another version of the protocol is started again.
 func TestPartThatWaits(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
+		w.parts.refused = models.Unavailable(nil, "The cluster is not available.")
 		w.deploy()
+		for range 10 {
+			if v := w.get(); v.State != models.DeploymentDeploying || v.Parts[0].Failures != 0 {
+				t.Fatalf("%+v", v)
+			}
+		}
+		w.parts.refused = nil
 		w.until(models.PartLoading)
 		w.set(func(p *partProcess) { p.silent, p.waits = true, models.Say("The image is pulled") })
-		w.get()
-		w.clock.Advance(10*time.Minute + time.Second)
 		told := 0
+		for range 29 {
+			w.get()
+			w.clock.Advance(time.Minute)
+		}
 		for _, e := range w.get().Events {
 			if strings.Contains(e.Message.String(), "Part 1 waits: The image is pulled.") {
 				told++
 			}
 		}
-		if told != 1 {
-			t.Errorf("it is told %d times", told)
+		if told != 1 || w.parts.starts != 1 {
+			t.Errorf("it is told %d times, and started %d times", told, w.parts.starts)
 		}
+		w.clock.Advance(2 * time.Minute)
 		w.poll(t, "it is started again", func() bool { return w.has("Part 1 is started again: The image is pulled.") })
 		w.load()
 		w.set(func(p *partProcess) { p.status.Version-- })

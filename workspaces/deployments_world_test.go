@@ -30,8 +30,8 @@ type partProcess struct {
 	key    []byte
 	ended  *runtime.RunStatus
 	status serving.Status
-	silent bool // it answers nothing
-	waits  models.Text
+	silent bool        // it answers nothing
+	waits  models.Text // for it, the start of the process waits
 }
 
 // testParts are processes of parts that do what a test says, and speak the protocol.
@@ -39,6 +39,7 @@ type testParts struct {
 	mu        sync.Mutex
 	processes map[int64]*partProcess
 	starts    int
+	refused   error         // of a start
 	computing chan struct{} // receives when a part is to compute
 	compute   chan struct{} // lets it answer
 }
@@ -53,6 +54,9 @@ func (p *testParts) Start(_ context.Context, run int64, spec runtime.Spec, _ []s
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	state, err := json.Marshal(run)
+	if p.refused != nil {
+		return nil, p.refused
+	}
 	if p.processes[run] == nil {
 		key, _ := hex.DecodeString(spec.Env[serving.KeyName]) // of the server
 		p.processes[run] = &partProcess{key: key, status: serving.Status{Version: serving.Version}}
@@ -65,7 +69,10 @@ func (p *testParts) Poll(_ context.Context, state runtime.State) (runtime.RunSta
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if one := p.of(state); one != nil && one.ended == nil {
-		return runtime.RunStatus{Message: one.waits}, nil
+		if !one.waits.Empty() {
+			return runtime.RunStatus{Stage: runtime.StagePulling, Message: one.waits}, nil
+		}
+		return runtime.RunStatus{}, nil
 	} else if one != nil {
 		return *one.ended, nil
 	}

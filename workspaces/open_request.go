@@ -72,9 +72,9 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 		if err != nil {
 			return nil, err
 		}
-	}
-	if failed != nil {
-		return nil, partFailed(failed)
+		if v.State == models.DeploymentServing {
+			return nil, partFailed(failed)
+		}
 	}
 	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
 }
@@ -155,7 +155,8 @@ func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m servi
 	if err != nil {
 		return m, err
 	}
-	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary), Add: d.Plan.Split == models.SplitHeads}
+	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary),
+		Add: d.Plan.Combine == models.CombineSum, Experts: d.Plan.Split == models.SplitExperts}
 	for _, p := range parts {
 		if p.State != models.PartReady {
 			return m, models.Unavailable(nil, "Part %d is %s. Repeat the request later.", p.Number+1, p.State.Words())

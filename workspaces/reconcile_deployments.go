@@ -121,8 +121,8 @@ func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *mode
 	if status.Ended {
 		return r.partEnded(ctx, d, p, status)
 	}
-	if err := r.recordWait(ctx, *d, *p, status.Message); err != nil {
-		return err
+	if status.Stage != "" {
+		return r.awaitPart(ctx, d, p, status)
 	}
 	return r.watchPart(ctx, d, p)
 }
@@ -145,7 +145,7 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 		return models.Conflict("The deployment has %d shares and %d parts.", int64(len(spec.GPUs)), n)
 	}
 	slices.SortStableFunc(spec.GPUs, func(a, b runtime.GPU) int { return cmp.Compare(a.Index, b.Index) }) // as pages list them
-	spec.Workspace, spec.Generation = p.ID, 1
+	spec.Workspace, spec.Generation = p.ID, p.Restarts+1                                                  // what has ended may not be gone yet
 	spec.GPUs, spec.CPU, spec.Memory = spec.GPUs[p.Number:p.Number+1], spec.CPU/n, spec.Memory/n
 	spec.Mounts = []models.Mount{{Source: r.config.Served.Directory(*d, p.Number), Target: serving.Target, ReadOnly: true}}
 	spec.Env[serving.KeyName], spec.Env[serving.AddressName] = d.Secret, r.config.Parts.Address()
@@ -156,12 +156,25 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 	models.Failpoint("part.intent")
 	state, err := r.config.Parts.Start(ctx, p.ID, spec, serving.Command)
 	if err != nil {
-		r.logError(ctx, err)
-		return r.countFailure(ctx, d, p, models.Say("its process could not be started"))
+		return r.partNotStarted(ctx, d, p, err)
 	}
 	models.Failpoint("part.launched")
 	p.State, p.RuntimeState, p.Progress, p.Library = models.PartLoading, state, 0, ""
 	return r.transitionPart(ctx, d, p, models.PartWaiting, models.Say("Part %d is being loaded.", p.Number+1))
+}
+
+// partNotStarted has a part start later if what prevents that may pass, and counts a failure if not.
+func (r *Reconciler) partNotStarted(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, cause error) error {
+	if ctx.Err() != nil || models.KindOf(cause) == models.KindUnavailable &&
+		!r.watches.of(*p).start.stalled(runtime.StageLaunching, r.config.Store.Now()) {
+		return cause
+	}
+	why := models.Say("its process could not be started")
+	if e, known := errors.AsType[*models.Error](cause); known && e.Kind != models.KindInternal {
+		why = e.Message
+	}
+	r.logError(ctx, cause)
+	return r.countFailure(ctx, d, p, why)
 }
 
 // partEnded removes what an ended part has left, so that it can be started again.
@@ -174,6 +187,8 @@ func (r *Reconciler) partEnded(ctx context.Context, d *models.Deployment, p *mod
 		why = stopped
 	case status.OutOfMemory:
 		why = models.Say("it has reached its memory limit")
+	case !status.Message.Empty():
+		why = status.Message
 	case status.ExitCode < 0:
 		why = models.Say("its process was killed")
 	}
@@ -251,6 +266,7 @@ func (r *Reconciler) endProcesses(ctx context.Context, parts []models.Deployment
 	}
 	gone = true
 	for _, p := range parts {
+		r.watches.of(p).ending = true
 		for _, i := range instances { // also what was started although its state was not saved
 			if i.Workspace != p.ID {
 				continue

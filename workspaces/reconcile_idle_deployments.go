@@ -42,15 +42,20 @@ func (w *modelWatch) changes(d models.Deployment) bool {
 }
 
 // computes reports whether the parts of a deployment compute requests, of any server. Who begins
-// one looks after that whether the deployment still serves.
+// one looks after that whether the deployment still serves. A first part that does not answer may
+// compute until it has been silent for too long.
 func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) bool {
-	if parts[0].State != models.PartReady {
+	w, now := r.watches.of(parts[0]), r.config.Store.Now()
+	if parts[0].State != models.PartReady || w.ending {
 		return false
 	}
-	asking, cancel := context.WithTimeout(ctx, partLastTimeout)
+	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
 	defer cancel()
 	said, err := serving.Ask(asking, r.dialPart(parts[0]), d.Key())
-	return err == nil && said.Computing > 0
+	if err == nil || w.at.IsZero() {
+		w.at = now
+	}
+	return err == nil && said.Computing > 0 || err != nil && now.Sub(w.at) < partReadyTimeout
 }
 
 // idleDeployment makes a deployment idle, unless its update is being deployed, which takes its

@@ -8,13 +8,13 @@ import (
 	"weir/models/store"
 
 	"weir/workspaces/deployments/serving"
+	"weir/workspaces/runtime"
 )
 
 const (
 	partAskTimeout   = 2 * time.Second  // of a question to a part, which may compute at the same time
 	partLoadTimeout  = 10 * time.Minute // without progress, from the start of the process to ready
 	partReadyTimeout = time.Minute      // without an answer, when it is loaded
-	partLastTimeout  = 10 * time.Second // of the question whether it computes, before it is stopped
 )
 
 // partWatch is what was last seen of the process of a part.
@@ -24,7 +24,8 @@ type partWatch struct {
 	progress int64
 	heard    bool // it has answered
 	said     serving.Status
-	waits    models.Text // what the start of its process waits for
+	start    tracker
+	ending   bool        // it was stopped, and what it was needed for has ended
 	stopped  models.Text // why it was stopped; empty: it was not
 }
 
@@ -44,6 +45,9 @@ func (w partWatches) of(p models.DeploymentPart) *partWatch {
 // started again as after any other end.
 func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
 	w, now := r.watches.of(*p), r.config.Store.Now()
+	if !w.stopped.Empty() { // Stop has to be repeated
+		return r.config.Parts.Stop(ctx, p.RuntimeState)
+	}
 	if w.at.IsZero() {
 		w.at = now
 	}
@@ -54,8 +58,7 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 		w.said = said
 	}
 	if err == nil && said.Version != serving.Version { // and serves nothing that this server sends
-		w.stopped = models.Say("its program is of another version of Weir")
-		return r.config.Parts.Stop(ctx, p.RuntimeState)
+		return r.stopPart(ctx, d, p, models.Say("its program is of another version of Weir"))
 	}
 	if err == nil && (said.Ready || said.Progress > w.progress || !w.heard) {
 		w.at, w.progress, w.heard = now, said.Progress, true
@@ -65,8 +68,7 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 		limit = partReadyTimeout
 	}
 	if now.Sub(w.at) > limit {
-		w.stopped = w.hung(p.State, limit)
-		return r.config.Parts.Stop(ctx, p.RuntimeState)
+		return r.stopPart(ctx, d, p, w.hung(p.State, limit))
 	}
 	if err != nil || p.State == models.PartReady || said.Progress == p.Progress && !said.Ready {
 		return nil
@@ -80,16 +82,39 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	return r.transitionPart(ctx, d, p, models.PartLoading, message)
 }
 
-// recordWait records what the start of a part's process waits for, such as its image.
-func (r *Reconciler) recordWait(ctx context.Context, d models.Deployment, p models.DeploymentPart, why models.Text) error {
-	w := r.watches.of(p)
-	if why.Empty() || why.String() == w.waits.String() {
-		return nil
+// awaitPart records what the start of a part's process waits for, such as its image, and stops it
+// if that takes too long.
+func (r *Reconciler) awaitPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, status runtime.RunStatus) error {
+	w, now := r.watches.of(*p), r.config.Store.Now()
+	w.at = now // the time to listen begins with the process
+	switch {
+	case !w.stopped.Empty():
+		return r.config.Parts.Stop(ctx, p.RuntimeState)
+	case w.start.stalled(status.Stage, now):
+		why := models.Say("its process has not started within %s", status.Stage.Timeout().String())
+		if !status.Message.Empty() {
+			why = status.Message
+		}
+		return r.stopPart(ctx, d, p, why)
+	case w.start.messageDue(status.Message, now):
+		w.start.messageWritten()
+		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+			return q.AddDeploymentEvent(*d, models.Say("Part %d waits: %s.", p.Number+1, status.Message))
+		})
 	}
-	w.waits = why
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		return q.AddDeploymentEvent(d, models.Say("Part %d waits: %s.", p.Number+1, why))
-	})
+	return nil
+}
+
+// stopPart stops a process that does not do what it should. Until it has ended, which can be long if
+// its machine does not respond, nothing is sent to it.
+func (r *Reconciler) stopPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, why models.Text) error {
+	from := p.State
+	p.State, p.Progress = models.PartLoading, 0
+	if err := r.transitionPart(ctx, d, p, from, models.Say("Part %d is stopped: %s.", p.Number+1, why)); err != nil {
+		return err
+	}
+	r.watches.of(*p).stopped = why
+	return r.config.Parts.Stop(ctx, p.RuntimeState)
 }
 
 // hung says in which stage a part has hung.
@@ -99,8 +124,6 @@ func (w *partWatch) hung(state models.PartState, limit time.Duration) models.Tex
 		return models.Say("it has not responded for %s", limit.String())
 	case w.heard:
 		return models.Say("loading its tensors has stayed at %d%% for %s", w.progress, limit.String())
-	case !w.waits.Empty():
-		return w.waits
 	default:
 		return models.Say("its process has not begun to listen within %s", limit.String())
 	}

@@ -60,9 +60,9 @@ func (p *portal) serveInside() error {
 }
 
 // sharedDirectories returns the directories that the pods of a project can mount.
-func sharedDirectories(project int64) []kube.Directory {
+func (p *portal) sharedDirectories(project int64) []kube.Directory {
 	all := []kube.Directory{{Name: "project", Path: rules.ProjectDir(project)},
-		{Name: "deployments", Path: path.Join(storage.DeploymentsDir, serving.ProjectDir(project)), ReadOnly: true}}
+		{Name: "deployments", Path: path.Join(storage.DeploymentsDir(p.owner.Generation), serving.ProjectDir(project)), ReadOnly: true}}
 	for _, dir := range rules.PublicDirs() {
 		all = append(all, kube.Directory{Name: strings.ReplaceAll(dir[1:], "_", "-"), Path: dir, ReadOnly: true})
 	}

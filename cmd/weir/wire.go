@@ -152,7 +152,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 // deploymentsDir is where the files of deployments are: in a cluster, with the shared directories.
 func (p *portal) deploymentsDir(dirs *storage.Directories) string {
 	if p.cluster != nil {
-		return dirs.DeploymentsDir()
+		return dirs.Root() + storage.DeploymentsDir(p.owner.Generation)
 	}
 	return filepath.Join(p.cfg.DataDir, "deployments")
 }
@@ -228,7 +228,7 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 	c := p.cfg.Kube
 	c.Owner = p.owner
 	c.SharedRoot, c.UID, c.GID = p.cfg.SharedDir, int64(p.cfg.SandboxUID), int64(p.cfg.SandboxUID)
-	c.Directories, c.EmptyDir = sharedDirectories, storage.EmptyDir
+	c.Directories, c.EmptyDir = p.sharedDirectories, storage.EmptyDir
 	c.Quota, c.Logger, c.Clock = p.projectQuota, p.log, p.store.Clock
 	r, err := kube.New(ctx, c)
 	if err != nil {

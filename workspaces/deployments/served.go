@@ -69,7 +69,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if v.Plan, err = shard.Plan(m.Facts, r); err != nil {
 		return v, err
 	}
-	if err := checkPlan(v.Plan, parts); err != nil {
+	if err := checkPlan(m.Facts, v.Plan, parts); err != nil {
 		return v, err
 	}
 	if v.Task != models.TaskTextGeneration {
@@ -104,14 +104,16 @@ func loadOf(in models.ServedInput, m shard.Model) (shard.Load, error) {
 }
 
 // checkPlan refuses plans that cannot be served, or not on the stated number of parts.
-func checkPlan(plan models.ModelPlan, parts int64) error {
+func checkPlan(f models.ModelFacts, plan models.ModelPlan, parts int64) error {
 	switch {
 	case !plan.Possible:
 		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
 	case parts > 0 && int64(len(plan.Parts)) != parts:
 		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
+	case plan.Split == models.SplitHeads && f.Experts > 0:
+		return models.Invalid("service_type", "must split the model by layers or experts: experts are not divided by attention heads")
 	case !isServed(plan.Split, plan.Combine):
-		return models.Invalid("service_type", "must be split by layers with pass_on or by heads with sum, not by %s with %s",
+		return models.Invalid("service_type", "must be split by layers with pass_on, or by heads or experts with sum, not by %s with %s",
 			string(plan.Split), string(plan.Combine))
 	}
 	return nil
@@ -125,7 +127,7 @@ func isServed(split models.ModelSplit, combine models.ModelCombine) bool {
 		return true
 	case models.SplitLayers:
 		return combine == models.CombinePassOn
-	case models.SplitHeads:
+	case models.SplitHeads, models.SplitExperts:
 		return combine == models.CombineSum
 	default:
 		return false

@@ -102,7 +102,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	}
 	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets.Current(),
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
-	if v.NotServed.Empty() && v.Plan.Possible && !isServed(v.Plan.Split, v.Plan.Combine) {
+	if v.NotServed.Empty() && v.Plan.Possible && checkPlan(v.Facts, v.Plan, 0) != nil {
 		v.NotServed = models.Say("Models that are split by %s with %s cannot be served.", string(v.Plan.Split), string(v.Plan.Combine))
 	}
 	if !model.Note.Empty() {

@@ -239,7 +239,7 @@ func TestPodsOfOwners(t *testing.T) {
 	if id, own := second.refOf(&restored); !own || !strings.Contains(string(second.missingLabels(&restored, id, nil)), `"weir.dev/owner":"a1.2"`) {
 		t.Errorf("the label of its owner is not made again: %s", second.missingLabels(&restored, id, nil))
 	}
-	run := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: second.runName(kindRun, 7)}}
+	run := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: second.runName(kindRun, ref{Workspace: 7})}}
 	if id, own := second.runOf(kindRun, &run); !own || id.Workspace != 7 {
 		t.Errorf("its run is %+v, %v", id, own)
 	}

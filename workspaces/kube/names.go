@@ -83,11 +83,13 @@ type runKind struct {
 	prefix string // of their names
 	name   string // app.kubernetes.io/name
 	label  string // has their id
+
+	again bool // they can be started again, when the pod of an earlier start is not gone yet
 }
 
 var (
-	kindRun  = runKind{"run", nameRun, labelRun}
-	kindPart = runKind{"part", namePart, labelPart}
+	kindRun  = runKind{prefix: "run", name: nameRun, label: labelRun}
+	kindPart = runKind{prefix: "part", name: namePart, label: labelPart, again: true}
 )
 
 func (c Config) runLabels(k runKind, spec runtime.Spec) map[string]string {
@@ -144,24 +146,40 @@ func (c Config) refOf(pod *corev1.Pod) (ref, bool) {
 
 // runRef returns the reference of a run of a kind, whose id is that of the spec's workspace.
 func (c Config) runRef(k runKind, spec runtime.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: c.runName(k, spec.Workspace), Workspace: spec.Workspace, Generation: 1}
+	r := ref{Namespace: c.namespace(spec.Project), Workspace: spec.Workspace, Generation: 1}
+	if k.again {
+		r.Generation = spec.Generation
+	}
+	r.Pod = c.runName(k, r)
+	return r
 }
 
 // runOf returns the run of a pod from its name; false if it is not the pod of a run of this
 // kind and owner.
 func (c Config) runOf(k runKind, pod *corev1.Pod) (ref, bool) {
-	id, ok := c.runNamed(k, pod.Name)
-	return ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: id, Generation: 1}, ok && c.owns(pod)
+	r, ok := c.runNamed(k, pod.Name)
+	r.Namespace = pod.Namespace
+	return r, ok && c.owns(pod)
 }
 
 // runNamed returns the run of the name of a pod; false if it is none of this kind and owner.
-func (c Config) runNamed(k runKind, name string) (int64, bool) {
-	id, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(name, k.prefix+"-"), c.nameEnd()), 10, 64)
-	return id, err == nil && id > 0 && name == c.runName(k, id)
+func (c Config) runNamed(k runKind, name string) (ref, bool) {
+	id, generation, again := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(name, k.prefix+"-"), c.nameEnd()), "-")
+	r := ref{Pod: name, Generation: 1}
+	var err, err2 error
+	r.Workspace, err = strconv.ParseInt(id, 10, 64)
+	if again {
+		r.Generation, err2 = strconv.ParseInt(generation, 10, 64)
+	}
+	return r, err == nil && err2 == nil && r.Workspace > 0 && name == c.runName(k, r)
 }
 
-func (c Config) runName(k runKind, run int64) string {
-	return fmt.Sprintf("%s-%d%s", k.prefix, run, c.nameEnd())
+// runName is the name of the pod of a run with an id and a generation.
+func (c Config) runName(k runKind, r ref) string {
+	if k.again {
+		return fmt.Sprintf("%s-%d-%d%s", k.prefix, r.Workspace, r.Generation, c.nameEnd())
+	}
+	return fmt.Sprintf("%s-%d%s", k.prefix, r.Workspace, c.nameEnd())
 }
 
 func (c Config) podName(workspace, generation int64) string {
@@ -186,8 +204,7 @@ func (c Config) owns(pod *corev1.Pod) bool {
 
 // has reports whether a state is of this owner: one of a database before it was restored is not.
 func (c Config) has(id ref) bool {
-	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(kindRun, id.Workspace) ||
-		id.Pod == c.runName(kindPart, id.Workspace)
+	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(kindRun, id) || id.Pod == c.runName(kindPart, id)
 }
 
 // missingLabels returns the patch that restores the labels of a pod; nil if it has

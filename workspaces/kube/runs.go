@@ -121,7 +121,7 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	spec.Workspace, spec.Generation, spec.Command, spec.Token = run, 1, command, ""
+	spec.Workspace, spec.Command, spec.Token = run, command, ""
 	id := r.cluster.config.runRef(r.kind, spec)
 	if _, err := r.cursor(id); err == nil {
 		return id.state(), nil
@@ -309,6 +309,9 @@ func (r *Runs) Stop(ctx context.Context, state runtime.State) error {
 	return nil
 }
 
+// dialTimeout bounds a connection to a pod whose node may be gone.
+const dialTimeout = 5 * time.Second
+
 // Address is where the command of a part has to listen; see [runtime.Parts].
 func (r *Runs) Address() string { return fmt.Sprintf(":%d", notebookPort) }
 
@@ -325,7 +328,8 @@ func (r *Runs) Dial(ctx context.Context, state runtime.State) (net.Conn, error) 
 	case pod == nil || podEnded(pod) || pod.Status.PodIP == "":
 		return nil, fmt.Errorf("the pod %s is not running", id.Pod)
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort)))
+	dialer := net.Dialer{Timeout: dialTimeout}
+	return dialer.DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort)))
 }
 
 // Remove deletes what is left of a run that has ended; see [runtime.Runs].
@@ -370,7 +374,8 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 		if err == nil || podEnded(pod) && r.cluster.isOrphan(pod) {
 			failed = append(failed, r.cluster.deletePod(ctx, pod))
 		}
-		all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: 1, State: id.state(), Ended: err == nil || podEnded(pod)})
+		all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state(),
+			Ended: err == nil || podEnded(pod)})
 	}
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -397,7 +402,7 @@ func (r *Runs) leftover(ctx context.Context, name string) (runtime.Instance, err
 	if err != nil {
 		return runtime.Instance{}, err
 	}
-	in := runtime.Instance{Workspace: id.Workspace, Generation: 1, State: id.state(), Ended: true}
+	in := runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state(), Ended: true}
 	if _, err := r.result(id); err == nil {
 		return in, nil
 	}

@@ -371,7 +371,7 @@ func (r *Runtime) isOrphan(pod *corev1.Pod) bool {
 }
 
 // foreignName is the name of a pod of a workspace, a run or a part, of any generation.
-var foreignName = regexp.MustCompile(`^(ws-\d+-\d+|(run|part)-\d+)(-r\d+)?$`)
+var foreignName = regexp.MustCompile(`^((ws|part)-\d+-\d+|run-\d+)(-r\d+)?$`)
 
 // Foreign finds the pods of workspaces, runs and parts that run under the labels of this
 // installation, but for another owner.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -172,6 +173,10 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
+// notSaved is what belongs to the parts of deployments, which end with a restored database: their
+// models are saved.
+var notSaved = regexp.MustCompile(`^\.weir/(deployments(-r[0-9]+)?|parts)$`)
+
 // tree writes the directories and files below root. What disappears meanwhile is not saved.
 func (w *writer) tree(root string) error {
 	in, err := os.OpenRoot(root)
@@ -180,6 +185,9 @@ func (w *writer) tree(root string) error {
 	}
 	defer in.Close()
 	return fs.WalkDir(in.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if notSaved.MatchString(name) {
+			return fs.SkipDir
+		}
 		if err == nil {
 			err = w.node(in, name)
 		}

@@ -64,7 +64,7 @@ var unsupported = []option{
 	{"residual_multiplier", []string{"1", "1.0"}}, {"logits_scaling", []string{"1", "1.0"}},
 	{"partial_rotary_factor", []string{"1", "1.0"}}, {"is_encoder_decoder", []string{"false"}}, {"add_cross_attention", []string{"false"}},
 	{"use_sliding_window", []string{"false"}}, {"use_mrope", []string{"false"}}, {"use_mask_token", []string{"false"}},
-	{"qkv_bias", []string{"true"}},
+	{"qkv_bias", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}, {"mlp_only_layers", []string{"[]"}}, {"router_jitter_noise", nil},
 }
 
 // activations are the values of hidden_act that are implemented.
@@ -85,7 +85,7 @@ func checkOptions(f family, m shard.Model) models.Text {
 		slices.ContainsFunc(kinds, func(kind string) bool { return kind != "full_attention" })) {
 		return models.Say("%s in config.json is %s, which is not implemented", "layer_types", valueOf(m.Config, "layer_types"))
 	}
-	if m.Facts.Experts > 0 {
+	if m.Facts.Experts > 0 && f.experts == nil {
 		return models.Say("it has experts")
 	}
 	return models.Text{}
@@ -177,6 +177,31 @@ func checkDecoderSizes(_ family, m shard.Model) models.Text {
 	}
 	if f.HeadSize < 1 || f.HeadSize%2 != 0 {
 		return models.Say("the size of an attention head is %d; rotary embeddings need an even one", f.HeadSize)
+	}
+	return models.Text{}
+}
+
+// maxExperts bounds the experts of a layer: each has three tensors.
+const maxExperts = 1024
+
+// checkExperts refuses numbers of experts that do not fit each other.
+func checkExperts(f family, m shard.Model) models.Text {
+	if why := checkSizes(m, "num_experts_per_tok", f.experts.size); !why.Empty() {
+		return why
+	}
+	n, used := m.Facts.Experts, sizeIn(m.Config, "num_experts_per_tok")
+	layers, tensors := sizeIn(m.Config, "num_hidden_layers"), int64(0)
+	for _, file := range m.Files {
+		tensors += int64(len(file.Tensors))
+	}
+	switch {
+	case n < 2 || n > maxExperts || n > m.Facts.Hidden: // what is routed is sent beside the hidden values
+		return models.Say("it has %d experts; from 2 to %d are implemented, and at most as many as the hidden size of %d",
+			n, int64(maxExperts), m.Facts.Hidden)
+	case layers*n > tensors:
+		return models.Say("it has %d tensors, which are too few for %d layers with %d experts", tensors, layers, n)
+	case used > n:
+		return models.Say("num_experts_per_tok in config.json is %d, and there are %d experts", used, n)
 	}
 	return models.Text{}
 }

@@ -137,16 +137,17 @@ func (m Model) pass(c *conn, p frame, last bool) ([]byte, error) {
 const maxSums = 2*maxNeeded + 1
 
 // addUp passes data to all parts at once, and to all the sum of what they return, until they
-// return the logits of some tokens each. Sums are in float32 and in the order of the parts.
+// return the logits of some tokens each. Sums are in float32 and in the order of the parts. The first
+// one says how wide they are; others may have nothing to add if they have experts.
 func (m Model) addUp(parts []*conn, h header, data []byte) ([]float32, error) {
-	sums := make([]float32, h.Tokens*m.Hidden)
+	var sums []float32
 	for range maxSums + 1 {
 		for i, c := range parts {
 			if err := c.send(h, data); err != nil {
 				return nil, &PartError{i, err}
 			}
 		}
-		logits, err := m.receiveAll(parts, h, sums)
+		logits, err := m.receiveAll(parts, h, &sums)
 		if err != nil || logits != nil {
 			return logits, err
 		}
@@ -156,22 +157,24 @@ func (m Model) addUp(parts []*conn, h header, data []byte) ([]float32, error) {
 }
 
 // receiveAll sets the sums of what the parts answer, one after the other, or returns their logits.
-func (m Model) receiveAll(parts []*conn, h header, sums []float32) (logits []float32, err error) {
-	clear(sums)
+func (m Model) receiveAll(parts []*conn, h header, sums *[]float32) (logits []float32, err error) {
+	widest := 2 * h.Tokens * m.Hidden // hidden states, and beside them what routes them to experts
 	want := header{}
 	for i, c := range parts {
 		var answer header
-		payload, err := c.receive(&answer, 4*max(len(sums), m.Vocabulary))
+		payload, err := c.receive(&answer, 4*max(widest, m.Vocabulary))
 		if i == 0 {
 			want = header{Tokens: h.Tokens, At: h.At, Add: answer.Add}
 			if !want.Add {
 				want.At += h.Tokens
+			} else if err == nil {
+				*sums, err = sumsOf(len(payload)/4, h.Tokens, widest)
 			}
 		}
 		switch {
 		case err != nil:
-		case answer == want && want.Add && len(payload) == 4*len(sums):
-			add(sums, payload)
+		case answer == want && want.Add && (len(payload) == 4*len(*sums) || len(payload) == 0 && m.Experts):
+			add(*sums, payload)
 		case answer == want && !want.Add && len(payload)%4 == 0 && len(logits)+len(payload)/4 <= m.Vocabulary:
 			logits = append(logits, floats(payload)...)
 		default:
@@ -187,9 +190,17 @@ func (m Model) receiveAll(parts []*conn, h header, sums []float32) (logits []flo
 	return logits, nil
 }
 
+// sumsOf are n sums for some tokens, which begin at 0.
+func sumsOf(n, tokens, most int) ([]float32, error) {
+	if n == 0 || n > most || n%tokens != 0 {
+		return nil, errUnfit
+	}
+	return make([]float32, n), nil
+}
+
 // add adds the values of a payload.
 func add(sums []float32, payload []byte) {
-	for i := range sums {
+	for i := range len(payload) / 4 {
 		sums[i] += math.Float32frombits(binary.LittleEndian.Uint32(payload[4*i:]))
 	}
 }

@@ -79,6 +79,30 @@ func TestAddUp(t *testing.T) {
 	}
 }
 
+// Where one part has everything but some experts, the others have nothing to add to what is wider than
+// the hidden values; but sums that nobody begins, or that are too wide, are none.
+func TestAddUpBesideOthers(t *testing.T) {
+	experts := func(widths ...int) testPart {
+		rounds := 0
+		return func(h header, _ []float32) (header, []float32) {
+			if rounds++; rounds > len(widths) {
+				return header{Tokens: h.Tokens, At: h.At + h.Tokens}, []float32{float32(rounds)}[:max(widths[0], 1)-1]
+			}
+			return header{Tokens: h.Tokens, At: h.At, Add: true}, slices.Repeat([]float32{1}, h.Tokens*widths[rounds-1])
+		}
+	}
+	m := Model{Hidden: 2, Vocabulary: 1, Add: true, Experts: true}
+	for _, c := range []struct {
+		first, other []int
+		ok           bool
+	}{{[]int{2, 4, 1}, []int{0, 0, 1}, true}, {[]int{2, 0}, []int{0, 2}, false}, {[]int{2, 5}, []int{0, 0}, false}, {[]int{2, 4}, []int{0, 2}, false}} {
+		logits, err := m.compute(connected(t, experts(c.first...), experts(c.other...)), []int32{1, 2, 3}, 0)
+		if c.ok != (err == nil) || c.ok && !slices.Equal(logits, []float32{4}) {
+			t.Errorf("%v: %v, %v", c, logits, err)
+		}
+	}
+}
+
 // layers is a part between layers: it adds a value to each token, and the last one returns the sum
 // of what it has seen of the sequence as logits.
 func layers(value float32, last bool) testPart {

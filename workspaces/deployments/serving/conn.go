@@ -119,7 +119,10 @@ func (c *conn) send(h header, payload []byte) error {
 	}
 	frame := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
 	frame = append(binary.LittleEndian.AppendUint32(frame, uint32(len(payload))), text...)
-	buffers := net.Buffers{frame, payload}
+	buffers := net.Buffers{frame}
+	if len(payload) > 0 {
+		buffers = append(buffers, payload)
+	}
 	_, err = buffers.WriteTo(c.Conn)
 	return err
 }

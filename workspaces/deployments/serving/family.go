@@ -18,14 +18,25 @@ type family struct {
 
 	bias    bool     // of decoders: queries, keys and values have a bias
 	norm    bool     // of decoders: the queries and keys of each head are normalized
+	experts *experts // of decoders: in the place of each feed-forward network
 	stated  []string // entries of config.json whose absence means something else than null
 	ignored []string // entries of config.json that change nothing
 }
 
+// experts are those of a layer, by names in files and config.json.
+type experts struct {
+	router, inner  string // what routes tokens to them, and where they are
+	gate, up, down string
+	size           string // entry of config.json
+}
+
 var decoderChecks = []func(family, shard.Model) models.Text{checkStated, checkOptions, checkRotation, checkDecoderSizes, checkTensors}
 
+var expertChecks = slices.Concat(decoderChecks[:len(decoderChecks)-1], []func(family, shard.Model) models.Text{checkExperts, checkTensors})
+
 // families are by their architectures. The defaults of config.json are those of the classes
-// LlamaConfig, MistralConfig, Qwen2Config, Qwen3Config and ViTConfig of transformers.
+// LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Qwen3Config, Qwen3MoeConfig and ViTConfig of
+// transformers.
 var families = map[string]family{
 	"LlamaForCausalLM": {modelType: "llama", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors},
 	"MistralForCausalLM": {modelType: "mistral", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors,
@@ -34,6 +45,13 @@ var families = map[string]family{
 		stated: []string{"num_key_value_heads"}, ignored: []string{"sliding_window"}},
 	"Qwen3ForCausalLM": {modelType: "qwen3", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors, norm: true,
 		stated: []string{"num_key_value_heads", "head_dim"}, ignored: []string{"sliding_window"}},
+	"MixtralForCausalLM": {modelType: "mixtral", task: models.TaskTextGeneration, checks: expertChecks, tensors: decoderTensors,
+		stated: []string{"num_key_value_heads", "num_experts_per_tok", "num_local_experts"}, ignored: []string{"router_jitter_noise"},
+		experts: &experts{"block_sparse_moe.gate", "block_sparse_moe.experts", "w1", "w3", "w2", "intermediate_size"}},
+	"Qwen3MoeForCausalLM": {modelType: "qwen3_moe", task: models.TaskTextGeneration, checks: expertChecks, tensors: decoderTensors, norm: true,
+		stated:  []string{"num_key_value_heads", "head_dim", "num_experts_per_tok", "num_experts", "moe_intermediate_size", "norm_topk_prob"},
+		ignored: []string{"sliding_window"},
+		experts: &experts{"mlp.gate", "mlp.experts", "gate_proj", "up_proj", "down_proj", "moe_intermediate_size"}},
 	"ViTForImageClassification": {modelType: "vit", task: models.TaskImageClassification, tensors: visionTensors,
 		checks: []func(family, shard.Model) models.Text{checkOptions, checkVisionSizes, checkTensors}},
 }
@@ -78,8 +96,15 @@ func decoderTensors(f family, m shard.Model) map[string][]int64 {
 	q, kv := v.Heads*v.HeadSize, v.KVHeads*v.HeadSize
 	layer := map[string][]int64{"input_layernorm.weight": {v.Hidden}, "post_attention_layernorm.weight": {v.Hidden},
 		"self_attn.q_proj.weight": {q, v.Hidden}, "self_attn.k_proj.weight": {kv, v.Hidden}, "self_attn.v_proj.weight": {kv, v.Hidden},
-		"self_attn.o_proj.weight": {v.Hidden, q}, "mlp.gate_proj.weight": {v.Intermediate, v.Hidden},
-		"mlp.up_proj.weight": {v.Intermediate, v.Hidden}, "mlp.down_proj.weight": {v.Hidden, v.Intermediate}}
+		"self_attn.o_proj.weight": {v.Hidden, q}}
+	if e := f.experts; e != nil {
+		layer[e.router+".weight"] = []int64{v.Experts, v.Hidden}
+		for n := range v.Experts {
+			addFeedForward(layer, fmt.Sprintf("%s.%d.", e.inner, n), e.gate, e.up, e.down, sizeIn(m.Config, e.size), v.Hidden)
+		}
+	} else {
+		addFeedForward(layer, "mlp.", "gate_proj", "up_proj", "down_proj", v.Intermediate, v.Hidden)
+	}
 	if f.bias {
 		layer["self_attn.q_proj.bias"], layer["self_attn.k_proj.bias"], layer["self_attn.v_proj.bias"] = []int64{q}, []int64{kv}, []int64{kv}
 	}
@@ -88,6 +113,12 @@ func decoderTensors(f family, m shard.Model) map[string][]int64 {
 	}
 	addLayers(needed, m, "model.layers", layer)
 	return needed
+}
+
+// addFeedForward adds the matrices of a network of two linear layers with a gate.
+func addFeedForward(layer map[string][]int64, at, gate, up, down string, inner, hidden int64) {
+	layer[at+gate+".weight"], layer[at+up+".weight"] = []int64{inner, hidden}, []int64{inner, hidden}
+	layer[at+down+".weight"] = []int64{hidden, inner}
 }
 
 func hasTensor(m shard.Model, name string) bool {

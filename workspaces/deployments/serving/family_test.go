@@ -33,6 +33,64 @@ func addNorm(list map[string]tensor) {
 	}
 }
 
+// addExperts puts three experts into the place of each feed-forward network, with names of a family.
+func addExperts(router, inner string, matrices ...string) func(map[string]tensor) {
+	return func(list map[string]tensor) {
+		for layer := range 2 {
+			at := fmt.Sprintf("model.layers.%d.", layer)
+			list[at+router+".weight"] = tensor{"BF16", []int64{3, 8}}
+			for _, name := range []string{"gate_proj", "up_proj", "down_proj"} {
+				delete(list, at+"mlp."+name+".weight")
+			}
+			for n, name := range matrices {
+				shape := []int64{6, 8}
+				if n == 2 {
+					shape = []int64{8, 6}
+				}
+				for expert := range 3 {
+					list[fmt.Sprintf("%s%s.%d.%s.weight", at, inner, expert, name)] = tensor{"BF16", shape}
+				}
+			}
+		}
+	}
+}
+
+// The entries are those of Mixtral 8x7B and Qwen3-30B-A3B.
+func TestFamiliesWithExperts(t *testing.T) {
+	mixtral := map[string]string{"architectures": `["MixtralForCausalLM"]`, "model_type": `"mixtral"`, "sliding_window": "null", "intermediate_size": "6",
+		"num_local_experts": "3", "num_experts_per_tok": "2", "output_router_logits": "false", "router_aux_loss_coef": "0.02", "router_jitter_noise": "0.0"}
+	qwen3 := map[string]string{"architectures": `["Qwen3MoeForCausalLM"]`, "model_type": `"qwen3_moe"`, "sliding_window": "null", "use_sliding_window": "false",
+		"head_dim": "2", "num_experts": "3", "num_experts_per_tok": "2", "moe_intermediate_size": "6", "norm_topk_prob": "true", "decoder_sparse_step": "1", "mlp_only_layers": "[]"}
+	ofMixtral := addExperts("block_sparse_moe.gate", "block_sparse_moe.experts", "w1", "w3", "w2")
+	ofQwen := func(list map[string]tensor) {
+		addNorm(list)
+		addExperts("mlp.gate", "mlp.experts", "gate_proj", "up_proj", "down_proj")(list)
+	}
+	for _, c := range []struct {
+		entries             map[string]string
+		change              func(map[string]tensor)
+		name, value, reason string
+	}{
+		{mixtral, ofMixtral, "use_cache", "true", ""}, {mixtral, nil, "use_cache", "true", "mlp.down_proj.weight is not known"},
+		{mixtral, ofMixtral, "num_experts_per_tok", "4", "num_experts_per_tok in config.json is 4, and there are 3 experts"},
+		{mixtral, ofMixtral, "num_experts_per_tok", "", "does not state num_experts_per_tok"}, {mixtral, ofMixtral, "num_local_experts", "9", "it has 9 experts"},
+		{mixtral, ofMixtral, "num_local_experts", "1", "it has 1 experts"}, {mixtral, ofMixtral, "num_hidden_layers", "1000000", "which are too few for 1000000 layers"},
+		{mixtral, ofMixtral, "intermediate_size", "7", "by config.json it has [7 8]"},
+		{qwen3, ofQwen, "use_cache", "true", ""}, {qwen3, ofQwen, "norm_topk_prob", "", "does not state norm_topk_prob"}, {qwen3, ofQwen, "decoder_sparse_step", "2", "decoder_sparse_step"},
+		{qwen3, ofQwen, "mlp_only_layers", "[0]", "mlp_only_layers"}, {qwen3, ofQwen, "num_experts", "4", "by config.json it has [4 8]"},
+	} {
+		entries := map[string]string{}
+		for name, value := range c.entries {
+			entries[name] = value
+		}
+		entries[c.name] = c.value
+		err := refused(t, of(t, entries, c.change))
+		if c.reason == "" && err != nil || c.reason != "" && (models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), c.reason)) {
+			t.Errorf("%s %s %s: got %v, want %s", c.entries["architectures"], c.name, c.value, err, c.reason)
+		}
+	}
+}
+
 // Models as they are published are served with what their families need besides Llama, and refused
 // without it. The entries are those of Mistral 7B v0.3, Qwen2.5 and Qwen3.
 func TestFamilies(t *testing.T) {

@@ -61,10 +61,12 @@ type part struct {
 	Last        bool         `json:"last"`
 	Context     int64        `json:"context"`
 	Connections int64        `json:"connections"`
-	Sequences   int64        `json:"sequences"`        // that are computed at once
-	Add         bool         `json:"add,omitempty"`    // it has some heads of all layers, and the front adds up what the parts compute
-	Offset      int64        `json:"offset,omitempty"` // of the vocabulary, it has the tokens from this one on
-	Column      int64        `json:"column,omitempty"` // of the patches of an image, it computes the hidden values from this one on
+	Sequences   int64        `json:"sequences"`         // that are computed at once
+	Add         bool         `json:"add,omitempty"`     // it has some heads or experts of all layers; the front adds up
+	Experts     bool         `json:"experts,omitempty"` // it has some experts
+	Assists     bool         `json:"assists,omitempty"` // of these parts, another one computes everything else
+	Offset      int64        `json:"offset,omitempty"`  // of the vocabulary, it has the tokens from this one on
+	Column      int64        `json:"column,omitempty"`  // of the patches of an image, it computes the hidden values from this one on
 }
 
 // partOf describes a part of a plan for a load.
@@ -76,6 +78,9 @@ func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) p
 		from := int64(plan.Parts[number].From)
 		p.Offset = shard.DivisionOf(m.Facts.Vocabulary, from, m.Facts.KVHeads)
 		p.Column = shard.DivisionOf(m.Facts.Hidden, from, m.Facts.KVHeads)
+	}
+	if plan.Split == models.SplitExperts {
+		p.First, p.Last, p.Add, p.Experts, p.Assists = true, true, true, true, number > 0
 	}
 	return p
 }

@@ -16,7 +16,8 @@ type Model struct {
 	Key        []byte // of the parts
 	Hidden     int    // width of the hidden states
 	Vocabulary int    // number of tokens, or of classes
-	Add        bool   // the parts have some attention heads of all layers each
+	Add        bool   // the parts have some attention heads or experts of all layers each
+	Experts    bool   // they have experts
 	Parts      []func(context.Context) (net.Conn, error)
 }
 

@@ -95,6 +95,9 @@ func (g Generation) keep(dir string, folder fs.FS) error {
 	return os.WriteFile(filepath.Join(dir, storedGenerationName), text, 0o600)
 }
 
+// maxKept bounds what was read of deployments: each may have a tokenizer of many megabytes.
+const maxKept = 32
+
 // Generation is what was kept of a deployment whose model has so many tokens.
 func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
 	s.mu.Lock()
@@ -109,7 +112,7 @@ func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, e
 	if err != nil {
 		return g, err
 	}
-	if s.kept == nil {
+	if s.kept == nil || len(s.kept) >= maxKept { // of deployments that another server has stopped, too
 		s.kept = map[int64]Generation{}
 	}
 	s.kept[deployment] = g

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 const (
@@ -35,6 +36,13 @@ func (s *Store) Sweep(ctx context.Context, live func(context.Context) ([]int64, 
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	projects := map[string][]fs.DirEntry{}
+	for _, e := range list {
+		if strings.HasPrefix(e.Name(), projectPrefix) {
+			entries, failed := os.ReadDir(filepath.Join(s.Dir, e.Name()))
+			projects[e.Name()], err = entries, errors.Join(err, failed)
+		}
+	}
 	// Those that live returns are read after what is on the disk: a deployment is known before
 	// anything of it is written.
 	ids, failed := live(ctx)
@@ -48,21 +56,25 @@ func (s *Store) Sweep(ctx context.Context, live func(context.Context) ([]int64, 
 	for _, e := range list {
 		dir := filepath.Join(s.Dir, e.Name())
 		switch {
+		case ctx.Err() != nil: // another server may lead
+			return errors.Join(err, ctx.Err())
 		case strings.HasPrefix(e.Name(), deploymentPrefix) && !used[e.Name()]: // of an earlier version
 			err = errors.Join(err, os.RemoveAll(dir))
 		case strings.HasPrefix(e.Name(), projectPrefix):
-			err = errors.Join(err, sweepProject(dir, used))
+			err = errors.Join(err, sweepProject(ctx, dir, projects[e.Name()], used))
 		}
 	}
 	return err
 }
 
-// sweepProject deletes the deployments of a project that are not used, the parts that are in the
-// directory of no deployment, and the project's directory when nothing is left.
-func sweepProject(dir string, deployments map[string]bool) error {
-	list, err := os.ReadDir(dir)
+// sweepProject deletes of a project's entries the deployments that are not used, the parts that are in
+// the directory of no deployment, and the project's directory when nothing is left.
+func sweepProject(ctx context.Context, dir string, list []fs.DirEntry, deployments map[string]bool) (err error) {
 	used := false
 	for _, f := range list {
+		if ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
 		if strings.HasPrefix(f.Name(), deploymentPrefix) && !deployments[f.Name()] {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, f.Name())))
 		}
@@ -85,5 +97,8 @@ func sweepProject(dir string, deployments map[string]bool) error {
 	if used || err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) { // something new is in it
+		return err
+	}
+	return nil
 }

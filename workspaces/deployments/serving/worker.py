@@ -19,6 +19,7 @@ VERSION = 2  # of the protocol
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
 RENDER_SECONDS = 10  # of a conversation
+AUTHENTICATE_SECONDS = 30  # of a connection
 MAX_PROMPT = 4 << 20  # bytes of what its template makes
 DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 BROKEN = 70  # exit code
@@ -64,12 +65,22 @@ class Numpy:
 
     def floats(self, raw, shape): return np.frombuffer(raw, "<f4").reshape(shape)
     def ids(self, raw): return np.frombuffer(raw, "<i4")
+    def like(self, x, other): return x
     def bytes(self, x): return np.ascontiguousarray(x, "<f4").tobytes()
     def norm_by(self, x, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
     def norm(self, x, weight, eps): return self.norm_by(x, eps) * weight
     def silu(self, x): return x / (1 + np.exp(-x))
     def join(self, a, b, axis): return np.concatenate((a, b), axis)
     def swap(self, x, a, b): return x.swapaxes(a, b)
+    def rows(self, mask): return np.nonzero(mask)[0]
+
+    def largest(self, x, n):
+        """Returns the probabilities by softmax of the n largest values in each row, and 0 for the others."""
+        p = np.exp(x - x.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        at, result = np.argsort(-p, -1, kind="stable")[:, :n], np.zeros_like(p)
+        np.put_along_axis(result, at, np.take_along_axis(p, at, -1), -1)
+        return result
 
     def layer_norm(self, x, weight, bias, eps):
         x = x - x.mean(-1, keepdims=True)
@@ -135,10 +146,17 @@ class Torch:
 
     def floats(self, raw, shape): return torch.frombuffer(bytearray(raw), dtype=torch.float32).reshape(shape).to(self.on, self.kind)
     def ids(self, raw): return torch.frombuffer(bytearray(raw), dtype=torch.int32).long().to(self.on)
+    def like(self, x, other): return x.to(other.dtype)
     def bytes(self, x): return x.float().contiguous().cpu().numpy().tobytes()
     def silu(self, x): return torch.nn.functional.silu(x)
     def join(self, a, b, axis): return torch.cat((a, b), axis)
     def swap(self, x, a, b): return x.transpose(a, b)
+    def rows(self, mask): return mask.nonzero()[:, 0]
+
+    def largest(self, x, n):
+        p = torch.softmax(x.float(), -1)
+        top = torch.topk(p, n, -1)
+        return torch.zeros_like(p).scatter(-1, top.indices, top.values)
 
     def norm(self, x, weight, eps):
         wide = x.float()
@@ -207,6 +225,8 @@ class Layers:
                 steps, total = self.forward(bytes(self.size_of(n)), n, at, cache), None
                 while True:
                     total = steps.send(total)
+                    if isinstance(total, int):
+                        total = self.xp.floats(struct.pack("<f", 1) * n * total, (n, total))
             at += n
 
     def linear(self, x, name):
@@ -218,15 +238,25 @@ class Layers:
         return self.xp.swap(self.linear(x, name).reshape(x.shape[0], -1, self.width), 0, 1)
 
 
+# What routes tokens to experts in families of decoders: its name, then their directory and matrices.
+EXPERTS = [("block_sparse_moe.gate", "block_sparse_moe.experts.", "w1", "w3", "w2"),
+           ("mlp.gate", "mlp.experts.", "gate_proj", "up_proj", "down_proj")]
+
+
 class Decoder(Layers):
     """Some layers of a decoder with names as those of Llama, or some attention heads of all layers
-    with rows and columns of the other matrices: of the vocabulary, those from token `offset` on."""
+    with rows and columns of the other matrices: of the vocabulary, those from token `offset` on. Or some
+    experts of all layers: then the first part computes everything else, and decides for all parts which
+    experts a token passes, so that they agree whatever their devices round."""
 
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "model.layers")
         self.offset, self.eps, self.most = part.get("offset", 0), config.get("rms_norm_eps") or 1e-6, part["context"]
         self.tries = [2, 1] if self.most > 2 else [1]  # tokens, and one that follows them
         self.tied = config.get("tie_word_embeddings", False)
+        self.by_experts, self.assists = part.get("experts", False), part.get("assists", False)
+        self.used = config.get("num_experts_per_tok")
+        self.normalized = config.get("norm_topk_prob", config["architectures"][0].startswith("Mixtral"))
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
         base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
         self.frequencies = [base ** (-i / self.width) for i in range(0, self.width, 2)]
@@ -269,23 +299,55 @@ class Decoder(Layers):
         mine = (ids >= 0) & (ids < len(rows))
         return rows[ids * mine] * mine[:, None]
 
-    def feed_forward(self, x, name):
-        gated = self.xp.silu(self.linear(x, name + "gate_proj")) * self.linear(x, name + "up_proj")
-        return gated @ self.t[name + "down_proj.weight"].T
+    def feed_forward(self, x, name, gate="gate_proj", up="up_proj", down="down_proj"):
+        return (self.xp.silu(self.linear(x, name + gate)) * self.linear(x, name + up)) @ self.t[name + down + ".weight"].T
+
+    def of_heads(self, summand):
+        """Returns the sum of what parts with other heads have."""
+        return summand if self.by_experts else (yield summand)
+
+    def experts(self, x, name):
+        """Returns what the experts of a layer make of normalized hidden states, weighted for each token; x is
+        None where another part has them."""
+        xp, t = self.xp, self.t
+        router, inner, *matrices = next(names for names in EXPERTS if name + names[0] + ".weight" in t)
+        if x is not None:
+            weights = xp.largest(self.linear(x, name + router), self.used)
+            if self.normalized:
+                weights = weights / weights.sum(-1)[:, None]
+        if self.by_experts:
+            shared = yield xp.join(x, xp.like(weights, x), 1) if x is not None else self.hidden + len(t[name + router + ".weight"])
+            x, weights = shared[:, : self.hidden], shared[:, self.hidden :]
+        y = x * 0
+        for e in range(weights.shape[1]):
+            rows = xp.rows(weights[:, e] > 0)
+            if len(rows) and name + inner + "%d.%s.weight" % (e, matrices[0]) in t:
+                y[rows] += xp.like(weights[rows, e][:, None], x) * self.feed_forward(x[rows], name + inner + "%d." % e, *matrices)
+        return (yield y) if self.by_experts else y
+
+    def routed(self, layer):
+        return any("model.layers.%d.%s.weight" % (layer, names[0]) in self.t for names in EXPERTS)
 
     def forward(self, payload, n, at, cache):
         """Returns the hidden states of n tokens from position at on, or of the last one its logits.
-        It yields its summands of what parts with other heads add up, and is sent the sums."""
+        It yields its summands of what several parts add up, or their width if it has none, and is sent the
+        sums."""
         xp, t = self.xp, self.t
+        if self.assists:
+            for layer in filter(self.routed, self.layers):
+                yield from self.experts(None, "model.layers.%d." % layer)
+            return b""
         if self.first:
-            x = yield self.embed(xp.ids(payload))
+            x = yield from self.of_heads(self.embed(xp.ids(payload)))
         else:
             x = xp.floats(payload, (n, self.hidden))
         angles = xp.angles(at, n, self.frequencies)
         for layer in self.layers:
             name = "model.layers.%d." % layer
-            x = x + (yield self.attention(xp.norm(x, t[name + "input_layernorm.weight"], self.eps), at, angles, cache, layer))
-            x = x + (yield self.feed_forward(xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps), name + "mlp."))
+            y = xp.norm(x, t[name + "input_layernorm.weight"], self.eps)
+            x = x + (yield from self.of_heads(self.attention(y, at, angles, cache, layer)))
+            y = xp.norm(x, t[name + "post_attention_layernorm.weight"], self.eps)
+            x = x + (yield from self.experts(y, name) if self.routed(layer) else self.of_heads(self.feed_forward(y, name + "mlp.")))
         if not self.last:
             return xp.bytes(x)
         x = xp.norm(x[-1], t["model.norm.weight"], self.eps)
@@ -407,8 +469,9 @@ def gone(conn):
 
 
 class Server:
-    def __init__(self, key, sequences):
+    def __init__(self, key, sequences, connections):
         self.key, self.progress, self.part, self.adds = key, 0, None, False
+        self.unknown, self.known = threading.Semaphore(64), threading.Semaphore(connections)  # connections, by whether they have the key
         self.sequences = threading.Semaphore(sequences)  # that can still begin
         self.lock, self.begun, self.computing = threading.Lock(), 0, 0
         self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
@@ -426,11 +489,18 @@ class Server:
 
     def serve(self, conn):
         """Answers one connection, which is one sequence with its keys and values."""
-        cache, at, began = {}, 0, False
+        cache, at, began, known = {}, 0, False, False
         with conn:
             try:
-                conn.settimeout(30)
-                self.authenticate(conn)
+                try:
+                    late = threading.Timer(AUTHENTICATE_SECONDS, conn.shutdown, (socket.SHUT_RDWR,))
+                    late.start()
+                    self.authenticate(conn)
+                finally:
+                    late.cancel()
+                    self.unknown.release()
+                self.known.acquire()
+                known = True
                 while True:
                     conn.settimeout(600)
                     header, payload = receive_frame(conn)
@@ -466,6 +536,8 @@ class Server:
             finally:
                 if began:
                     self.end()
+                if known:
+                    self.known.release()
 
     def begin(self, conn):
         """Waits until another sequence can be computed: the fronts do not know of each other's."""
@@ -481,47 +553,40 @@ class Server:
         self.sequences.release()
 
     def compute(self, conn, payload, n, at, cache):
-        """Returns the result of the part. What parts with other heads add up is added by the front."""
-        steps, total, xp = self.part.forward(payload, n, at, cache), None, self.part.xp
+        """Returns the result of the part. What several parts add up is added by the front."""
+        steps, total, width, xp = self.part.forward(payload, n, at, cache), None, 0, self.part.xp
         while True:
             with self.turn:
                 if gone(conn):
                     raise EOFError
                 with watched(COMPUTE_SECONDS):
                     try:
-                        summand = steps.send(total if total is None else xp.floats(total, (n, self.part.hidden)))
+                        summand = steps.send(total if total is None else xp.floats(total, (n, width)))
                         while not self.adds:
                             summand = steps.send(summand)
-                        summand = xp.bytes(summand)
+                        width = summand if isinstance(summand, int) else summand.shape[1]
+                        summand = b"" if isinstance(summand, int) else xp.bytes(summand)
                     except StopIteration as end:
                         return end.value
             send_frame(conn, {"tokens": n, "at": at, "add": True}, summand)
             header, total = receive_frame(conn)
-            if header["op"] != "sum" or len(total) != 4 * n * self.part.hidden:
+            if header["op"] != "sum" or len(total) != 4 * n * width:
                 raise ValueError("out of order")
 
-    def accept(self, listener, connections):
-        free = threading.Semaphore(connections)
+    def accept(self, listener):
         while True:
-            free.acquire()
+            self.unknown.acquire()
             conn, _ = listener.accept()
-
-            def handle(conn=conn):
-                try:
-                    self.serve(conn)
-                finally:
-                    free.release()
-
-            threading.Thread(target=handle, daemon=True).start()
+            threading.Thread(target=self.serve, args=(conn,), daemon=True).start()
 
 
 def main():
     with open("/deployment/part.json") as f:
         part = json.load(f)
-    server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")), part.get("sequences", part["connections"] - 2))
+    server = Server(bytes.fromhex(os.environ.pop("WEIR_PART_KEY")), part.get("sequences", part["connections"] - 2), part["connections"])
     server.adds = part.get("add", False)
     listener = listen(os.environ["WEIR_PART_ADDRESS"])
-    accepting = threading.Thread(target=server.accept, args=(listener, part["connections"]))
+    accepting = threading.Thread(target=server.accept, args=(listener,))
     accepting.start()
     try:
         server.part = load(server, part)
