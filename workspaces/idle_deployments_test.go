@@ -23,9 +23,20 @@ func (w *deploymentWorld) serveUntilIdle() {
 // idle lets the time pass, and waits until the deployment has released its shares.
 func (w *deploymentWorld) idle() {
 	w.Helper()
+	w.quiet()
 	w.get()
 	w.clock.Advance(10 * time.Minute)
 	w.poll(w.T, "the deployment is idle", func() bool { return w.get().State == models.DeploymentIdle && w.shares() == 0 })
+}
+
+// quiet waits until the part has seen the end of all requests.
+func (w *deploymentWorld) quiet() {
+	w.Helper()
+	w.poll(w.T, "the part computes nothing", func() bool {
+		computing := int64(1)
+		w.set(func(p *partProcess) { computing = p.status.Computing })
+		return computing == 0
+	})
 }
 
 // cpuHours is what the project has used of CPU.
@@ -59,6 +70,7 @@ func TestIdleDeployment(t *testing.T) {
 		w := newDeploymentWorld(t, b)
 		w.serveUntilIdle()
 		for range 20 { // so that it serves for three hours
+			w.quiet()
 			w.get()
 			w.clock.Advance(9 * time.Minute)
 			if err := <-w.request(); err != nil {
@@ -70,6 +82,7 @@ func TestIdleDeployment(t *testing.T) {
 		if err := <-w.request(); err != nil {
 			t.Fatal(err)
 		}
+		w.quiet()
 		w.get()
 		w.clock.Advance(10*time.Minute - time.Second)
 		if v := w.get(); v.State != models.DeploymentServing {

@@ -49,6 +49,9 @@ func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []
 	if parts[0].State != models.PartReady || w.ending {
 		return false
 	}
+	if status, err := r.config.Parts.Poll(ctx, parts[0].RuntimeState); err == nil && status.Ended {
+		return false
+	}
 	asking, cancel := context.WithTimeout(ctx, partAskTimeout)
 	defer cancel()
 	said, err := serving.Ask(asking, r.dialPart(parts[0]), d.Key())

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"weir/workspaces/shard/split"
 )
 
 const (
@@ -97,8 +99,10 @@ func sweepProject(ctx context.Context, dir string, list []fs.DirEntry, deploymen
 	if used || err != nil {
 		return err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) { // something new is in it
-		return err
+	for _, at := range []string{filepath.Join(dir, split.ManifestName), dir} { // unless something new is in it
+		if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+			return err
+		}
 	}
 	return nil
 }
