@@ -2,6 +2,7 @@ package serving
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -66,11 +67,7 @@ func TestFamiliesWithExperts(t *testing.T) {
 		addNorm(list)
 		addExperts("mlp.gate", "mlp.experts", "gate_proj", "up_proj", "down_proj")(list)
 	}
-	for _, c := range []struct {
-		entries             map[string]string
-		change              func(map[string]tensor)
-		name, value, reason string
-	}{
+	for _, c := range []familyCase{
 		{mixtral, ofMixtral, "use_cache", "true", ""}, {mixtral, nil, "use_cache", "true", "mlp.down_proj.weight is not known"},
 		{mixtral, ofMixtral, "num_experts_per_tok", "4", "num_experts_per_tok in config.json is 4, and there are 3 experts"},
 		{mixtral, ofMixtral, "num_experts_per_tok", "", "does not state num_experts_per_tok"}, {mixtral, ofMixtral, "num_local_experts", "9", "it has 9 experts"},
@@ -79,15 +76,25 @@ func TestFamiliesWithExperts(t *testing.T) {
 		{qwen3, ofQwen, "use_cache", "true", ""}, {qwen3, ofQwen, "norm_topk_prob", "", "does not state norm_topk_prob"}, {qwen3, ofQwen, "decoder_sparse_step", "2", "decoder_sparse_step"},
 		{qwen3, ofQwen, "mlp_only_layers", "[0]", "mlp_only_layers"}, {qwen3, ofQwen, "num_experts", "4", "by config.json it has [4 8]"},
 	} {
-		entries := map[string]string{}
-		for name, value := range c.entries {
-			entries[name] = value
-		}
-		entries[c.name] = c.value
-		err := refused(t, of(t, entries, c.change))
-		if c.reason == "" && err != nil || c.reason != "" && (models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), c.reason)) {
-			t.Errorf("%s %s %s: got %v, want %s", c.entries["architectures"], c.name, c.value, err, c.reason)
-		}
+		c.check(t)
+	}
+}
+
+// familyCase is a model with another entry of config.json, and why it is refused; empty: it is served.
+type familyCase struct {
+	entries     map[string]string
+	change      func(map[string]tensor)
+	name, value string
+	reason      string
+}
+
+func (c familyCase) check(t *testing.T) {
+	t.Helper()
+	entries := maps.Clone(c.entries)
+	entries[c.name] = c.value
+	err := refused(t, of(t, entries, c.change))
+	if c.reason == "" && err != nil || c.reason != "" && (models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), c.reason)) {
+		t.Errorf("%s %s %s: got %v, want %s", c.entries["architectures"], c.name, c.value, err, c.reason)
 	}
 }
 
@@ -99,12 +106,7 @@ func TestFamilies(t *testing.T) {
 		"max_window_layers": "28", "use_mrope": "false", "attention_dropout": "0.0", "use_cache": "true"}
 	qwen3 := map[string]string{"architectures": `["Qwen3ForCausalLM"]`, "model_type": `"qwen3"`, "sliding_window": "null", "use_sliding_window": "false",
 		"max_window_layers": "36", "attention_bias": "false", "head_dim": "2", "rope_scaling": "null", "tie_word_embeddings": "true"}
-	for _, c := range []struct {
-		entries     map[string]string
-		change      func(map[string]tensor)
-		name, value string // another entry
-		reason      string
-	}{
+	for _, c := range []familyCase{
 		{mistral, nil, "rope_theta", "1000000.0", ""}, {mistral, nil, "sliding_window", "4096", "sliding_window in config.json is 4096"},
 		{mistral, nil, "sliding_window", "", "does not state sliding_window"}, {mistral, nil, "num_key_value_heads", "", "does not state num_key_value_heads"},
 		{mistral, nil, "model_type", `"llama"`, "model_type in config.json is llama, and for this architecture it is mistral"},
@@ -112,15 +114,7 @@ func TestFamilies(t *testing.T) {
 		{qwen2, nil, "use_cache", "true", "bias is missing"}, {qwen2, addBias, "use_mrope", "true", "use_mrope"},
 		{qwen3, addNorm, "use_cache", "true", ""}, {qwen3, nil, "use_cache", "true", "norm.weight is missing"}, {qwen3, addNorm, "head_dim", "", "head_dim"},
 	} {
-		entries := map[string]string{}
-		for name, value := range c.entries {
-			entries[name] = value
-		}
-		entries[c.name] = c.value
-		err := refused(t, of(t, entries, c.change))
-		if c.reason == "" && err != nil || c.reason != "" && (models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), c.reason)) {
-			t.Errorf("%s %s %s: got %v, want %s", c.entries["architectures"], c.name, c.value, err, c.reason)
-		}
+		c.check(t)
 	}
 }
 
