@@ -194,21 +194,21 @@ func (n *node) earliest(d Demand, p Preference, best choice) (choice, bool) {
 	}
 	var own choice
 	for i := 0; i < len(n.devices); {
-		model := n.devices[i].Model
-		var alike []*device
-		for ; i < len(n.devices) && n.devices[i].Model == model; i++ {
-			alike = append(alike, n.devices[i])
+		model, from := n.devices[i].Model, i
+		for i < len(n.devices) && n.devices[i].Model == model {
+			i++
 		}
+		alike := n.devices[from:i]
 		rank := d.rank(model)
 		if rank < 0 || len(alike) < d.GPUs {
 			continue
 		}
-		from, ok := together(alike, d)
+		at, ok := together(alike, d)
 		if !ok {
 			continue
 		}
-		found := choice{from: from, rank: rank, distance: p.distance(n.id)}
-		found.devices, found.cost = p.choose(alike, d, from)
+		found := choice{from: at, rank: rank, distance: p.distance(n.id)}
+		found.devices, found.cost = p.choose(alike, d, at)
 		if own.devices == nil || found.compare(own) < 0 {
 			own = found
 		}

@@ -22,7 +22,7 @@ type Span struct{ From, Until int64 }
 
 // Timeline is the use of one device over time. The zero value is unused at all times.
 type Timeline struct {
-	chunks []*chunk // the first one begins at the beginning of time
+	chunks []chunk // the first one begins at the beginning of time
 }
 
 // chunkSize is the most steps of a chunk; BenchmarkChunkSize compares others.
@@ -36,6 +36,7 @@ type step struct {
 
 // chunk is a part of the steps, at least one.
 type chunk struct {
+	at        int64 // of the first step; beside it, so that a search reads one array
 	steps     []step
 	offset    Amount // to be added to all that follows
 	low, high Amount // of the uses, each amount for itself
@@ -56,8 +57,9 @@ func (c *chunk) find(at int64) int {
 	return low - 1
 }
 
-// measure finds the lowest and the highest use again.
+// measure finds the beginning, the lowest and the highest use again.
 func (c *chunk) measure() {
+	c.at = c.steps[0].at
 	c.low, c.high = c.steps[0].use, c.steps[0].use
 	for _, s := range c.steps[1:] {
 		c.low.Cores, c.high.Cores = min(c.low.Cores, s.use.Cores), max(c.high.Cores, s.use.Cores)
@@ -76,7 +78,7 @@ func (c *chunk) raise(from, until int, a Amount) {
 func (t *Timeline) find(at int64) int {
 	low, high := 1, len(t.chunks)
 	for low < high {
-		if mid := int(uint(low+high) >> 1); t.chunks[mid].steps[0].at <= at {
+		if mid := int(uint(low+high) >> 1); t.chunks[mid].at <= at {
 			low = mid + 1
 		} else {
 			high = mid
@@ -91,14 +93,14 @@ func (t *Timeline) Add(s Span, a Amount) {
 		return
 	}
 	if len(t.chunks) == 0 {
-		t.chunks = []*chunk{{steps: []step{{at: math.MinInt64}}}}
+		t.chunks = []chunk{{at: math.MinInt64, steps: []step{{at: math.MinInt64}}}}
 	}
 	t.begin(s.Until)
 	t.begin(s.From)
 	first, last := t.find(s.From), t.find(s.Until)
 	from, until := t.chunks[first].find(s.From), t.chunks[last].find(s.Until)
 	for i := first; i <= last; i++ {
-		c, low, high := t.chunks[i], 0, len(t.chunks[i].steps)
+		c, low, high := &t.chunks[i], 0, len(t.chunks[i].steps)
 		if i == first {
 			low = from
 		}
@@ -109,24 +111,27 @@ func (t *Timeline) Add(s Span, a Amount) {
 			c.offset = c.offset.plus(a)
 		} else {
 			c.raise(low, high, a)
-			c.measure()
 		}
 	}
 	t.join(last, until)
+	if first != last {
+		t.settle(last)
+	}
 	t.join(first, from)
+	t.settle(first)
 }
 
 // begin makes a time the beginning of a step.
 func (t *Timeline) begin(at int64) {
 	i := t.find(at)
-	c := t.chunks[i]
+	c := &t.chunks[i]
 	k := c.find(at)
 	if c.steps[k].at == at {
 		return
 	}
 	c.steps = slices.Insert(c.steps, k+1, step{at, c.steps[k].use})
 	if len(c.steps) > chunkSize {
-		half := &chunk{steps: slices.Clone(c.steps[chunkSize/2:]), offset: c.offset}
+		half := chunk{steps: slices.Clone(c.steps[chunkSize/2:]), offset: c.offset}
 		c.steps = c.steps[:chunkSize/2]
 		c.measure()
 		half.measure()
@@ -134,19 +139,20 @@ func (t *Timeline) begin(at int64) {
 	}
 }
 
-// join removes a step at which the use does not change, and joins its chunk to the next if
-// both are small.
+// join removes a step at which the use does not change.
 func (t *Timeline) join(i, k int) {
-	c := t.chunks[i]
-	switch {
-	case k > 0 && c.steps[k].use == c.steps[k-1].use:
-	case k == 0 && i > 0 && c.use(0) == t.chunks[i-1].use(len(t.chunks[i-1].steps)-1):
-	default:
-		return
+	c := &t.chunks[i]
+	if k > 0 && c.steps[k].use == c.steps[k-1].use ||
+		k == 0 && i > 0 && c.use(0) == t.chunks[i-1].use(len(t.chunks[i-1].steps)-1) {
+		c.steps = slices.Delete(c.steps, k, k+1)
 	}
-	c.steps = slices.Delete(c.steps, k, k+1)
+}
+
+// settle measures a chunk whose steps have changed, and joins it to the next if both are small.
+func (t *Timeline) settle(i int) {
+	c := &t.chunks[i]
 	if i+1 < len(t.chunks) && len(c.steps)+len(t.chunks[i+1].steps) <= chunkSize/2 {
-		next := t.chunks[i+1]
+		next := &t.chunks[i+1]
 		for _, s := range next.steps {
 			c.steps = append(c.steps, step{s.at, s.use.plus(next.offset).minus(c.offset)})
 		}
@@ -165,7 +171,7 @@ func (t *Timeline) Forget(before int64) {
 		return
 	}
 	i := t.find(before)
-	c := t.chunks[i]
+	c := &t.chunks[i]
 	c.steps = slices.Delete(c.steps, 0, c.find(before))
 	c.steps[0].at = math.MinInt64
 	c.measure()
@@ -180,7 +186,7 @@ func (t *Timeline) Max(s Span) (highest Amount) {
 	first, last := t.find(s.From), t.find(s.Until-1)
 	highest = Amount{math.MinInt64, math.MinInt64}
 	for i := first; i <= last; i++ {
-		c := t.chunks[i]
+		c := &t.chunks[i]
 		if i > first && i < last {
 			highest = higher(highest, c.high.plus(c.offset))
 			continue
@@ -216,7 +222,10 @@ func (t *Timeline) Earliest(limit Amount, duration int64, window Span) (from int
 		return from, (Amount{}).within(limit)
 	}
 	for i := t.find(from); i < len(t.chunks); i++ {
-		c := t.chunks[i]
+		c := &t.chunks[i]
+		if c.at >= from+duration {
+			return from, true
+		}
 		limit := limit.minus(c.offset)
 		if c.high.within(limit) {
 			continue
@@ -232,9 +241,6 @@ func (t *Timeline) Earliest(limit Amount, duration int64, window Span) (from int
 				return 0, false
 			}
 		}
-		if c.steps[len(c.steps)-1].at >= from+duration {
-			return from, true
-		}
 	}
 	return from, true
 }
@@ -245,7 +251,7 @@ func (t *Timeline) end(i, k int) int64 {
 	case k+1 < len(t.chunks[i].steps):
 		return t.chunks[i].steps[k+1].at
 	case i+1 < len(t.chunks):
-		return t.chunks[i+1].steps[0].at
+		return t.chunks[i+1].at
 	}
 	return math.MaxInt64
 }

@@ -113,9 +113,9 @@ func check(t *rapid.T, line *Timeline) {
 		if len(c.steps) == 0 || len(c.steps) > chunkSize {
 			t.Fatalf("chunk %d has %d steps", i, len(c.steps))
 		}
-		low, high := c.low, c.high
-		if c.measure(); c.low != low || c.high != high {
-			t.Fatalf("chunk %d: from %v to %v, want from %v to %v", i, low, high, c.low, c.high)
+		at, low, high := c.at, c.low, c.high
+		if c.measure(); c.at != at || c.low != low || c.high != high {
+			t.Fatalf("chunk %d at %d: from %v to %v, want %d: from %v to %v", i, at, low, high, c.at, c.low, c.high)
 		}
 		for k := range c.steps {
 			now := step{c.steps[k].at, c.use(k)}
