@@ -12,6 +12,7 @@ import (
 
 	"weir/handlers"
 	"weir/models"
+	"weir/tools/cluster"
 )
 
 const partLabel = "weir.dev/deployment-part"
@@ -30,14 +31,15 @@ func partPods(t *testing.T, client *kubernetes.Clientset, namespace string) (nam
 }
 
 // A model generates the same in one pod and in two, cut between layers or by attention heads, through
-// each of two servers and through both at once; also after a pod was deleted and the leader was killed.
+// each of two servers and through both at once; also after a pod was deleted, the leader was killed, and
+// the only node has left the cluster for a while.
 func TestDeploymentInCluster(t *testing.T) {
 	k, client := newCluster(t)
-	one, other := replicas(t, k)
+	one, other := replicas(t, k, "WEIR_DEPLOYMENT_MOVE_AFTER=5s")
 	var env id
 	one.api(one.admin()).must("POST", "/environments", map[string]any{"name": "NumPy in the cluster", "language": "python", "language_version": "3.11",
 		"versions": map[string]string{"numpy": "1.24"}, "image": k.Image, "command": []string{"/usr/bin/python3"}, "no_notebook": true}, &env)
-	other.nodeLends(k)
+	node := other.nodeLends(k)
 	limit := resources{GPUCores: 100, GPUMemoryMiB: 40_000, CPUMilli: 16_000, MemoryMiB: 16_384}
 	team := one.team("servers", limit, "ada")
 	ada := team.Members[0]
@@ -93,6 +95,31 @@ func TestDeploymentInCluster(t *testing.T) {
 	if n := restarts(); n != 2 {
 		t.Errorf("with the leader, parts have ended: %d restarts", n)
 	}
+
+	node.kill()
+	if err := k.Kill(cluster.Kubelet); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CoreV1().Nodes().Delete(t.Context(), k.Node, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, starting, func() string {
+		if d := layers.get(); d.State != models.DeploymentIdle || d.Demand != (models.Demand{}) {
+			return fmt.Sprintf("%+v", d)
+		}
+		return ""
+	})
+	if err := k.Restart(t.Context(), cluster.Kubelet); err != nil {
+		t.Fatal(err)
+	}
+	node.start("")
+	eventually(t, starting, func() string {
+		if _, served := layers.asks(); !served {
+			return fmt.Sprintf("%+v", layers.get().Events)
+		}
+		return ""
+	})
+	layers.same(want)
 	elsewhere.must("POST", fmt.Sprintf("/deployments/%d/stop", layers.id), nil, nil)
 	eventually(t, lease+gone, func() string {
 		for _, d := range list[handlers.Deployment](elsewhere.api, "/deployments") {

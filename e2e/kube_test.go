@@ -100,12 +100,13 @@ func (s *server) jupyterIn(k *cluster.Cluster) int64 {
 }
 
 // nodeLends enrols an agent under the node's name.
-func (s *server) nodeLends(k *cluster.Cluster) {
+func (s *server) nodeLends(k *cluster.Cluster) *machine {
 	s.t.Helper()
 	m := newMachine(s.t, s, k.Node)
 	m.name = k.Node
 	m.start(s.authorize(m.gpuCode()))
 	s.awaitProvider("online", time.Time{})
+	return m
 }
 
 // A member launches by the portal; a real pod with real Jupyter runs on the

@@ -21,11 +21,11 @@ import (
 const lease = 30 * time.Second
 
 // replicas are two servers of one portal, on one database and one cluster.
-func replicas(t *testing.T, k *cluster.Cluster) (a, b *server) {
+func replicas(t *testing.T, k *cluster.Cluster, env ...string) (a, b *server) {
 	t.Helper()
 	o := inCluster(t, k)
 	o.database = storetest.Postgres(t)
-	o.env = []string{"WEIR_AUTHORITY_FILE=" + filepath.Join(t.TempDir(), "authority.pem")}
+	o.env = append(env, "WEIR_AUTHORITY_FILE="+filepath.Join(t.TempDir(), "authority.pem"))
 	a = newServer(t, o)
 	a.admin()
 	b = newServer(t, o)

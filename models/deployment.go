@@ -129,6 +129,11 @@ func (d Deployment) First() int64 {
 // FallsBack reports whether the deployment that has ended for d is deployed again if d fails now.
 func (d Deployment) FallsBack() bool { return d.FallbackID != nil && d.StartedAt == nil }
 
+// IsReplacedBy reports whether another deployment is being deployed in the place of d.
+func (d Deployment) IsReplacedBy(other Deployment) bool {
+	return other.State == DeploymentDeploying && other.First() == d.First() && other.ID != d.ID
+}
+
 // Waits reports whether requests wait until the deployment serves: it is idle, or deploying and
 // can be idle.
 func (d Deployment) Waits() bool {

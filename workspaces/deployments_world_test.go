@@ -31,6 +31,7 @@ type partProcess struct {
 	ended  *runtime.RunStatus
 	status serving.Status
 	silent bool        // it answers nothing
+	lost   bool        // with its machine: it cannot be stopped
 	waits  models.Text // for it, the start of the process waits
 }
 
@@ -82,7 +83,7 @@ func (p *testParts) Poll(_ context.Context, state runtime.State) (runtime.RunSta
 func (p *testParts) Stop(_ context.Context, state runtime.State) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if one := p.of(state); one != nil {
+	if one := p.of(state); one != nil && !one.lost {
 		one.ended = &runtime.RunStatus{Ended: true, ExitCode: -1}
 	}
 	return nil
@@ -330,7 +331,8 @@ func newDeploymentWorld(t *testing.T, b *world) *deploymentWorld {
 // restart gives the world another reconciler, as after a restart of the server.
 func (w *deploymentWorld) restart() {
 	w.restartWith(func(c *workspaces.ReconcilerConfig) {
-		c.Parts, c.Served, c.FollowModel = w.parts, w.served, w.Service.FollowModel
+		c.Parts, c.Served, c.FollowModel, c.MoveDeployment = w.parts, w.served, w.Service.FollowModel, w.Service.MoveDeployment
+		c.MoveAfter = moveAfter
 	})
 }
 

@@ -34,7 +34,7 @@ func (r *Reconciler) watchDeployments(ctx context.Context) {
 	defer r.writers.Wait()
 	defer r.followers.Wait()
 	r.watches, r.requests = partWatches{}, map[int64]requestsSeen{}
-	r.modelFiles = map[int64]*modelWatch{}
+	r.modelFiles, r.lostGPUs = map[int64]*modelWatch{}, map[int64]*lostGPU{}
 	r.writing = map[int64]*partsWriting{} // without what an earlier term as the leader has begun
 	for r.config.Parts != nil && ctx.Err() == nil {
 		r.logError(ctx, errors.Join(r.stepDeployments(ctx), r.sweepParts(ctx)))
@@ -52,6 +52,9 @@ func (r *Reconciler) stepDeployments(ctx context.Context) error {
 		return err
 	}
 	r.followModels(ctx, live)
+	if err := r.moveDeployments(ctx, live); err != nil {
+		return err
+	}
 	return forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) })
 }
 
@@ -77,7 +80,8 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 		ready = ready && parts[i].State == models.PartReady
 	}
 	if d.State == models.DeploymentServing && r.becomesIdle(*d, parts) {
-		return r.idleDeployment(ctx, d)
+		return r.idleDeployment(ctx, *d,
+			models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
 	}
 	if d.State != models.DeploymentDeploying || !ready {
 		return nil
@@ -111,6 +115,9 @@ func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts
 func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
+	if p.State == models.PartWaiting && r.lostGPUs[d.ID] != nil {
+		return nil // it would fail on the lost GPU
+	}
 	if p.State == models.PartWaiting {
 		return r.startPart(ctx, d, p)
 	}

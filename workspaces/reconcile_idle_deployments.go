@@ -63,7 +63,7 @@ func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []
 
 // idleDeployment makes a deployment idle, unless its update is being deployed, which takes its
 // place soon.
-func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) error {
+func (r *Reconciler) idleDeployment(ctx context.Context, d models.Deployment, why models.Text) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		now, err := q.LockDeployment(d.ID)
 		if err != nil || now.State != models.DeploymentServing {
@@ -75,8 +75,7 @@ func (r *Reconciler) idleDeployment(ctx context.Context, d *models.Deployment) e
 		}
 		now.State = models.DeploymentIdle
 		delete(r.requests, d.ID)
-		return q.TransitionDeployment(&now, models.DeploymentServing,
-			models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
+		return q.TransitionDeployment(&now, models.DeploymentServing, why)
 	})
 }
 

@@ -50,6 +50,7 @@ type Reconciler struct {
 	writing          map[int64]*partsWriting // by deployment whose parts are not written yet
 	writers          sync.WaitGroup
 	watches          partWatches
+	lostGPUs         map[int64]*lostGPU // by deployment that serves
 }
 
 // ReconcilerConfig are the collaborators of a Reconciler. All but Runs, Parts and what deployments
@@ -70,6 +71,9 @@ type ReconcilerConfig struct {
 	// FollowModel deploys the present files of a deployment's model, or, in the place of a failed
 	// update, its fallback.
 	FollowModel func(ctx context.Context, d models.Deployment) error
+	// MoveDeployment deploys a deployment that has lost a GPU again on others, MoveAfter after that.
+	MoveDeployment func(ctx context.Context, d models.Deployment, lost models.Text) error
+	MoveAfter      time.Duration
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.

@@ -27,8 +27,12 @@ type deploymentUpdate struct {
 	of       models.Deployment
 	by       policies.Actor
 	strategy models.UpdateStrategy
-	fallback *models.Deployment // is deployed again, as the update of has failed; nil: the model has changed
+	fallback *models.Deployment // is deployed again, as the update of has failed, or of itself; nil: the model has changed
+	lost     models.Text        // why of is deployed again on other GPUs, beside itself
 }
+
+// moves reports whether the deployment is deployed again on other GPUs.
+func (u *deploymentUpdate) moves() bool { return u != nil && !u.lost.Empty() }
 
 // begin makes d the update, before it is planned. With [models.UpdateRecreate] it ends the
 // other deployment in the transaction, so that what that has is available for the update. It
@@ -41,10 +45,14 @@ func (s *Service) begin(q *store.Queries, u *deploymentUpdate, d *models.Deploym
 	if err != nil {
 		return err
 	}
-	if of.Files == d.Files {
+	if of.Files == d.Files && !u.moves() {
 		return models.Conflict("The files of the model have not changed since they were deployed.")
 	}
 	d.FirstID = new(of.First())
+	if u.moves() {
+		d.RestoredID, d.TriedFiles = new(of.ID), of.TriedFiles
+		return nil
+	}
 	if u.strategy != models.UpdateRecreate {
 		return nil
 	}
@@ -110,6 +118,10 @@ func (u *deploymentUpdate) record(q *store.Queries, d models.Deployment) error {
 		return nil
 	}
 	of := u.of
+	if u.moves() {
+		return errors.Join(q.AddDeploymentEvent(of, models.Say("Deployment %d is this one on other GPUs, because %s.", d.ID, u.lost)),
+			q.AddDeploymentEvent(d, models.Say("This is deployment %d on other GPUs, because %s.", of.ID, u.lost)))
+	}
 	switch {
 	case of.Failed:
 		of.State = models.DeploymentFailed
@@ -241,6 +253,15 @@ func (s *Service) FollowModel(ctx context.Context, d models.Deployment) error {
 		}
 		u.fallback = &fallback.Deployment
 	}
+	_, err := s.update(ctx, u)
+	return err
+}
+
+// MoveDeployment deploys a deployment that serves, and has lost a GPU, again on other GPUs beside
+// itself, from its parts. Until those of the lost GPU have certainly ended, its shares are not given to
+// anybody else. Errors: as of UpdateDeployment.
+func (s *Service) MoveDeployment(ctx context.Context, d models.Deployment, lost models.Text) error {
+	u := deploymentUpdate{of: d, by: policies.System("reconciler"), strategy: models.UpdateRolling, fallback: &d, lost: lost}
 	_, err := s.update(ctx, u)
 	return err
 }

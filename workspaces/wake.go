@@ -25,14 +25,16 @@ func (s *Service) awaitServing(ctx context.Context, actor policies.Actor, d mode
 		return d, tooManyWait()
 	}
 	defer s.waiting.quit(d.ID, q)
+	wasIdle := false
 	for {
 		v, err := s.store.Read(ctx).Deployment(store.AllProjects, d.ID)
 		if gone := context.Cause(ctx); gone != nil {
 			return d, gone // not that reading was canceled
 		}
-		if err != nil || !v.Waits() {
+		if err != nil || !v.Waits() && !(wasIdle && v.State == models.DeploymentDeploying) {
 			return v.Deployment, err
 		}
+		wasIdle = wasIdle || v.State == models.DeploymentIdle
 		if v.State == models.DeploymentIdle && v.Demand == (models.Demand{}) {
 			err := s.wake(ctx, actor, v.Deployment)
 			if gone := context.Cause(ctx); gone != nil {

@@ -138,7 +138,8 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	served := deployments.NewServed(described, p.deploymentsDir(dirs))
 	reconciled.Parts, reconciled.Served = p.parts, served
 	service := workspaces.NewService(p.store, access, p.pool)
-	reconciled.FollowModel = service.FollowModel
+	reconciled.FollowModel, reconciled.MoveDeployment = service.FollowModel, service.MoveDeployment
+	reconciled.MoveAfter = p.cfg.DeploymentMoveAfter
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign

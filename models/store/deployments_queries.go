@@ -116,6 +116,31 @@ func (q *Queries) DeploymentSeries(first int64, states ...models.DeploymentState
 		Order("id DESC").Find(&list).Error
 }
 
+// LostGPU is why a deployment cannot use its GPUs.
+type LostGPU struct {
+	DeploymentID int64
+	Machine      string
+	Missing      bool // only the GPU, of a machine that responds
+}
+
+// Reason says it within a sentence.
+func (g LostGPU) Reason() models.Text {
+	if g.Missing {
+		return models.Say("a GPU of the machine %s is missing", g.Machine)
+	}
+	return models.Say("the machine %s is lost", g.Machine)
+}
+
+// LostGPUs finds the deployments that serve with a share of a GPU that is missing, or whose machine
+// is lost; for each deployment, one on a lost machine comes first.
+func (q *Queries) LostGPUs() (list []LostGPU, err error) {
+	return list, q.db.Raw(`SELECT d.id AS deployment_id, MIN(p.name) AS machine, p.state <> 'lost' AS missing
+		FROM deployments d JOIN shares s ON s.holder_id = d.holder_id AND s.until_at IS NULL
+			JOIN devices v ON v.id = s.device_id JOIN providers p ON p.id = v.provider_id
+		WHERE d.state = 'serving' AND (p.state = 'lost' OR NOT v.present)
+		GROUP BY d.id, p.state ORDER BY d.id, missing`).Scan(&list).Error
+}
+
 // CountLiveDeployments counts the deployments of a member that have not ended, without one.
 func (q *Queries) CountLiveDeployments(member, without int64) (n int64, err error) {
 	return n, q.db.Model(&models.Deployment{}).Where("member_id = ? AND id <> ?", member, without).

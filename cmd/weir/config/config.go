@@ -50,8 +50,10 @@ type Config struct {
 	OIDC          OIDC
 	Notifications Notifications
 	ShutdownGrace time.Duration
-	LogLevel      slog.Level
-	LogFormat     string
+
+	DeploymentMoveAfter time.Duration
+	LogLevel            slog.Level
+	LogFormat           string
 
 	AgentsListen             string // empty: agents cannot join
 	AgentsURL                string // empty: follows from the listener

@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		Kube:         kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
 		Files: files.Settings{TrashAge: 720 * time.Hour, VersionAge: 720 * time.Hour, SweepEvery: time.Minute, ScanEvery: 24 * time.Hour, ScanRate: 5000,
 			Grace: 168 * time.Hour, Archive: files.DefaultArchiveLimits},
-		SessionLifetime: 12 * time.Hour, InvitationLifetime: 7 * 24 * time.Hour, PasswordLinkLifetime: time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
+		SessionLifetime: 12 * time.Hour, InvitationLifetime: 7 * 24 * time.Hour, PasswordLinkLifetime: time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second, DeploymentMoveAfter: 5 * time.Minute,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentHeartbeat: 2 * time.Second,
 		StateDir: "/d/agent",

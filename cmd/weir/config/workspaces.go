@@ -10,8 +10,8 @@ import (
 	"weir/pool/broker"
 )
 
-// workspaceSettings are defaults of launch parameters. Projects and environments can
-// have others.
+// workspaceSettings are defaults of launch parameters, which projects and environments can have
+// others of, and what concerns deployments.
 var workspaceSettings = []setting{
 	{name: "idle-timeout", kind: "DURATION", defaultText: "0s",
 		help: "time without work after which a workspace is stopped, unless its project or environment says otherwise; 0s: never",
@@ -22,6 +22,9 @@ var workspaceSettings = []setting{
 	{name: "split-presets", kind: "FILE",
 		help: "file with the presets by which models are split, in place of those that “weir model presets” prints; changes are used at once",
 		set:  into(func(c *Config) *string { return &c.SplitPresets }, parseDir)},
+	{name: "deployment-move-after", kind: "DURATION", defaultText: "5m",
+		help: "time after which a deployment that serves is deployed on other GPUs if the machine of one of its own is lost, or the GPU is missing",
+		set:  into(func(c *Config) *time.Duration { return &c.DeploymentMoveAfter }, durationFrom(time.Second))},
 }
 
 const longestAhead = 90 * 24 * time.Hour

@@ -1,0 +1,83 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"weir/models"
+)
+
+// lostGPU is what is known of a GPU that a deployment has lost.
+type lostGPU struct {
+	since   time.Time // it was seen to be lost first
+	next    time.Time // of the next attempt to move the deployment
+	waiting string    // why it cannot be moved, as it was said, without its numbers
+}
+
+// overdue reports whether the time has passed after which a deployment is moved.
+func (r *Reconciler) overdue(deployment int64) bool {
+	g := r.lostGPUs[deployment]
+	return g != nil && r.config.Store.Now().Sub(g.since) >= r.config.MoveAfter
+}
+
+// moveDeployments deploys the deployments again on other GPUs that have lost one of their own. A
+// machine that is started again has some time to return.
+func (r *Reconciler) moveDeployments(ctx context.Context, live []models.Deployment) error {
+	lost, err := r.config.Store.Read(ctx).LostGPUs()
+	if err != nil || r.config.MoveDeployment == nil {
+		return err
+	}
+	seen, now := r.lostGPUs, r.config.Store.Now()
+	r.lostGPUs = map[int64]*lostGPU{}
+	var failed []error
+	for _, g := range lost {
+		if r.lostGPUs[g.DeploymentID] != nil {
+			continue // for another one
+		}
+		one := seen[g.DeploymentID]
+		if one == nil {
+			one = &lostGPU{since: now}
+		}
+		r.lostGPUs[g.DeploymentID] = one
+		if !r.overdue(g.DeploymentID) || now.Before(one.next) {
+			continue
+		}
+		at := slices.IndexFunc(live, func(d models.Deployment) bool { return d.ID == g.DeploymentID })
+		if at < 0 || slices.ContainsFunc(live, live[at].IsReplacedBy) {
+			continue
+		}
+		failed = append(failed, r.moveDeployment(ctx, live[at], one, g.Reason()))
+	}
+	return errors.Join(failed...)
+}
+
+// moveDeployment moves a deployment beside itself, unless all its parts answer: only the agent of its
+// machine may be gone. If that cannot be, it waits for the machine to return, or, when that has left
+// the cluster with its process, for the next request.
+func (r *Reconciler) moveDeployment(ctx context.Context, d models.Deployment, g *lostGPU, lost models.Text) error {
+	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
+	if err != nil || !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartReady }) {
+		return err
+	}
+	g.next = r.config.Store.Now().Add(updatePause)
+	err = r.config.MoveDeployment(ctx, d, lost)
+	e, known := errors.AsType[*models.Error](err)
+	switch {
+	case err == nil:
+		g.next = r.config.Store.Now().Add(updateInterval)
+		return nil
+	case !known || e.Kind == models.KindInternal:
+		return err
+	}
+	why := reasonOf(err)
+	if slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State == models.PartWaiting }) {
+		return r.idleDeployment(ctx, d, models.Say("It is idle until the next request, because %s and it cannot be moved to other GPUs: %s", lost, why))
+	}
+	if g.waiting == why.Format {
+		return nil
+	}
+	g.waiting = why.Format
+	return r.addDeploymentEvent(ctx, d, models.Say("It waits to be moved to other GPUs, because %s: %s", lost, why))
+}
