@@ -59,7 +59,8 @@ const (
 	maxParts          = 64
 	maxIdleMinutes    = 525_600 // a year
 	partOverheadMiB   = 1024    // memory of a part's process besides its tensors
-	partCPUMilli      = 1000
+	partCPUMilli      = 1000    // of each part, if the limit allows it
+	minPartCPUMilli   = 250
 	deploymentKeySize = 32 // bytes
 )
 
@@ -184,18 +185,24 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	n := int64(len(cut.Parts))
 	memory, weights := partMemory(cut)
 	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &memory,
-		CPUMilli: new(n * partCPUMilli), MemoryMiB: new(n * (partOverheadMiB + weights))}
+		MemoryMiB: new(n * (partOverheadMiB + weights))}
 	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: request, WhenInsufficient: WhenInsufficientRefuse}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {
 		return p, 0, err
 	}
+	from.launch.Request.CPUMilli = new(partsCPU(n, from.use.Remaining().CPUMilli))
 	if from.environments, err = computing(from.environments, in.EnvironmentID); err != nil {
 		return p, 0, err
 	}
 	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
 	return plan(from), from.member.ID, err
+}
+
+// partsCPU is the CPU of some parts together, of what remains.
+func partsCPU(parts, remaining int64) int64 {
+	return max(min(parts*partCPUMilli, remaining), parts*minPartCPUMilli)
 }
 
 // CanCompute reports whether an environment has what the parts of deployments compute with.

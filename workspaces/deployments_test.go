@@ -3,6 +3,7 @@ package workspaces_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -279,5 +280,24 @@ func TestWaitingCompletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		last.Close()
+	})
+}
+
+// A part has a CPU, or what remains of the limit if that is enough for it to work.
+func TestCPUOfParts(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		for limit, want := range map[int64]int64{8000: 1000, 400: 400, 249: 0} {
+			narrow := models.Resources{GPUCores: 100, GPUMemoryMiB: 40_000, CPUMilli: limit, MemoryMiB: 16_384}
+			_, actor := w.addMember(t, w.addRole(t, w.project, fmt.Sprint("with ", limit), narrow))
+			d, err := w.Deploy(w.ctx, actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10})
+			if want == 0 {
+				if e, ok := errors.AsType[*models.Error](err); !ok || !strings.Contains(fmt.Sprint(e), "0.25") {
+					t.Errorf("with a limit of %d: %v", limit, err)
+				}
+			} else if err != nil || d.Demand.CPUMilli != want {
+				t.Errorf("with a limit of %d there are %d: %v", limit, d.Demand.CPUMilli, err)
+			}
+		}
 	})
 }
