@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // Presets of splits are added, replaced and removed while deployments serve, which go on as they were
-// planned.
+// planned. So are those of a project, by which models are cut where somebody has said.
 func TestDeploymentPresets(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "presets.yaml")
@@ -47,13 +48,17 @@ func TestDeploymentPresets(t *testing.T) {
 	for _, d := range []served{one, two, three} {
 		d.same(want)
 	}
+	ada.must("POST", fmt.Sprintf("/projects/%d/split-presets", team.Project), map[string]any{"service_type": "late", "split": "layers",
+		"combine": "pass_on", "cuts": []string{"model.layers.3"}}, nil)
+	late := ada.deploy(t, team.Project, 2, "late")
+	late.same(want)
 	var plans []string
-	for _, d := range []served{one, two, three} {
+	for _, d := range []served{one, two, three, late} {
 		var v handlers.Deployment
 		ada.must("GET", fmt.Sprintf("/deployments/%d", d.id), nil, &v)
-		plans = append(plans, v.ServiceType+" "+v.Parts[0].First)
+		plans = append(plans, v.ServiceType+" "+v.Parts[0].First+" "+v.Parts[1].First)
 	}
-	if plans[0] != "halves input" || plans[1] != "shared 0" || plans[2] != "shared input" {
+	if !slices.Equal(plans, []string{"halves input model.layers.2", "shared 0 2", "shared input model.layers.2", "late input model.layers.3"}) {
 		t.Errorf("%q", plans)
 	}
 	write("- {service_type: shared, spl")

@@ -22,6 +22,7 @@ var apiBodies = map[string]string{
 	"/curators":                               `{"directory":"/public_model","email":"root@example.org"}`,
 	"/projects/:id/files/rules":               `{"path":"/notebook/$project/project_model","subject":"project","access":"read"}`,
 	"/projects/:id/files/rules/preview":       `{"path":"/notebook/$project/project_model","subject":"project","access":"read"}`,
+	"/projects/:id/split-presets":             `{"service_type":"new","split":"layers","combine":"pass_on"}`,
 	"/projects/:id/join-requests":             `{"on":true}`,
 	"/environments":                           `{"name":"new","language":"r","language_version":"4","command":["/bin/r"]}`,
 	"/environments/:id":                       `{"name":"new","language":"r","language_version":"4","command":["/bin/r"]}`,

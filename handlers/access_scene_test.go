@@ -80,6 +80,7 @@ func (s *scene) furnishVision() {
 	s.ids["vision workspace"] = s.create(s.member, "/workspaces", `{"project_id":`+id(s.project)+`,"environment_id":`+id(s.environment)+`}`)
 	s.ids["vision reservation"] = s.create(s.member, "/reservations", reserve(s.project))
 	s.ids["vision run"] = s.addRun(s.project, "ann@example.org", models.RunRunning)
+	s.ids["vision preset"] = s.addSplitPreset(s.project)
 	s.ids["vision deployment"] = s.addDeployment(s.project, "ann@example.org", models.TaskTextGeneration)
 	s.ids["vision service"], s.ids["vision servicetoken"] = s.serve(s.project, s.ids["vision role"])
 	s.ids["vision invitation"] = s.invite(s.project, s.ids["vision role"])
@@ -116,6 +117,7 @@ func (s *scene) furnishSecret() {
 	s.ids["secret workspace"] = s.create(zed, "/workspaces", `{"project_id":`+id(p)+`,"environment_id":`+id(s.environment)+`}`)
 	s.ids["secret reservation"] = s.create(zed, "/reservations", reserve(p))
 	s.ids["secret run"] = s.addRun(p, "zed@example.org", models.RunRunning)
+	s.ids["secret preset"] = s.addSplitPreset(p)
 	s.ids["secret deployment"] = s.addDeployment(p, "zed@example.org", models.TaskTextGeneration)
 	s.ids["secret service"], s.ids["secret servicetoken"] = s.serve(p, s.ids["secret role"])
 	s.ids["secret invitation"] = s.invite(p, s.ids["secret role"])
@@ -248,7 +250,7 @@ func (s *scene) told(text, where, persona string) string {
 		email = "tom@example.org"
 	}
 	ids := map[string]int64{"$project": s.ids[at+" project"], "$robotkey": s.ids[nested+" servicetoken"], "$service": s.ids[nested+" service"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
-		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$run": s.ids[at+" run"], "$deployment": s.ids[at+" deployment"], "$reservation": s.ids[at+" reservation"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
+		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$run": s.ids[at+" run"], "$deployment": s.ids[at+" deployment"], "$preset": s.ids[nested+" preset"], "$reservation": s.ids[at+" reservation"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
 		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
 		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"], "$curator": s.ids["any curator"],
 		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}
@@ -256,4 +258,11 @@ func (s *scene) told(text, where, persona string) string {
 		text = strings.ReplaceAll(text, name, id(n))
 	}
 	return text
+}
+
+func (s *scene) addSplitPreset(project int64) int64 {
+	p := models.SplitPreset{ProjectID: project, ServiceType: "own", Split: models.SplitLayers, Combine: models.CombinePassOn, Cuts: []string{}, UserID: 1,
+		CreatedAt: s.store.Now()}
+	storetest.InTx(s.TB, s.store, func(q *store.Queries) error { return q.CreateSplitPreset(&p) })
+	return p.ID
 }

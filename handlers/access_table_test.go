@@ -35,6 +35,7 @@ func about(path string) (named string, wheres []string) {
 		{"/projects/:id/members/:member/tokens/:token", "/projects/$project/members/$service/tokens/$robotkey", append(own, "mixed")},
 		{"/projects/:id/members/:member/tokens", "/projects/$project/members/$service/tokens", append(own, "mixed")},
 		{"/projects/:id/members/:member", "/projects/$project/members/$member", append(own, "mixed")},
+		{"/projects/:id/split-presets/:preset", "/projects/$project/split-presets/$preset", append(own, "mixed")},
 		{"/projects/:id/files/rules/:rule", "/projects/$project/files/rules/1", own},
 		{"/projects/:id/files/uploads/:upload", "/projects/$project/files/uploads/1", own},
 		{"/projects/:id/files/trash/:item", "/projects/$project/files/trash/1", own},

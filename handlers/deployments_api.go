@@ -29,6 +29,8 @@ type ModelReport struct {
 	Devices []models.ModelDevice `json:"devices" doc:"devices that the plan chooses from"`
 	Plan    ModelPlan            `json:"plan" doc:"how it is placed"`
 
+	ServiceTypes []string `json:"service_types" doc:"by which it can be planned: those of the program, and of the project for its architecture"`
+
 	NotServed string `json:"not_served,omitempty" doc:"why a deployment cannot serve it; absent if it can"`
 }
 
@@ -43,7 +45,8 @@ func ModelReportOf(v models.ModelReport) ModelReport {
 	v.Plan.Parts = convert(v.Plan.Parts, unchanged) // never null
 	v.Facts.Layers = convert(v.Facts.Layers, unchanged)
 	plan := ModelPlan{v.Plan, convert(v.Plan.Reasons, models.Text.String)}
-	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan, v.NotServed.String()}
+	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan, convert(v.ServiceTypes, unchanged),
+		v.NotServed.String()}
 }
 
 func (a rest) getModel(ctx context.Context, in *ModelQuery) (*Response[ModelReport], error) {

@@ -49,7 +49,8 @@ func (a *App) modelPage(c echo.Context) error {
 			return web.ModelFactsPage(v), nil
 		})
 	}
-	v.Done = true
+	v.Done, v.CanSplit = true, a.Deployments.MaySplit(actorOf(ctx), id)
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), v.Report.ServiceTypes)
 	v.Form.Values["batch"] = strconv.FormatInt(v.Report.Memory.Batch, 10)
 	v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Context, 10)
 	return a.render(c, http.StatusOK, web.ModelFactsPage(v))

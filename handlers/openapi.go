@@ -161,7 +161,7 @@ func (a rest) operations(api huma.API) {
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations, a.barriersOperations, a.graphsOperations}},
 		{"Runs", []func(section){a.runsOperations}},
-		{"Deployments", []func(section){a.servingOperations}},
+		{"Deployments", []func(section){a.servingOperations, a.splitPresetsOperations}},
 		{"Reservations", []func(section){a.reservationsOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
 		{"Notifications", []func(section){a.notificationsOperations}},

@@ -320,6 +320,10 @@ var twins = map[string]string{
 	"GET /projects/:id/files/rules":                      "GET /projects/{id}/files/rules",
 	"POST /projects/:id/files/rules/:rule/delete":        "DELETE /projects/{id}/files/rules/{rule}",
 
+	"GET /projects/:id/split-presets":                 "GET /projects/{id}/split-presets",
+	"POST /projects/:id/split-presets":                "POST /projects/{id}/split-presets",
+	"POST /projects/:id/split-presets/:preset/delete": "DELETE /projects/{id}/split-presets/{preset}",
+
 	"GET /setup":   "", // the first administrator is made by a person with the link, or by the command line
 	"POST /setup":  "",
 	"GET /signin":  "", // programs have tokens

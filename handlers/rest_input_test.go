@@ -74,10 +74,11 @@ func (w *world) bodies() map[string]string {
 		"POST " + at + "/files/copies":                         `{"from":"/notebook/1/project_model","to":"/notebook/1/x"}`,
 		"POST " + at + "/files/moves":                          `{"from":"/notebook/1/project_model","to":"/notebook/1/x"}`,
 		"PUT " + at + "/files/environment?path=/notebook/1/project_model": `{"environment":"any"}`,
-		"POST /curators":                      `{"directory":"/public_model","project_id":1}`,
-		"PUT " + at + "/files/rules":          fileRule(w.project),
-		"POST " + at + "/files/rules/preview": fileRule(w.project),
-		"POST /users/import":                  `{"csv":"email,name\nnew@example.org,New","dry_run":true}`,
+		"POST " + at + "/split-presets":                                   `{"service_type":"new","split":"layers","combine":"pass_on","cuts":["model.layers.1"]}`,
+		"POST /curators":                                                  `{"directory":"/public_model","project_id":1}`,
+		"PUT " + at + "/files/rules":                                      fileRule(w.project),
+		"POST " + at + "/files/rules/preview":                             fileRule(w.project),
+		"POST /users/import":                                              `{"csv":"email,name\nnew@example.org,New","dry_run":true}`,
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 		a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.accountingRoutes, a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
-		a.reservationsRoutes, a.runsRoutes, a.servingRoutes, a.signInPolicyRoutes,
+		a.reservationsRoutes, a.runsRoutes, a.servingRoutes, a.splitPresetsRoutes, a.signInPolicyRoutes,
 		a.filesRoutes, a.curatorsRoutes, a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes,
 		a.auditRoutes, a.barriersRoutes, a.graphsRoutes} {
 		routes(p)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,11 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 			v.Environments = append(v.Environments, web.Option{Value: strconv.FormatInt(e.ID, 10), Label: e.Name})
 		}
 	}
-	v.ServiceTypes = serviceTypeOptions(a.localized(c), a.Deployments.ServedTypes())
+	names := a.Deployments.ServedTypes()
+	if own := v.Form.Value("service_type"); own != "" && !slices.Contains(names, own) {
+		names = append(names, own) // of the project
+	}
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), names)
 	return web.DeployPage(v), cmp.Or(err, failed)
 }
 

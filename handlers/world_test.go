@@ -115,7 +115,7 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
 	launches := workspaces.NewService(store, access, devices)
 	launches.Models = fileService
-	described := deployments.New(fileService, devices, must(deployments.OpenPresets("", nil))(t))
+	described := deployments.New(fileService, devices, must(deployments.OpenPresets("", nil))(t), store, access)
 	launches.Served, launches.Actors = deployments.NewServed(described, t.TempDir()), accounts // no part of which is loaded
 	c := Config{Deployments: described, Store: store, Accounts: accounts, Invitations: projects.NewInvitations(projectService, accounts),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: projectService,

@@ -137,7 +137,8 @@ type ModelReport struct {
 	Devices []ModelDevice // that the plan chooses from
 	Plan    ModelPlan
 
-	NotServed Text // why a deployment cannot serve it; empty if it can
+	NotServed    Text     // why a deployment cannot serve it; empty if it can
+	ServiceTypes []string // by which it can be planned
 }
 
 // Say adds sentences to the reasons of the plan.

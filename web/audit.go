@@ -38,6 +38,7 @@ var objectWords = map[string]models.Text{
 	"environment":    models.Say("environment"),
 	"file":           models.Say("file"),
 	"file rule":      models.Say("rule about files"),
+	"split preset":   models.Say("split preset"),
 	"identity":       models.Say("identity"),
 	"installation":   models.Say("installation"),
 	"invitation":     models.Say("invitation"),

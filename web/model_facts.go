@@ -19,6 +19,7 @@ type ModelFactsView struct {
 	ServiceTypes []Option
 	Report       models.ModelReport
 	Done         bool // there is a report
+	CanSplit     bool // the reader may describe splits
 }
 
 // deployURL is the form that deploys the model as planned; empty if it cannot be deployed.
@@ -30,6 +31,11 @@ func (v ModelFactsView) deployURL() templ.SafeURL {
 		"parts":   {number(int64(len(v.Report.Plan.Parts)))},
 		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
+}
+
+// presetsURL is where splits are described for models like this.
+func (v ModelFactsView) presetsURL() templ.SafeURL {
+	return templ.SafeURL(splitPresetsPath(v.ProjectID) + "?" + url.Values{"architecture": {v.Report.Facts.Architecture}}.Encode())
 }
 
 // maxLayerRows is the most layers that the page lists.

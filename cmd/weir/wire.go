@@ -112,7 +112,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err != nil {
 		return p, fmt.Errorf("split-presets: %w", err)
 	}
-	described := deployments.New(p.files, p.pool, presets)
+	described := deployments.New(p.files, p.pool, presets, p.store, access)
 	service := p.wireWorkspaces(access, dirs, described)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},

@@ -64,7 +64,7 @@ var mayImport = map[string][]string{
 	"workspaces/shard":         {"models", "workspaces/onnx"}, // without the database
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
-	"workspaces/deployments": {"models", "policies", "workspaces/deployments/serving", "workspaces/graph", "workspaces/onnx", "workspaces/shard"},
+	"workspaces/deployments": {"models", "models/store", "policies", "workspaces/deployments/serving", "workspaces/graph", "workspaces/onnx", "workspaces/shard"},
 	// What a part is, and what reads and writes it.
 	"workspaces/deployments/serving":   {"models", "workspaces/deployments/tokenizer", "workspaces/shard", "workspaces/shard/split"},
 	"workspaces/deployments/tokenizer": {},

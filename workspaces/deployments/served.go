@@ -57,7 +57,11 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.service.presets.Current(), Devices: devicesOf(parts), All: true}
+	presets, err := s.service.presetsFor(ctx, project, m.Facts)
+	if err != nil {
+		return v, err
+	}
+	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devicesOf(parts), All: true}
 	if parts == 0 {
 		if r.Devices, err = s.service.poolDevices(ctx, actor, cores, holder); err != nil {
 			return v, err

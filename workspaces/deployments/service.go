@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/workspaces/deployments/serving"
 	"weir/workspaces/shard"
@@ -31,12 +32,14 @@ type Service struct {
 	files   Files
 	pool    Pool
 	presets *PresetFile
+	store   *store.Store
+	access  *policies.Access
 	reading chan struct{}
 }
 
 // New returns the service.
-func New(files Files, pool Pool, presets *PresetFile) *Service {
-	return &Service{files, pool, presets, make(chan struct{}, readers)}
+func New(files Files, pool Pool, presets *PresetFile, s *store.Store, access *policies.Access) *Service {
+	return &Service{files, pool, presets, s, access, make(chan struct{}, readers)}
 }
 
 // DefaultContext is the number of tokens for which a plan is made unless one is stated.
@@ -50,7 +53,7 @@ type ModelInput struct {
 	Devices     []string `query:"device,explode" maxItems:"64" doc:"24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
 }
 
-// ServiceTypes are the names of the presets.
+// ServiceTypes are the names of the program's presets.
 func (s *Service) ServiceTypes() (names []string) {
 	for _, p := range s.presets.Current() {
 		names = append(names, p.ServiceType)
@@ -100,7 +103,14 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	if e, ok := errors.AsType[*models.Error](serving.Refuse(folder, model)); ok {
 		v.NotServed = e.Message
 	}
-	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: s.presets.Current(),
+	presets, err := s.presetsFor(ctx, project, model.Facts)
+	if err != nil {
+		return v, err
+	}
+	for _, p := range presets {
+		v.ServiceTypes = append(v.ServiceTypes, p.ServiceType)
+	}
+	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets,
 		Devices: v.Devices, Fewest: len(in.Devices) == 0})
 	if v.NotServed.Empty() && v.Plan.Possible && checkPlan(v.Facts, v.Plan, 0) != nil {
 		v.NotServed = models.Say("Models that are split by %s with %s cannot be served.", string(v.Plan.Split), string(v.Plan.Combine))

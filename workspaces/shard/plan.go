@@ -21,6 +21,7 @@ type Preset struct {
 	Combine       models.ModelCombine `yaml:"combine"`
 	Architectures []string            `yaml:"architectures"` // ends of names, for which it is used by itself; none: for any
 	OnRequest     bool                `yaml:"on_request"`    // it is never used by itself
+	Cuts          []string            `yaml:"cuts"`          // of layers: those before which it is cut; none: before any
 }
 
 // splits are what models need for a split.
@@ -48,23 +49,48 @@ var combines = map[models.ModelCombine]models.Text{
 	models.CombineVote:        models.Say("The result that most parts have is used."),
 }
 
+// IsSplit reports whether a preset can have such a split.
+func IsSplit(s models.ModelSplit) bool {
+	_, known := splits[s]
+	return known
+}
+
+// IsCombine reports whether the results of parts can be combined like this.
+func IsCombine(c models.ModelCombine) bool {
+	_, known := combines[c]
+	return known
+}
+
 // Check returns what is wrong with a preset; empty: nothing.
 func (p Preset) Check() string {
-	if _, known := splits[p.Split]; !known {
+	if !IsSplit(p.Split) {
 		return "split is not known"
 	}
-	if _, known := combines[p.Combine]; !known {
+	if !IsCombine(p.Combine) {
 		return "combine is not known"
 	}
 	if p.ServiceType == "" {
 		return "service_type is missing"
+	}
+	if len(p.Cuts) > 0 && p.Split != models.SplitLayers {
+		return "cuts are for splits by layers"
+	}
+	return ""
+}
+
+// missing is a layer before which a preset cuts, and which a model does not have; empty: none.
+func (p Preset) missing(f models.ModelFacts) string {
+	for _, name := range p.Cuts {
+		if !slices.ContainsFunc(f.Layers, func(l models.ModelLayer) bool { return l.Name == name }) {
+			return name
+		}
 	}
 	return ""
 }
 
 // suits reports whether the preset is used for a model by itself.
 func (p Preset) suits(f models.ModelFacts) bool {
-	if p.OnRequest || !splits[p.Split].fits(f) {
+	if p.OnRequest || !splits[p.Split].fits(f) || p.missing(f) != "" {
 		return false
 	}
 	for _, end := range p.Architectures {
@@ -105,7 +131,10 @@ func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 	split := splits[chosen.Split]
 	plan.ServiceType, plan.Split, plan.Combine = chosen.ServiceType, chosen.Split, chosen.Combine
 	plan.Say(models.Say("It is split as the service type %s.", chosen.ServiceType), split.why, combines[chosen.Combine])
-	r.planParts(&plan, split.work(w))
+	if len(chosen.Cuts) > 0 {
+		plan.Say(models.Say("It may be cut before %s.", models.VisibleName(strings.Join(chosen.Cuts, ", "))))
+	}
+	r.planParts(&plan, split.work(w).joined(chosen.Cuts))
 	return plan, nil
 }
 
@@ -119,6 +148,9 @@ func (r Request) preset(f models.ModelFacts) (*Preset, error) {
 		if p.ServiceType == r.ServiceType {
 			if !splits[p.Split].fits(f) {
 				return nil, models.Invalid("service_type", "%s does not suit this model: %s", p.ServiceType, splits[p.Split].lack)
+			}
+			if name := p.missing(f); name != "" {
+				return nil, models.Invalid("service_type", "%s does not suit this model: it has no layer %s", p.ServiceType, models.VisibleName(name))
 			}
 			return &r.Presets[i], nil
 		}

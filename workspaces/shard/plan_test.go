@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,7 +96,8 @@ func TestFewestDevices(t *testing.T) {
 	}
 }
 
-// A part never needs more than its device has without the margin, and parts have every item once.
+// A part never needs more than its device has without the margin, parts have every item once, and models
+// are cut where a preset allows it.
 func TestPlansFit(t *testing.T) {
 	all := []models.ModelFacts{read(t, llama(t)).Facts, read(t, mixtral(t)).Facts}
 	possible := 0
@@ -103,7 +105,14 @@ func TestPlansFit(t *testing.T) {
 		f := rapid.SampledFrom(all).Draw(t, "facts")
 		f.Tied = rapid.Bool().Draw(t, "tied")
 		r := Request{Load: Load{rapid.Int64Range(1, 4).Draw(t, "batch"), rapid.Int64Range(1, 500).Draw(t, "context")}, Presets: testPresets,
-			ServiceType: rapid.SampledFrom([]string{"", "sequential", "text"}).Draw(t, "service"), Fewest: rapid.Bool().Draw(t, "fewest")}
+			ServiceType: rapid.SampledFrom([]string{"", "sequential", "text", "own"}).Draw(t, "service"), Fewest: rapid.Bool().Draw(t, "fewest")}
+		own := Preset{ServiceType: "own", Split: models.SplitLayers, Combine: models.CombinePassOn, OnRequest: true}
+		for _, l := range f.Layers {
+			if rapid.Bool().Draw(t, l.Name) {
+				own.Cuts = append(own.Cuts, l.Name)
+			}
+		}
+		r.Presets = append(slices.Clone(testPresets), own)
 		for i, share := range rapid.SliceOfN(rapid.Int64Range(1, 120), 1, 12).Draw(t, "shares") {
 			r.Devices = append(r.Devices, devices(fmt.Sprint("m", i/3), f.Bytes*share/100)...)
 		}
@@ -115,6 +124,12 @@ func TestPlansFit(t *testing.T) {
 		for _, part := range p.Parts {
 			if part.From != at || part.Until <= part.From || part.Total > usable(part.Device.MemoryBytes) || part.Total != part.Weights+part.KVCache+part.Activations || part.Seconds > p.Seconds {
 				t.Fatalf("part %+v of %+v", part, p)
+			}
+			if p.ServiceType == "own" && len(own.Cuts) > 0 && part.From > 0 && !slices.Contains(own.Cuts, f.Layers[part.From].Name) {
+				t.Fatalf("part %+v begins elsewhere than at %v", part, own.Cuts)
+			}
+			if p.Split == models.SplitLayers && (part.First != f.Layers[part.From].Name || part.Last != f.Layers[part.Until-1].Name) {
+				t.Fatalf("part %+v has other layers", part)
 			}
 			at, weights = part.Until, weights+part.Weights
 		}

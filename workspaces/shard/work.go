@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"slices"
 	"strconv"
 
 	"weir/models"
@@ -15,9 +16,10 @@ const (
 	giga = 1e9
 )
 
-// piece is what an item needs, and how people call it.
+// piece is what an item needs, how people call its first and its last layer, and which these are.
 type piece struct {
-	name        string
+	name, last  string
+	from, until int
 	weights, kv int64
 }
 
@@ -80,7 +82,7 @@ func (w workload) byLayers() work {
 	v := work{activated: w.Activations}
 	for i, l := range w.Layers {
 		shared, experts := w.layerFLOPs(l)
-		p, item := piece{name: l.Name, weights: l.Bytes}, Item{FLOPs: shared + experts}
+		p, item := piece{name: l.Name, last: l.Name, from: i, until: i + 1, weights: l.Bytes}, Item{FLOPs: shared + experts}
 		if l.Kind == models.LayerInner && !w.Partial {
 			p.kv = kvBytes(w.ModelFacts, w.Load)
 		}
@@ -97,6 +99,25 @@ func (w workload) byLayers() work {
 	return v
 }
 
+// joined is the work without the cuts before other layers than those named.
+func (v work) joined(cuts []string) work {
+	if len(cuts) == 0 {
+		return v
+	}
+	all := v
+	v.items, v.pieces = nil, nil
+	for i, p := range all.pieces {
+		if i == 0 || slices.Contains(cuts, p.name) {
+			v.items, v.pieces = append(v.items, all.items[i]), append(v.pieces, p)
+			continue
+		}
+		item, last := &v.items[len(v.items)-1], &v.pieces[len(v.pieces)-1]
+		item.Bytes, item.FLOPs = sum(item.Bytes, all.items[i].Bytes), item.FLOPs+all.items[i].FLOPs
+		last.weights, last.kv, last.last, last.until = sum(last.weights, p.weights), sum(last.kv, p.kv), p.last, p.until
+	}
+	return v
+}
+
 // equal makes n equal items of weights, cache and operations. In each layer, a part
 // receives the results of the others twice: after attention and after the feed-forward
 // network.
@@ -104,7 +125,8 @@ func (w workload) equal(n, weights, kv int64, flops float64) (v work) {
 	each := func(total int64) int64 { return (total + n - 1) / n }
 	received := product(2, layerCount(w.ModelFacts), w.passed())
 	for i := range n {
-		p := piece{strconv.FormatInt(i, 10), each(weights), each(kv)}
+		name := strconv.FormatInt(i, 10)
+		p := piece{name, name, int(i), int(i) + 1, each(weights), each(kv)}
 		v.pieces = append(v.pieces, p)
 		v.items = append(v.items, Item{Bytes: sum(p.weights, p.kv), FLOPs: flops / float64(n), Received: received})
 	}
@@ -156,8 +178,8 @@ func (v work) targets(devices []models.ModelDevice) (list []Target) {
 func (v work) parts(stages []Stage, devices []models.ModelDevice) (list []models.ModelPart) {
 	targets := v.targets(devices)
 	for _, s := range stages {
-		p := models.ModelPart{Device: devices[s.Target], From: s.From, Until: s.Until,
-			First: v.pieces[s.From].name, Last: v.pieces[s.Until-1].name,
+		first, last := v.pieces[s.From], v.pieces[s.Until-1]
+		p := models.ModelPart{Device: devices[s.Target], From: first.from, Until: last.until, First: first.name, Last: last.last,
 			Weights: v.weights, KVCache: v.kv, Activations: v.activated, Seconds: s.Time(v.items, targets)}
 		for _, one := range v.pieces[s.From:s.Until] {
 			p.Weights, p.KVCache = sum(p.Weights, one.weights), sum(p.KVCache, one.kv)
