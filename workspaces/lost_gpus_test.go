@@ -1,12 +1,15 @@
 package workspaces_test
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
 	"weir/models"
 	"weir/pool/providers"
+	"weir/workspaces"
 	"weir/workspaces/runtime"
 )
 
@@ -161,6 +164,26 @@ func TestLostMachineWithoutOthers(t *testing.T) {
 		if v := w.get(); w.machine() != "other" || w.shares() != 1 || w.served.writes != 1 || v.Demand.Cores != 10 {
 			t.Errorf("it is deployed with %+v", v)
 		}
+	})
+}
+
+// What cannot be moved, for an unforeseen reason, keeps no other deployment from being loaded.
+func TestFailedMove(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		w.loses("GPU-9")
+		w.passes()
+		w.restartWith(func(c *workspaces.ReconcilerConfig) {
+			c.Parts, c.Served, c.MoveAfter = w.parts, w.served, 0
+			c.MoveDeployment = func(context.Context, models.Deployment, models.Text) error { return errors.New("broken") }
+		})
+		w.poll(t, "a part is stopped", func() bool { w.passes(); return w.get().Parts[0].State == models.PartLoading })
+		w.deploy()
+		w.poll(t, "the part of another one is loaded", func() bool {
+			w.clock.Advance(time.Minute) // so that each step tries to move the first one
+			return w.get().Parts[0].State == models.PartLoading
+		})
 	})
 }
 

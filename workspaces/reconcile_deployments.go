@@ -52,10 +52,8 @@ func (r *Reconciler) stepDeployments(ctx context.Context) error {
 		return err
 	}
 	r.followModels(ctx, live)
-	if err := r.moveDeployments(ctx, live); err != nil {
-		return err
-	}
-	return forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) })
+	return errors.Join(r.moveDeployments(ctx, live),
+		forEach(live, func(d models.Deployment) error { return r.stepDeployment(ctx, &d) }))
 }
 
 func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) error {
