@@ -73,7 +73,11 @@ func (s *Service) SplitPresets(ctx context.Context, actor policies.Actor, projec
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
-	return s.store.Read(ctx).SplitPresets(project)
+	q := s.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err // who reads all projects names one that is not there
+	}
+	return q.SplitPresets(project)
 }
 
 // CreateSplitPreset adds a split preset to a project. Errors: invalid, for a field of the input;
