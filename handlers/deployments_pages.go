@@ -32,7 +32,8 @@ func (a *App) modelPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.ModelFactsView{Form: f.asSubmitted(), ServiceTypes: serviceTypeOptions(a.localized(c), a.Deployments.ServiceTypes())}
+	v := web.ModelFactsView{Form: f.asSubmitted()}
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), a.Deployments.ServiceTypes(), f.text("service_type"))
 	var e files.Entry
 	if v.FilesView, e, err = a.locatedView(ctx, c); err != nil {
 		return err
@@ -50,13 +51,17 @@ func (a *App) modelPage(c echo.Context) error {
 		})
 	}
 	v.Done, v.CanSplit = true, a.Deployments.MaySplit(actorOf(ctx), id)
-	v.ServiceTypes = serviceTypeOptions(a.localized(c), v.Report.ServiceTypes)
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), v.Report.ServiceTypes, "")
 	v.Form.Values["batch"] = strconv.FormatInt(v.Report.Memory.Batch, 10)
 	v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Context, 10)
 	return a.render(c, http.StatusOK, web.ModelFactsPage(v))
 }
 
-func serviceTypeOptions(ctx context.Context, names []string) []web.Option {
+// serviceTypeOptions are names of service types, and a chosen one of a project.
+func serviceTypeOptions(ctx context.Context, names []string, chosen string) []web.Option {
+	if chosen != "" && !slices.Contains(names, chosen) {
+		names = append(names, chosen)
+	}
 	list := []web.Option{{Label: web.T(ctx, "by the architecture")}}
 	for _, name := range names {
 		list = append(list, web.Option{Value: name, Label: name})

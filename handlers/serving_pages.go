@@ -3,7 +3,6 @@ package handlers
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -62,11 +61,7 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 			v.Environments = append(v.Environments, web.Option{Value: strconv.FormatInt(e.ID, 10), Label: e.Name})
 		}
 	}
-	names := a.Deployments.ServedTypes()
-	if own := v.Form.Value("service_type"); own != "" && !slices.Contains(names, own) {
-		names = append(names, own) // of the project
-	}
-	v.ServiceTypes = serviceTypeOptions(a.localized(c), names)
+	v.ServiceTypes = serviceTypeOptions(a.localized(c), a.Deployments.ServedTypes(), v.Form.Value("service_type"))
 	return web.DeployPage(v), cmp.Or(err, failed)
 }
 

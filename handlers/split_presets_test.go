@@ -8,6 +8,14 @@ import (
 	"testing"
 )
 
+// longNames are names of layers that are each allowed, and too long together.
+func longNames() (names []string) {
+	for i := range 100 {
+		names = append(names, fmt.Sprint(strings.Repeat("a", 190), i))
+	}
+	return names
+}
+
 // A split that a member has described is offered for the next model of the architecture, by page and by
 // program, and for no other: the model is cut before the named layers and nowhere else.
 func TestSplitPresets(t *testing.T) {
@@ -24,15 +32,16 @@ func TestSplitPresets(t *testing.T) {
 	ann.shows(ann.page(200, "GET", page+"?architecture=DetrForObjectDetection"), "No split presets.", `value="DetrForObjectDetection"`)
 
 	for body, field := range map[string]string{
-		`{"service_type":"","split":"layers","combine":"pass_on"}`:                           "service_type",
-		`{"service_type":" ","split":"layers","combine":"pass_on"}`:                          "service_type",
-		`{"service_type":"sequential","split":"layers","combine":"pass_on"}`:                 "service_type",
-		`{"service_type":"d","split":"none","combine":"pass_on"}`:                            "split",
-		`{"service_type":"d","split":"layers","combine":"none"}`:                             "combine",
-		`{"service_type":"d","split":"heads","combine":"sum","cuts":["a"]}`:                  "cuts",
-		`{"service_type":"d","split":"layers","combine":"pass_on","cuts":[" "]}`:             "cuts",
-		`{"service_type":"d","split":"layers","combine":"pass_on","cuts":["a\u202eb"]}`:      "cuts",
-		`{"service_type":"d","split":"layers","combine":"pass_on","architecture":"a\u0007"}`: "architecture",
+		`{"service_type":"","split":"layers","combine":"pass_on"}`:                                                      "service_type",
+		`{"service_type":" ","split":"layers","combine":"pass_on"}`:                                                     "service_type",
+		`{"service_type":"sequential","split":"layers","combine":"pass_on"}`:                                            "service_type",
+		`{"service_type":"d","split":"none","combine":"pass_on"}`:                                                       "split",
+		`{"service_type":"d","split":"layers","combine":"pass_on","cuts":["` + strings.Join(longNames(), `","`) + `"]}`: "cuts",
+		`{"service_type":"d","split":"layers","combine":"none"}`:                                                        "combine",
+		`{"service_type":"d","split":"heads","combine":"sum","cuts":["a"]}`:                                             "cuts",
+		`{"service_type":"d","split":"layers","combine":"pass_on","cuts":[" "]}`:                                        "cuts",
+		`{"service_type":"d","split":"layers","combine":"pass_on","cuts":["a\u202eb"]}`:                                 "cuts",
+		`{"service_type":"d","split":"layers","combine":"pass_on","architecture":"a\u0007"}`:                            "architecture",
 	} {
 		if fields := w.problem(w.want(422, w.member, "POST", at, body)); fields[field] == "" {
 			t.Errorf("%s: %v", body, fields)
@@ -64,6 +73,7 @@ func TestSplitPresets(t *testing.T) {
 	}
 	ann.shows(ann.page(200, "GET", w.filesPage("/model", "/next")+planned), "It is split as the service type Detector.", "It may be cut before model.layers.8, model.layers.40.",
 		`<option value="Detector" selected`)
+	ann.shows(ann.page(422, "GET", w.filesPage("/model", "/next")+"&service_type=Detector&device=much"), `<option value="Detector" selected`)
 	if strings.Contains(ann.page(200, "GET", w.filesPage("/model", "/other")), "Detector") {
 		t.Error("it is offered for another architecture")
 	}

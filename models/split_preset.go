@@ -17,8 +17,3 @@ type SplitPreset struct {
 	UserID       int64        `json:"user_id" doc:"who has described it"`
 	CreatedAt    time.Time    `json:"created_at"`
 }
-
-// Suits reports whether it is offered for models of an architecture.
-func (p SplitPreset) Suits(architecture string) bool {
-	return p.Architecture == "" || p.Architecture == architecture
-}

@@ -191,10 +191,11 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	if err != nil {
 		return p, 0, err
 	}
-	from.launch.Request.CPUMilli = new(partsCPU(n, from.use.Remaining().CPUMilli))
 	if from.environments, err = computing(from.environments, in.EnvironmentID); err != nil {
 		return p, 0, err
 	}
+	cpu := partsCPU(n, from.use.Remaining().CPUMilli)
+	from.launch.Request.CPUMilli = new(max(cpu, from.environments[0].Minimum.CPUMilli)) // which no other one replaces for lack of it
 	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
 	return plan(from), from.member.ID, err

@@ -187,6 +187,47 @@ func TestFailedMove(t *testing.T) {
 	})
 }
 
+// While a deployment is not to be moved yet, a part that ends is started again: only the agent of its
+// machine may be gone.
+func TestPartOfLostMachine(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		w.loses("GPU-9")
+		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true} })
+		w.poll(t, "the part is started again", func() bool { w.get(); return w.parts.starts == 2 })
+		w.load()
+		w.clock.Advance(moveAfter)
+		if w.passes(); len(w.all()) != 1 {
+			t.Errorf("it is moved although it answers: %+v", w.get().Events)
+		}
+	})
+}
+
+// A move that fails leaves the deployment with what it knows of its model's files: those that cannot be
+// served are not tried again.
+func TestFailedMoveKeepsTriedFiles(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		first := w.id
+		w.served.change("second", nil)
+		update := w.updated()
+		w.fails(update)
+		w.vacated(update)
+		w.id = first
+		w.loses("GPU-9")
+		w.poll(t, "it is moved", func() bool { w.passes(); return len(w.all()) == 3 })
+		move := w.all()[0].ID
+		w.fails(move)
+		w.vacated(move)
+		w.id = first
+		if v := w.get(); v.State != models.DeploymentServing || v.TriedFiles != "second" {
+			t.Errorf("it is %s, and has tried %q", v.State, v.TriedFiles)
+		}
+	})
+}
+
 // What is being updated is not moved besides: its update is deployed on other GPUs anyway.
 func TestLostMachineDuringUpdate(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

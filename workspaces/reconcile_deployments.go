@@ -113,8 +113,8 @@ func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts
 func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if p.State == models.PartWaiting && r.lostGPUs[d.ID] != nil {
-		return nil // it would fail on the lost GPU
+	if p.State == models.PartWaiting && r.keepsWaiting(d.ID) {
+		return nil
 	}
 	if p.State == models.PartWaiting {
 		return r.startPart(ctx, d, p)

@@ -11,6 +11,7 @@ import (
 
 // lostGPU is what is known of a GPU that a deployment has lost.
 type lostGPU struct {
+	missing bool      // only the GPU, of a machine that responds
 	since   time.Time // it was seen to be lost first
 	next    time.Time // of the next attempt to move the deployment
 	waiting string    // why it cannot be moved, as it was said, without its numbers
@@ -20,6 +21,25 @@ type lostGPU struct {
 func (r *Reconciler) overdue(deployment int64) bool {
 	g := r.lostGPUs[deployment]
 	return g != nil && r.config.Store.Now().Sub(g.since) >= r.config.MoveAfter
+}
+
+// processesGone reports whether no process is left on the lost GPU. All parts of a deployment are on
+// one machine; one that responds ends those that are left.
+func (g *lostGPU) processesGone(parts []models.DeploymentPart) bool {
+	waiting := 0
+	for _, p := range parts {
+		if p.State == models.PartWaiting {
+			waiting++
+		}
+	}
+	return waiting == len(parts) || g.missing && waiting > 0
+}
+
+// keepsWaiting reports whether a part is not started where it would fail: as long as the deployment may
+// be moved. While only the agent of a machine is gone, its parts are started as ever.
+func (r *Reconciler) keepsWaiting(deployment int64) bool {
+	g := r.lostGPUs[deployment]
+	return g != nil && (g.missing || r.overdue(deployment))
 }
 
 // moveDeployments deploys the deployments again on other GPUs that have lost one of their own. A
@@ -40,6 +60,7 @@ func (r *Reconciler) moveDeployments(ctx context.Context, live []models.Deployme
 		if one == nil {
 			one = &lostGPU{since: now}
 		}
+		one.missing = g.Missing
 		r.lostGPUs[g.DeploymentID] = one
 		if !r.overdue(g.DeploymentID) || now.Before(one.next) {
 			continue
@@ -72,7 +93,7 @@ func (r *Reconciler) moveDeployment(ctx context.Context, d models.Deployment, g 
 		return err
 	}
 	why := reasonOf(err)
-	if slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State == models.PartWaiting }) {
+	if g.processesGone(parts) {
 		return r.idleDeployment(ctx, d, models.Say("It is idle until the next request, because %s and it cannot be moved to other GPUs: %s", lost, why))
 	}
 	if g.waiting == why.Format {

@@ -91,7 +91,7 @@ func (r *Reconciler) awaitPart(ctx context.Context, d *models.Deployment, p *mod
 	case !w.stopped.Empty():
 		return r.config.Parts.Stop(ctx, p.RuntimeState)
 	case r.overdue(d.ID):
-		return r.stopPart(ctx, d, p, models.Say("it has not been started on the machine that is lost"))
+		return r.stopPart(ctx, d, p, models.Say("it has not been started, and its GPU is lost"))
 	case w.start.stalled(status.Stage, now):
 		why := models.Say("its process has not started within %s", status.Stage.Timeout().String())
 		if !status.Message.Empty() {

@@ -186,6 +186,9 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
 		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates,
 		UpdateStrategy: of.UpdateStrategy, IdleMinutes: of.Request.IdleMinutes}
+	if u.moves() {
+		in.EnvironmentID = of.EnvironmentID
+	}
 	if in.Cores == 0 { // of before requests were kept
 		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID
 		in.ServedInput = models.ServedInput{Batch: of.Batch, Context: of.Context}
@@ -292,7 +295,9 @@ func keepPrevious(q *store.Queries, update models.Deployment, why models.Text) e
 		return err
 	}
 	o := others[0]
-	o.TriedFiles = update.Files
+	if update.Files != o.Files { // not of what was only moved
+		o.TriedFiles = update.Files
+	}
 	return q.TransitionDeployment(&o, o.State, models.Say("Its update, deployment %d, has ended. This deployment goes on: %s", update.ID, why))
 }
 

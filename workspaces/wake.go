@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -83,7 +84,7 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 		if d.State != models.DeploymentIdle || d.Demand != (models.Demand{}) {
 			return nil // another request has been faster
 		}
-		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: d.Request.EnvironmentID, Cores: d.Request.Cores}
+		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: cmp.Or(d.Request.EnvironmentID, d.EnvironmentID), Cores: d.Request.Cores}
 		p, _, err := s.planDeployment(q, owner, project, in, d.Plan, d.ID)
 		if err != nil {
 			return err

@@ -7,6 +7,12 @@ func (q *Queries) SplitPresets(projectID int64) (list []models.SplitPreset, err 
 	return list, q.db.Where("project_id = ?", projectID).Order("service_type").Limit(models.MaxSplitPresets).Find(&list).Error
 }
 
+// SplitPresetsFor lists those that are offered for models of an architecture.
+func (q *Queries) SplitPresetsFor(projectID int64, architecture string) (list []models.SplitPreset, err error) {
+	return list, q.db.Where("project_id = ? AND architecture IN ?", projectID, []string{"", architecture}).Order("service_type").
+		Limit(models.MaxSplitPresets).Find(&list).Error
+}
+
 // SplitPreset finds a split preset of a project in scope.
 func (q *Queries) SplitPreset(scope Scope, projectID, id int64) (p models.SplitPreset, err error) {
 	return p, found(scope.projects(q.db, "project_id").Where("project_id = ?", projectID).Take(&p, id).Error, "split preset")

@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	maxCuts    = shard.MaxItems
-	maxCutName = 200 // bytes
+	maxCuts     = shard.MaxItems
+	maxCutName  = 200      // bytes
+	maxCutNames = 16 << 10 // bytes of all
 )
 
 // SplitPresetInput describes how models of an architecture are split.
@@ -50,6 +51,7 @@ func (in SplitPresetInput) check(project int64, taken []string) (p models.SplitP
 	if len(in.Cuts) > maxCuts {
 		wrong.Add("cuts", "must be at most %d layers; has %d", int64(maxCuts), int64(len(in.Cuts)))
 	}
+	size := 0
 	for _, cut := range in.Cuts[:min(len(in.Cuts), maxCuts)] {
 		cut = strings.TrimSpace(cut)
 		if cut == "" || len(cut) > maxCutName || models.VisibleName(cut) != cut {
@@ -57,8 +59,11 @@ func (in SplitPresetInput) check(project int64, taken []string) (p models.SplitP
 			break
 		}
 		if !slices.Contains(p.Cuts, cut) {
-			p.Cuts = append(p.Cuts, cut)
+			p.Cuts, size = append(p.Cuts, cut), size+len(cut)
 		}
+	}
+	if size > maxCutNames {
+		wrong.Add("cuts", "must have names of at most %d bytes together; has %d", int64(maxCutNames), int64(size))
 	}
 	return p, wrong.Err()
 }
@@ -129,11 +134,9 @@ func (s *Service) DeleteSplitPreset(ctx context.Context, actor policies.Actor, p
 // that are offered for its architecture.
 func (s *Service) presetsFor(ctx context.Context, project int64, f models.ModelFacts) ([]shard.Preset, error) {
 	list := slices.Clone(s.presets.Current())
-	own, err := s.store.Read(ctx).SplitPresets(project)
+	own, err := s.store.Read(ctx).SplitPresetsFor(project, f.Architecture)
 	for _, p := range own {
-		if p.Suits(f.Architecture) {
-			list = append(list, preset(p))
-		}
+		list = append(list, preset(p))
 	}
 	return list, err
 }

@@ -132,10 +132,20 @@ func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 	plan.ServiceType, plan.Split, plan.Combine = chosen.ServiceType, chosen.Split, chosen.Combine
 	plan.Say(models.Say("It is split as the service type %s.", chosen.ServiceType), split.why, combines[chosen.Combine])
 	if len(chosen.Cuts) > 0 {
-		plan.Say(models.Say("It may be cut before %s.", models.VisibleName(strings.Join(chosen.Cuts, ", "))))
+		plan.Say(models.Say("It may be cut before %s.", firstCuts(chosen.Cuts)))
 	}
 	r.planParts(&plan, split.work(w).joined(chosen.Cuts))
 	return plan, nil
+}
+
+// firstCuts are the first of some cuts, for people.
+func firstCuts(cuts []string) string {
+	const most = 8
+	text := models.VisibleName(strings.Join(cuts[:min(len(cuts), most)], ", "))
+	if len(cuts) > most {
+		text += ", …"
+	}
+	return text
 }
 
 // preset is that of the service type or, without one, the first that suits; nil if none does.
