@@ -56,6 +56,7 @@ var apiBodies = map[string]string{
 	"/deployments":                            `{"project_id":$project,"path":"/notebook/$project/project_model"}`,
 	"/deployments/:id/v1/completions":         `{"prompt":"a","max_tokens":8}`,
 	"/deployments/:id/v1/chat/completions":    `{"messages":[{"role":"user","content":"a"}]}`,
+	"/deployments/:id/v1/embeddings":          `{"input":"a"}`,
 	"/deployments/:id/v2/models/:model/infer": inferBody,
 	"/runs/:id/signal":                        `{"signal":"INT"}`,
 	"/reservations":                           reserveForm,

@@ -175,7 +175,7 @@ func (a rest) operations(api huma.API) {
 		}
 	}
 	allowUnlimited(api.OpenAPI().Components.Schemas.Map())
-	describePrompt(api.OpenAPI().Components.Schemas.Map()["CompletionInput"])
+	describeTexts(api.OpenAPI().Components.Schemas.Map())
 	describeContent(api.OpenAPI().Components.Schemas.Map()["ChatMessage"])
 	documentHeaders(api.OpenAPI())
 }
@@ -200,14 +200,24 @@ func allowUnlimited(schemas map[string]*huma.Schema) {
 	}
 }
 
-// describePrompt says that the prompt of a completion is a text or a list of token numbers.
-func describePrompt(s *huma.Schema) {
+// describeTexts says that a text for a model can be a list of token numbers, and that an embedding is a list
+// of values or, in base64, a text.
+func describeTexts(schemas map[string]*huma.Schema) {
 	number := &huma.Schema{Type: huma.TypeInteger, Minimum: new(0.0)}
 	number.PrecomputeMessages()
-	either := &huma.Schema{Description: s.Properties["prompt"].Description,
-		OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeArray, Items: number}}}
+	text, tokens := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeArray, Items: number}
+	of := &huma.Schema{AnyOf: []*huma.Schema{number, text, {Type: huma.TypeArray, Items: number, MinItems: new(1)}}}
+	of.PrecomputeMessages()
+	oneOf(schemas["CompletionInput"], "prompt", text, tokens)
+	oneOf(schemas["EmbeddingInput"], "input", text, &huma.Schema{Type: huma.TypeArray, Items: of})
+	oneOf(schemas["Embedding"], "embedding", &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeNumber}}, text)
+}
+
+// oneOf says that a property has one of two forms.
+func oneOf(s *huma.Schema, property string, forms ...*huma.Schema) {
+	either := &huma.Schema{Description: s.Properties[property].Description, OneOf: forms}
 	either.PrecomputeMessages()
-	s.Properties["prompt"] = either
+	s.Properties[property] = either
 }
 
 // describeContent says that the content of a message is a text or a list of texts.
@@ -216,10 +226,7 @@ func describeContent(s *huma.Schema) {
 		"type": {Type: huma.TypeString, Description: "Type of the part; only text is supported."},
 		"text": {Type: huma.TypeString, Description: "Text of the part."}}}
 	part.PrecomputeMessages()
-	either := &huma.Schema{Description: s.Properties["content"].Description,
-		OneOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeArray, Items: part}}}
-	either.PrecomputeMessages()
-	s.Properties["content"] = either
+	oneOf(s, "content", &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeArray, Items: part})
 }
 
 // admitAPI refuses unauthenticated requests, except to public operations.

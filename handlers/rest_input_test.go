@@ -27,6 +27,7 @@ func (w *world) bodies() map[string]string {
 		"POST /deployments":                                    `{"project_id":` + id(w.project) + `,"path":"/notebook/1/project_model"}`,
 		"POST /deployments/1/v1/completions":                   `{"prompt":"a"}`,
 		"POST /deployments/1/v1/chat/completions":              `{"messages":[{"role":"user","content":"a"}]}`,
+		"POST /deployments/1/v1/embeddings":                    `{"input":"a"}`,
 		"POST /deployments/1/v2/models/vit/infer":              inferBody,
 		"POST /runs/1/signal":                                  `{"signal":"INT"}`,
 		"PATCH /reservations/1":                                `{"ends_at":"2027-03-12T18:00:00Z"}`,

@@ -30,6 +30,9 @@ func (a rest) servingOperations(s section) {
 		models.Say("Continue a conversation, as OpenAI's API does")}, a.createChatCompletion, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
 	describeCompletions(s)
+	register(a, s, route{http.MethodPost, embeddingsPath, 200, "create-embeddings",
+		models.Say("Embed texts, as OpenAI's API does")}, a.createEmbeddings, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable)
 	register(a, s, route{http.MethodGet, inferModelPath, 200, "get-inference-model",
 		models.Say("Get the model of a deployment, as the Open Inference Protocol does")}, a.getInferModel, http.StatusConflict,
 		http.StatusServiceUnavailable)
@@ -48,7 +51,7 @@ type Deployment struct {
 	User           string                 `json:"user"`
 	Path           models.FilePath        `json:"path" doc:"percent-encoded path of the model's directory"`
 	ServiceType    string                 `json:"service_type" doc:"service type whose split is used"`
-	Task           models.ModelTask       `json:"task" enum:"text-generation,image-classification" doc:"what the model does"`
+	Task           models.ModelTask       `json:"task" enum:"text-generation,image-classification,text-embedding" doc:"what the model does"`
 	State          models.DeploymentState `json:"state" enum:"deploying,serving,idle,stopping,stopped,failed"`
 	Reason         string                 `json:"reason,omitempty" doc:"reason for which the deployment stops or has ended"`
 	FirstID        int64                  `json:"first_id" doc:"first deployment of the model; the address of any of them leads to the one that serves"`

@@ -44,3 +44,45 @@ func TestDeploymentTasks(t *testing.T) {
 		})
 	}
 }
+
+// An earlier version stops deployments that embed texts, and lets the others go on.
+func TestTextEmbedding(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			for task, want := range map[string]string{"image-classification": "serving in_use image-classification", "text-embedding": "stopping ending text-generation"} {
+				db := sqlOf(t, storetest.OpenEmpty(t, dialect))
+				up(t, db, dialect)
+				for _, row := range rows {
+					if _, err := db.Exec("INSERT INTO " + row); err != nil {
+						t.Fatalf("%s: %v", row, err)
+					}
+				}
+				if _, err := db.Exec("UPDATE deployments SET task = '" + task + "'"); err != nil {
+					t.Fatal(err)
+				}
+				if err := migrations.DownTo(t.Context(), db, dialect, 49); err != nil {
+					t.Fatal(err)
+				}
+				read := func() string {
+					var state, phase, kept string
+					if err := db.QueryRow("SELECT state, phase, task FROM deployments JOIN holders ON holders.id = holder_id").Scan(&state, &phase, &kept); err != nil {
+						t.Fatal(err)
+					}
+					return state + " " + phase + " " + kept
+				}
+				if got := read(); got != want {
+					t.Errorf("%s: %s, want %s", task, got, want)
+				}
+				if _, err := db.Exec("UPDATE deployments SET task = 'text-embedding'"); err == nil {
+					t.Error("the earlier version embeds texts")
+				}
+				if up(t, db, dialect); read() != want {
+					t.Errorf("%s: %s, want %s", task, read(), want)
+				}
+				if _, err := db.Exec("UPDATE deployments SET task = 'speech'"); err == nil {
+					t.Error("any task is accepted")
+				}
+			}
+		})
+	}
+}

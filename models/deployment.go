@@ -84,7 +84,7 @@ type Deployment struct {
 	Batch         int64         // sequences at once
 	Context       int64         // tokens of a sequence
 	Hidden        int64         // width of the hidden states
-	Vocabulary    int64         // number of tokens, or of classes
+	Vocabulary    int64         // number of tokens, of classes, or of the values of an embedding
 	TextPrompts   bool          // a token is a byte of text
 	FirstID       *int64        // the first deployment of the model, whose place this one takes; nil: it is the first
 	FallbackID    *int64        // the deployment that has ended for this update, and is deployed again if it fails before it serves

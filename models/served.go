@@ -6,6 +6,7 @@ type ModelTask string
 const (
 	TaskTextGeneration      ModelTask = "text-generation"
 	TaskImageClassification ModelTask = "image-classification"
+	TaskTextEmbedding       ModelTask = "text-embedding"
 )
 
 // ServedModel is a model as a deployment serves it.
@@ -14,7 +15,7 @@ type ServedModel struct {
 	Plan        ModelPlan
 	Hidden      int64 // width of the hidden states
 	Task        ModelTask
-	Vocabulary  int64  // number of tokens, or of classes
+	Vocabulary  int64  // number of tokens, of classes, or of the values of an embedding
 	Context     int64  // tokens of a sequence: as requested, or the default; of an image, those that it has
 	TextPrompts bool   // a token is a byte of text
 	Files       string // state of the files, as they were before they were read

@@ -98,18 +98,25 @@ func (in *CompletionInput) stops(d models.Deployment, g serving.Generation) (lis
 	return list, nil
 }
 
-// tokens are those of the prompt.
-func (in *CompletionInput) tokens(d models.Deployment, g serving.Generation, p *models.Problems) (prompt []int32) {
-	switch v := in.Prompt.(type) {
+// promptOf is how a text becomes tokens.
+type promptOf struct {
+	g          serving.Generation
+	vocabulary int64 // number of tokens
+	isBytes    bool  // a token is a byte of text
+}
+
+// tokens are those of a field with a text or a list of token numbers.
+func (o promptOf) tokens(field string, input any, p *models.Problems) (prompt []int32) {
+	switch v := input.(type) {
 	case string:
 		switch {
-		case g.Text != nil:
-			return g.Text.Encode(v)
-		case g.NoText != "":
-			p.Add("prompt", "must be a list of token numbers: tokenizer.json cannot be used: %s", g.NoText)
+		case o.g.Text != nil:
+			return o.g.Text.Encode(v)
+		case o.g.NoText != "":
+			p.Add(field, "must be a list of token numbers: tokenizer.json cannot be used: %s", o.g.NoText)
 			return nil
-		case !d.TextPrompts:
-			p.Add("prompt", "must be a list of token numbers: the model has no tokenizer.json")
+		case !o.isBytes:
+			p.Add(field, "must be a list of token numbers: the model has no tokenizer.json")
 			return nil
 		}
 		for _, b := range []byte(v) {
@@ -118,14 +125,14 @@ func (in *CompletionInput) tokens(d models.Deployment, g serving.Generation, p *
 	case []any:
 		for _, x := range v {
 			n, ok := x.(float64)
-			if !ok || n < 0 || n >= float64(d.Vocabulary) || n != math.Trunc(n) {
-				p.Add("prompt", "must contain token numbers from 0 to %d", d.Vocabulary-1)
+			if !ok || n < 0 || n >= float64(o.vocabulary) || n != math.Trunc(n) {
+				p.Add(field, "must contain token numbers from 0 to %d", o.vocabulary-1)
 				return nil
 			}
 			prompt = append(prompt, int32(n))
 		}
 	default:
-		p.Add("prompt", "must be a text or a list of token numbers")
+		p.Add(field, "must be a text or a list of token numbers")
 	}
 	return prompt
 }
@@ -173,7 +180,7 @@ func (c *OpenCompletion) check(in CompletionInput, conversation []serving.Messag
 	var p models.Problems
 	var prompt []int32
 	if conversation == nil {
-		prompt = in.tokens(c.Deployment, c.generation, &p)
+		prompt = promptOf{c.generation, c.Deployment.Vocabulary, c.Deployment.TextPrompts}.tokens("prompt", in.Prompt, &p)
 	}
 	if c.request, err = in.check(c.generation, p); err != nil {
 		return err

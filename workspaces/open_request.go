@@ -81,10 +81,14 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 
 // otherTask is the error for a request that is not for a deployment's task.
 func otherTask(d models.Deployment) error {
-	if d.Task == models.TaskImageClassification {
+	switch d.Task {
+	case models.TaskImageClassification:
 		return models.Conflict("This deployment classifies images. Send requests to /v2/models/{model}/infer.")
+	case models.TaskTextEmbedding:
+		return models.Conflict("This deployment embeds texts. Send requests to /v1/embeddings.")
+	default:
+		return models.Conflict("This deployment generates text. Send requests to /v1/completions or /v1/chat/completions.")
 	}
-	return models.Conflict("This deployment generates text. Send requests to /v1/completions or /v1/chat/completions.")
 }
 
 // openFor checks a request to a deployment, and waits until it can be computed.

@@ -18,8 +18,8 @@ import (
 const maxFolder = 20_000
 
 // Folder returns a directory with the files in it that the user can read, for what reads
-// several of them, and its path. Directories in it cannot be opened. Its files are for
-// programs: what is downloaded is opened by Open.
+// several of them, and its path. Only files can be opened, also those of directories in it. They
+// are for programs: what is downloaded is opened by Open.
 func (s *Service) Folder(ctx context.Context, actor policies.Actor, project int64,
 	path models.FilePath) (models.FilePath, fs.ReadDirFS, error) {
 	v, err := s.viewOf(ctx, actor, project)
@@ -46,7 +46,7 @@ type folder struct {
 
 // Open opens a file of the directory.
 func (f folder) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) || strings.Contains(name, "/") {
+	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 	}
 	if err := f.ctx.Err(); err != nil {

@@ -22,11 +22,17 @@ func TestFolder(t *testing.T) {
 	}
 	w.write(t, w.at("llama/b"), "bytes")
 	w.write(t, w.at("llama/a"), "hidden")
+	w.write(t, w.at("llama/more/c"), "below")
+	w.write(t, w.at("llama/more/hidden"), "hidden")
 	w.write(t, w.at("secret"), "hidden")
 	if err := os.Symlink(w.disk(w.at("secret")), w.disk(w.at("llama/link"))); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink(w.disk(w.at("llama")), w.disk(w.at("llama/more/loop"))); err != nil {
+		t.Fatal(err)
+	}
 	w.rule(t, w.at("llama/a"), models.AccessNone, models.DownloadInherit)
+	w.rule(t, w.at("llama/more/hidden"), models.AccessNone, models.DownloadInherit)
 	path, folder, err := w.Folder(ctx, w.acting, w.project, w.at("llama"))
 	if err != nil || path != w.at("llama") {
 		t.Fatalf("%s, %v", path, err)
@@ -46,18 +52,27 @@ func TestFolder(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, name := range []string{"a", "none"} {
+	below, err := fs.ReadFile(folder, "more/c")
+	if err != nil || string(below) != "below" {
+		t.Errorf("%q, %v", below, err)
+	}
+	for _, name := range []string{"a", "none", "more/hidden", "none/x", "b/x"} {
 		if _, err := folder.Open(name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"../secret", "more/x", "/etc/passwd", ".."} {
+	for _, name := range []string{"../secret", "more/../../secret", "/etc/passwd", ".."} {
 		if _, err := folder.Open(name); !errors.Is(err, fs.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err = folder.Open("link")
-	wants(t, "a link", models.KindConflict, err)
+	for _, name := range []string{"link", "more", "more/loop"} {
+		_, err = folder.Open(name)
+		wants(t, name, models.KindConflict, err)
+	}
+	if _, err = folder.Open("more/loop/b"); err == nil {
+		t.Error("a link to a directory was followed")
+	}
 	_, _, err = w.Folder(ctx, w.acting, w.project, w.at("secret"))
 	wants(t, "a file", models.KindConflict, err)
 	w.rule(t, w.at("llama"), models.AccessNone, models.DownloadInherit)

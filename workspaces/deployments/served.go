@@ -68,7 +68,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 		}
 		r.All, r.Fewest = false, true
 	}
-	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Classes(m),
+	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Results(m),
 		Context: load.Context, Files: state}
 	if v.Plan, err = shard.Plan(m.Facts, r); err != nil {
 		return v, err
@@ -97,12 +97,12 @@ func contextOf(m shard.Model, requested int64) int64 {
 
 // loadOf is the load that a deployment is planned for.
 func loadOf(in models.ServedInput, m shard.Model) (shard.Load, error) {
-	most := m.Facts.MaxContext // 0 if it is not known
+	most := serving.MaxContext(m) // 0 if it is not known
 	if in.Context = contextOf(m, in.Context); in.Context == 0 {
 		in.Context = min(DefaultContext, cmp.Or(most, DefaultContext))
 	}
 	if most > 0 && in.Context > most {
-		return shard.Load{}, models.Invalid("context", "must be at most %d, which is max_position_embeddings in config.json", most)
+		return shard.Load{}, models.Invalid("context", "must be at most %d, by max_position_embeddings in config.json", most)
 	}
 	return shard.CheckLoad(in.Batch, in.Context)
 }

@@ -12,12 +12,15 @@ import (
 // summand of all results from what it has. This is the division of Megatron-LM (Shoeybi et al.,
 // 2019, https://arxiv.org/abs/1909.08053, section 3).
 var rowsAndColumns = map[string]int{"q_proj": 0, "k_proj": 0, "v_proj": 0, "o_proj": 1, "gate_proj": 0, "up_proj": 0, "down_proj": 1,
-	"embed_tokens": 0, "lm_head": 0,
+	"embed_tokens": 0, "word_embeddings": 0, "lm_head": 0, "pooler.dense": 0,
 	"query": 0, "key": 0, "value": 0, "intermediate.dense": 0, "output.dense": 1, "projection": 0, "classifier": 0}
 
 // onEachPart is the axis of what is not divided: vectors of norms, and what is added to the sum of
 // what all parts compute.
 const onEachPart = -1
+
+// ofPositions are what is added to the hidden values of tokens, or numbers them.
+var ofPositions = []string{"cls_token", "position_embeddings", "token_type_embeddings", "position_ids", "token_type_ids"}
 
 // axisOf is the axis along which a tensor is divided; false if it is not known how it is used.
 func axisOf(t Tensor) (axis int, known bool) {
@@ -29,8 +32,8 @@ func axisOf(t Tensor) (axis int, known bool) {
 	axis, known = rowsAndColumns[module]
 	vector := len(t.Shape) == 1
 	switch {
-	case vector && (strings.Contains(module, "norm") || last == "inv_freq"), vector && known && axis == 1 && last == "bias",
-		last == "cls_token", last == "position_embeddings":
+	case vector && (strings.Contains(strings.ToLower(module), "norm") || last == "inv_freq"), vector && known && axis == 1 && last == "bias",
+		slices.Contains(ofPositions, module), slices.Contains(ofPositions, last):
 		return onEachPart, true
 	case last == "bias":
 		return axis, known && vector

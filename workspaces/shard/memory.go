@@ -47,7 +47,7 @@ func sum(terms ...int64) (s int64) {
 // inOnePass are ends of architectures that compute their result in one pass, so that they need no
 // cache.
 var inOnePass = []string{"ForImageClassification", "ForAudioClassification", "ForSequenceClassification", "ForTokenClassification",
-	"ForQuestionAnswering", "ForMaskedLM"}
+	"ForQuestionAnswering", "ForMaskedLM", "BertModel", "RobertaModel"}
 
 // kvBytes is the cache of keys and values of one layer.
 func kvBytes(f models.ModelFacts, l Load) int64 {

@@ -16,10 +16,14 @@ import (
 // it serves it. The worker would compute other models than these wrongly.
 func Refuse(folder fs.FS, m shard.Model) error {
 	if why := Check(m); !why.Empty() {
-		return models.Conflict("This model cannot be served: %s.", why)
+		return notServed(why)
 	}
 	_, err := readGeneration(folder, m)
 	return err
+}
+
+func notServed(why models.Text) error {
+	return models.Conflict("This model cannot be served: %s.", why)
 }
 
 // Check returns why the worker cannot serve a model by what config.json and the headers of its
@@ -65,11 +69,12 @@ var unsupported = []option{
 	{"partial_rotary_factor", []string{"1", "1.0"}}, {"is_encoder_decoder", []string{"false"}}, {"add_cross_attention", []string{"false"}},
 	{"use_sliding_window", []string{"false"}}, {"use_mrope", []string{"false"}}, {"use_mask_token", []string{"false"}},
 	{"qkv_bias", []string{"true"}}, {"decoder_sparse_step", []string{"1"}}, {"mlp_only_layers", []string{"[]"}}, {"router_jitter_noise", nil},
+	{"is_decoder", []string{"false"}}, {"position_embedding_type", []string{`"absolute"`}},
 }
 
 // activations are the values of hidden_act that are implemented.
 var activations = map[models.ModelTask][]string{models.TaskTextGeneration: {`"silu"`, `"swish"`},
-	models.TaskImageClassification: {`"gelu"`}}
+	models.TaskImageClassification: {`"gelu"`}, models.TaskTextEmbedding: {`"gelu"`}}
 
 // checkOptions refuses what is not implemented.
 func checkOptions(f family, m shard.Model) models.Text {
@@ -209,8 +214,12 @@ func checkExperts(f family, m shard.Model) models.Text {
 // maxSize bounds the sizes of a model in config.json.
 const maxSize = 10_000_000
 
-// ignored ends the names of tensors that old files have and that are computed instead.
-const ignored = ".self_attn.rotary_emb.inv_freq"
+// isUnused reports whether a tensor of a family is not computed with: what old files have and is computed
+// instead, and of text encoders what they are trained with.
+func (f family) isUnused(name string) bool {
+	return strings.HasSuffix(name, ".self_attn.rotary_emb.inv_freq") || f.task == models.TaskTextEmbedding &&
+		(name == "embeddings.position_ids" || name == "embeddings.token_type_ids" || strings.HasPrefix(name, "pooler.dense."))
+}
 
 // checkTensors refuses files that do not have exactly the tensors that config.json describes.
 func checkTensors(f family, m shard.Model) models.Text {
@@ -220,7 +229,7 @@ func checkTensors(f family, m shard.Model) models.Text {
 			shape, known := needed[t.Name]
 			name := models.VisibleName(t.Name)
 			switch {
-			case strings.HasSuffix(t.Name, ignored):
+			case f.isUnused(t.Name):
 				continue
 			case !known:
 				return models.Say("the tensor %s is not known, so what it does is not implemented", name)

@@ -51,7 +51,7 @@ func llama(t *testing.T, config string, change func(map[string]tensor)) fstest.M
 	}
 	header, at := map[string]any{}, int64(0)
 	for _, name := range slices.Sorted(maps.Keys(list)) {
-		one, size := list[name], int64(map[string]int{"F32": 4, "BF16": 2, "F8_E4M3": 1}[list[name].kind])
+		one, size := list[name], int64(map[string]int{"F32": 4, "BF16": 2, "F8_E4M3": 1, "I64": 8}[list[name].kind])
 		for _, n := range one.shape {
 			size *= n
 		}

@@ -14,11 +14,16 @@ func (s *Sequence) Classify(tokens int, images [][]byte) (logits [][]float32, er
 	for i, image := range images {
 		frames = append(frames, forward(tokens, i*tokens, image))
 	}
-	err = s.model.computeAll(s.parts, frames, func(result []float32) { logits = append(logits, result) })
-	if err == nil && slices.ContainsFunc(logits, func(one []float32) bool { return slices.ContainsFunc(one, notNumber) }) {
+	return s.results(frames)
+}
+
+// results are those of frames.
+func (s *Sequence) results(frames []frame) (list [][]float32, err error) {
+	err = s.model.computeAll(s.parts, frames, func(result []float32) { list = append(list, result) })
+	if err == nil && slices.ContainsFunc(list, func(one []float32) bool { return slices.ContainsFunc(one, notNumber) }) {
 		err = ErrNotNumber
 	}
-	return logits, err
+	return list, err
 }
 
 // ErrNotNumber is the error if a result has a value that is not finite.

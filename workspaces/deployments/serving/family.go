@@ -19,6 +19,7 @@ type family struct {
 	bias    bool     // of decoders: queries, keys and values have a bias
 	norm    bool     // of decoders: the queries and keys of each head are normalized
 	experts *experts // of decoders: in the place of each feed-forward network
+	filled  bool     // of text encoders: positions begin behind the number of the token that fills texts up
 	stated  []string // entries of config.json whose absence means something else than null
 	ignored []string // entries of config.json that change nothing
 }
@@ -34,9 +35,11 @@ var decoderChecks = []func(family, shard.Model) models.Text{checkStated, checkOp
 
 var expertChecks = slices.Concat(decoderChecks[:len(decoderChecks)-1], []func(family, shard.Model) models.Text{checkExperts, checkTensors})
 
+var encoderChecks = []func(family, shard.Model) models.Text{checkOptions, checkEncoderSizes, checkTensors}
+
 // families are by their architectures. The defaults of config.json are those of the classes
-// LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Qwen3Config, Qwen3MoeConfig and ViTConfig of
-// transformers.
+// BertConfig, LlamaConfig, MistralConfig, MixtralConfig, Qwen2Config, Qwen3Config, Qwen3MoeConfig,
+// RobertaConfig, ViTConfig and XLMRobertaConfig of transformers.
 var families = map[string]family{
 	"LlamaForCausalLM": {modelType: "llama", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors},
 	"MistralForCausalLM": {modelType: "mistral", task: models.TaskTextGeneration, checks: decoderChecks, tensors: decoderTensors,
@@ -52,6 +55,10 @@ var families = map[string]family{
 		stated:  []string{"num_key_value_heads", "head_dim", "num_experts_per_tok", "num_experts", "moe_intermediate_size", "norm_topk_prob"},
 		ignored: []string{"sliding_window"},
 		experts: &experts{"mlp.gate", "mlp.experts", "gate_proj", "up_proj", "down_proj", "moe_intermediate_size"}},
+	"BertModel":    {modelType: "bert", task: models.TaskTextEmbedding, checks: encoderChecks, tensors: encoderTensors},
+	"RobertaModel": {modelType: "roberta", task: models.TaskTextEmbedding, checks: encoderChecks, tensors: encoderTensors, filled: true},
+	"XLMRobertaModel": {modelType: "xlm-roberta", task: models.TaskTextEmbedding, checks: encoderChecks, tensors: encoderTensors,
+		filled: true},
 	"ViTForImageClassification": {modelType: "vit", task: models.TaskImageClassification, tensors: visionTensors,
 		checks: []func(family, shard.Model) models.Text{checkOptions, checkVisionSizes, checkTensors}},
 }
@@ -78,12 +85,17 @@ func familyOf(m shard.Model) (f family, why models.Text) {
 // TaskOf is what a model does that is not refused.
 func TaskOf(m shard.Model) models.ModelTask { return families[m.Facts.Architecture].task }
 
-// Classes is how many tokens or classes a model has.
-func Classes(m shard.Model) int64 {
-	if TaskOf(m) == models.TaskImageClassification {
+// Results is how many numbers a model computes of a sequence: one for each token or class, or those of an
+// embedding.
+func Results(m shard.Model) int64 {
+	switch TaskOf(m) {
+	case models.TaskImageClassification:
 		return int64(len(imageOf(m.Config).Labels))
+	case models.TaskTextEmbedding:
+		return m.Facts.Hidden
+	default:
+		return m.Facts.Vocabulary
 	}
-	return m.Facts.Vocabulary
 }
 
 // decoderTensors are the tensors of a decoder.

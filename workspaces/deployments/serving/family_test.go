@@ -27,7 +27,7 @@ func addBias(list map[string]tensor) {
 	}
 }
 
-func addNorm(list map[string]tensor) {
+func addHeadNorm(list map[string]tensor) {
 	for layer := range 2 {
 		at := fmt.Sprintf("model.layers.%d.self_attn.", layer)
 		list[at+"q_norm.weight"], list[at+"k_norm.weight"] = tensor{"BF16", []int64{2}}, tensor{"BF16", []int64{2}}
@@ -64,7 +64,7 @@ func TestFamiliesWithExperts(t *testing.T) {
 		"head_dim": "2", "num_experts": "3", "num_experts_per_tok": "2", "moe_intermediate_size": "6", "norm_topk_prob": "true", "decoder_sparse_step": "1", "mlp_only_layers": "[]"}
 	ofMixtral := addExperts("block_sparse_moe.gate", "block_sparse_moe.experts", "w1", "w3", "w2")
 	ofQwen := func(list map[string]tensor) {
-		addNorm(list)
+		addHeadNorm(list)
 		addExperts("mlp.gate", "mlp.experts", "gate_proj", "up_proj", "down_proj")(list)
 	}
 	for _, c := range []familyCase{
@@ -112,7 +112,7 @@ func TestFamilies(t *testing.T) {
 		{mistral, nil, "model_type", `"llama"`, "model_type in config.json is llama, and for this architecture it is mistral"},
 		{qwen2, addBias, "use_sliding_window", "false", ""}, {qwen2, addBias, "use_sliding_window", "true", "use_sliding_window"},
 		{qwen2, nil, "use_cache", "true", "bias is missing"}, {qwen2, addBias, "use_mrope", "true", "use_mrope"},
-		{qwen3, addNorm, "use_cache", "true", ""}, {qwen3, nil, "use_cache", "true", "norm.weight is missing"}, {qwen3, addNorm, "head_dim", "", "head_dim"},
+		{qwen3, addHeadNorm, "use_cache", "true", ""}, {qwen3, nil, "use_cache", "true", "norm.weight is missing"}, {qwen3, addHeadNorm, "head_dim", "", "head_dim"},
 	} {
 		c.check(t)
 	}

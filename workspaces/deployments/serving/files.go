@@ -2,7 +2,7 @@ package serving
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,8 +17,8 @@ import (
 	"weir/workspaces/shard/split"
 )
 
-//go:embed worker.py
-var worker []byte
+//go:embed *.py
+var programs embed.FS // of a part
 
 // Names inside the sandbox of a part.
 const (
@@ -67,12 +67,18 @@ type part struct {
 	Assists     bool         `json:"assists,omitempty"` // of these parts, another one computes everything else
 	Offset      int64        `json:"offset,omitempty"`  // of the vocabulary, it has the tokens from this one on
 	Column      int64        `json:"column,omitempty"`  // of the patches of an image, it computes the hidden values from this one on
+
+	Pooling  string `json:"pooling,omitempty"`  // of a text encoder; see [Embedding]
+	Position int64  `json:"position,omitempty"` // of the first token of a text
 }
 
 // partOf describes a part of a plan for a load.
-func partOf(m shard.Model, plan models.ModelPlan, number int, load shard.Load) part {
+func partOf(m shard.Model, g Generation, plan models.ModelPlan, number int, load shard.Load) part {
 	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context,
 		Connections: connectionsPerSequence * (load.Batch + 1), Sequences: load.Batch}
+	if g.Embedding != nil {
+		p.Pooling, p.Position = g.Embedding.Pooling, families[m.Facts.Architecture].firstPosition(m.Config)
+	}
 	if plan.Split == models.SplitHeads {
 		p.First, p.Last, p.Add = true, true, true
 		from := int64(plan.Parts[number].From)
@@ -133,7 +139,7 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 	}
 	var list []PartFile
 	for i, p := range manifest.Parts {
-		if err := s.lay(filepath.Join(parts, p.File), s.Directory(project, deployment, i), partOf(m, plan, i, load)); err != nil {
+		if err := s.lay(filepath.Join(parts, p.File), s.Directory(project, deployment, i), partOf(m, generation, plan, i, load)); err != nil {
 			return nil, err
 		}
 		list = append(list, PartFile{p.File, p.Size, p.Written})
@@ -143,9 +149,20 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 
 // WriteWorker gives a part the program of this version.
 func (s *Store) WriteWorker(project, deployment int64, number int) error {
-	at := filepath.Join(s.Directory(project, deployment, number), workerName)
-	return errors.Join(os.WriteFile(at+"-new", worker, 0o644), os.Rename(at+"-new", at))
+	dir := s.Directory(project, deployment, number)
+	return errors.Join(os.Chmod(dir, 0o755), // Python lists where it imports from
+		fs.WalkDir(programs, ".", func(name string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			content, err := programs.ReadFile(name)
+			at := filepath.Join(dir, name)
+			return errors.Join(err, os.WriteFile(at+"-new", content, 0o644), os.Rename(at+"-new", at))
+		}))
 }
+
+// isProgram reports whether a file is of the program of a part.
+func isProgram(name string) bool { return filepath.Ext(name) == filepath.Ext(workerName) }
 
 // LinkParts gives a deployment of a project what another one has on the disk. Its parts are not there
 // twice.
@@ -163,7 +180,7 @@ func (s *Store) LinkParts(project, deployment, of int64) error {
 			return errors.Join(err, escapes)
 		case e.IsDir():
 			return makeDir(at)
-		case e.Name() == workerName: // which is written when the part is started
+		case isProgram(name): // which is written when the part is started
 			return nil
 		default:
 			return os.Link(path, at)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -140,8 +141,8 @@ func TestLinkParts(t *testing.T) {
 	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{3}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(s.Directory(3, 3, 0), workerName)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it has the worker of another one: %v", err)
+	if list, err := filepath.Glob(filepath.Join(s.Directory(3, 3, 0), "*.py")); err != nil || len(list) > 0 {
+		t.Errorf("it has the program of another one: %v, %v", list, err)
 	}
 	for _, name := range []string{"part.safetensors", "part.json"} {
 		if info, err := os.Stat(filepath.Join(s.Directory(3, 3, 0), name)); err != nil || info.Mode().Perm() != 0o644 {
@@ -177,8 +178,11 @@ func TestEarlierLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(at)
-	if text, failed := os.ReadFile(at); err != nil || failed != nil || info.Mode().Perm() != 0o644 || !slices.Equal(text, worker) {
+	if text, failed := os.ReadFile(at); err != nil || failed != nil || info.Mode().Perm() != 0o644 || !strings.HasPrefix(string(text), `"""The reference worker`) {
 		t.Errorf("the worker has %d bytes: %v, %v, %v", len(text), info, err, failed)
+	}
+	if list, err := filepath.Glob(filepath.Join(filepath.Dir(at), "*.py")); err != nil || len(list) != 2 {
+		t.Errorf("%v, %v", list, err)
 	}
 	list, err := filepath.Glob(filepath.Join(s.Dir, "*"))
 	if want := filepath.Join(s.Dir, ProjectDir(3)); err != nil || !slices.Equal(list, []string{want}) {

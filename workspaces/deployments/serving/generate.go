@@ -15,7 +15,7 @@ import (
 type Model struct {
 	Key        []byte // of the parts
 	Hidden     int    // width of the hidden states
-	Vocabulary int    // number of tokens, or of classes
+	Vocabulary int    // number of tokens, of classes, or of the values of an embedding
 	Add        bool   // the parts have some attention heads or experts of all layers each
 	Experts    bool   // they have experts
 	Parts      []func(context.Context) (net.Conn, error)

@@ -28,7 +28,8 @@ type Generation struct {
 	End  []int32 `json:"end"`            // tokens that end a text
 	Chat *Chat   `json:"chat,omitempty"` // nil: the model has no template for conversations
 
-	Image *Image `json:"image,omitempty"` // what the model classifies; nil: it generates text
+	Image     *Image     `json:"image,omitempty"`     // what the model classifies; nil: something else
+	Embedding *Embedding `json:"embedding,omitempty"` // how the model embeds texts; nil: it does something else
 
 	Text   *tokenizer.Tokenizer `json:"-"` // nil: the model has none, or none that can be used
 	NoText string               `json:"-"` // why not; empty: it has none
@@ -37,8 +38,12 @@ type Generation struct {
 // readGeneration reads it from the folder of a model. The tokens that end a text are those of
 // generation_config.json or, if that has none, of config.json. The error is a conflict.
 func readGeneration(folder fs.FS, m shard.Model) (g Generation, err error) {
-	if TaskOf(m) == models.TaskImageClassification {
+	switch TaskOf(m) {
+	case models.TaskImageClassification:
 		return Generation{Image: new(imageOf(m.Config))}, nil
+	case models.TaskTextEmbedding:
+		g.Embedding, err = readEmbedding(folder, m)
+		return g, err
 	}
 	content, err := shard.ReadSmall(folder, generationName, maxGenerationBytes)
 	if err != nil {
@@ -98,7 +103,7 @@ func (g Generation) keep(dir string, folder fs.FS) error {
 // maxKept bounds what was read of deployments: each may have a tokenizer of many megabytes.
 const maxKept = 32
 
-// Generation is what was kept of a deployment whose model has so many tokens.
+// Generation is what was kept of a deployment whose model computes so many results.
 func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,6 +138,9 @@ func (s *Store) readKept(dir string, vocabulary int64) (g Generation, err error)
 	}
 	if err != nil {
 		return g, err
+	}
+	if g.Embedding != nil {
+		vocabulary = g.Embedding.Vocabulary
 	}
 	used, refused := tokenizer.Read(content, vocabulary)
 	if refused != nil {

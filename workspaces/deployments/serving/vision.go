@@ -82,18 +82,23 @@ func visionTensors(_ family, m shard.Model) map[string][]int64 {
 		"vit.embeddings.patch_embeddings.projection.bias":   {h}, "vit.layernorm.weight": {h}, "vit.layernorm.bias": {h},
 		"classifier.weight": {classes, h}, "classifier.bias": {classes}}
 	layer := map[string][]int64{}
-	linear := func(name string, out, in int64) {
-		layer[name+".weight"], layer[name+".bias"] = []int64{out, in}, []int64{out}
-	}
-	linear("attention.attention.query", h, h)
-	linear("attention.attention.key", h, h)
-	linear("attention.attention.value", h, h)
-	linear("attention.output.dense", h, h)
-	linear("intermediate.dense", inner, h)
-	linear("output.dense", h, inner)
-	for _, name := range []string{"layernorm_before", "layernorm_after"} {
-		layer[name+".weight"], layer[name+".bias"] = []int64{h}, []int64{h}
-	}
+	addEncoderLayer(layer, "attention.attention.", h, inner)
+	addNorm(layer, "layernorm_before", h)
+	addNorm(layer, "layernorm_after", h)
 	addLayers(needed, m, "vit.encoder.layer", layer)
 	return needed
+}
+
+// addEncoderLayer adds the linear layers of a layer of an encoder, whose heads have a name of their own.
+func addEncoderLayer(layer map[string][]int64, heads string, hidden, inner int64) {
+	square := []int64{hidden, hidden}
+	for name, shape := range map[string][]int64{heads + "query": square, heads + "key": square, heads + "value": square,
+		"attention.output.dense": square, "intermediate.dense": {inner, hidden}, "output.dense": {hidden, inner}} {
+		layer[name+".weight"], layer[name+".bias"] = shape, shape[:1]
+	}
+}
+
+// addNorm adds the tensors of a norm.
+func addNorm(to map[string][]int64, name string, size int64) {
+	to[name+".weight"], to[name+".bias"] = []int64{size}, []int64{size}
 }

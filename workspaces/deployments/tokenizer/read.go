@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // file is a tokenizer.json.
@@ -26,6 +28,7 @@ type addedToken struct {
 	SingleWord bool   `json:"single_word"`
 	LeftStrip  bool   `json:"lstrip"`
 	RightStrip bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
 }
 
@@ -36,16 +39,23 @@ type model struct {
 	Suffix       string            `json:"end_of_word_suffix"`
 	ByteFallback bool              `json:"byte_fallback"`
 	IgnoreMerges bool              `json:"ignore_merges"`
+	Unknown      string            `json:"unk_token"`
+	MaxWord      int               `json:"max_input_chars_per_word"`
 	Vocab        map[string]int32  `json:"vocab"`
 	Merges       []json.RawMessage `json:"merges"`
 }
 
-// step is a pre-tokenizer, a post-processor or a decoder.
+// step is a normalizer, a pre-tokenizer, a post-processor or a decoder.
 type step struct {
 	Type string `json:"type"`
 
 	PreTokenizers []step `json:"pretokenizers"` // of a sequence
 	Processors    []step `json:"processors"`    // of a sequence
+
+	Clean     bool  `json:"clean_text"`
+	Chinese   bool  `json:"handle_chinese_chars"`
+	Accents   *bool `json:"strip_accents"`
+	Lowercase bool  `json:"lowercase"`
 
 	AddPrefixSpace bool              `json:"add_prefix_space"`
 	UseRegex       *bool             `json:"use_regex"`
@@ -58,6 +68,8 @@ type step struct {
 	Special map[string]struct {
 		IDs []int32 `json:"ids"`
 	} `json:"special_tokens"`
+	Before [2]json.RawMessage `json:"cls"` // a text and a number
+	Behind [2]json.RawMessage `json:"sep"`
 }
 
 // Read reads a tokenizer.json of a model with so many tokens. The error says why it cannot be
@@ -67,8 +79,8 @@ func Read(content []byte, vocabulary int64) (*Tokenizer, error) {
 	if json.Unmarshal(content, &f) != nil {
 		return nil, errors.New("it is not a JSON object of the expected form")
 	}
-	t := &Tokenizer{compose: f.Normalizer != nil, addedIDs: map[string]int32{}, texts: map[int32]string{}, special: map[int32]bool{}}
-	for _, read := range []func(*file) error{f.checkParts, t.readVocabulary, t.readMerges, t.readAdded, t.readSplit, t.readAround} {
+	t := &Tokenizer{addedIDs: map[string]int32{}, texts: map[int32]string{}, special: map[int32]bool{}}
+	for _, read := range []func(*file) error{t.readNormalizer, t.readModel, t.readAdded, t.readSplit, t.readAround} {
 		if err := read(&f); err != nil {
 			return nil, err
 		}
@@ -82,20 +94,40 @@ func Read(content []byte, vocabulary int64) (*Tokenizer, error) {
 	return t, nil
 }
 
-// checkParts refuses what is not implemented.
-func (f *file) checkParts(*file) error {
+// readNormalizer reads what is done with a text before it is cut.
+func (t *Tokenizer) readNormalizer(f *file) error {
+	switch n := f.Normalizer; {
+	case n == nil:
+		t.normalize = func(text string) string { return text }
+	case n.Type == "NFC":
+		t.normalize = norm.NFC.String
+	case n.Type == "BertNormalizer":
+		t.normalize = n.cleaned
+	default:
+		return fmt.Errorf("the normalizer %q is not implemented", n.Type)
+	}
+	return nil
+}
+
+// readModel reads how pieces of text become tokens.
+func (t *Tokenizer) readModel(f *file) error {
 	m := f.Model
 	switch {
+	case m.Type == "WordPiece":
+		return t.readWords(f)
 	case m.Type != "BPE":
 		return fmt.Errorf("the model %q is not implemented", m.Type)
 	case m.ByteFallback || m.Prefix != "" || m.Suffix != "" || m.Dropout != nil && *m.Dropout != 0:
 		return errors.New("byte_fallback, dropout and marks of subwords are not implemented")
-	case f.Normalizer != nil && f.Normalizer.Type != "NFC":
-		return fmt.Errorf("the normalizer %q is not implemented", f.Normalizer.Type)
 	case f.Decoder == nil || f.Decoder.Type != "ByteLevel":
 		return errors.New("its decoder is not ByteLevel")
 	}
-	return nil
+	b := &bpe{}
+	t.model = b
+	if err := t.readVocabulary(f, b); err != nil {
+		return err
+	}
+	return b.readMerges(f)
 }
 
 // byteSymbols are the characters by which a vocabulary writes bytes: those that can be seen
@@ -113,43 +145,43 @@ func byteSymbols() (symbols [256]rune) {
 }
 
 // readVocabulary reads the tokens, which need one for each byte.
-func (t *Tokenizer) readVocabulary(f *file) error {
+func (t *Tokenizer) readVocabulary(f *file, b *bpe) error {
 	bytes := map[rune]byte{}
-	for b, symbol := range byteSymbols() {
+	for n, symbol := range byteSymbols() {
 		token, ok := f.Model.Vocab[string(symbol)]
 		if !ok {
-			return fmt.Errorf("it has no token for the byte %d", b)
+			return fmt.Errorf("it has no token for the byte %d", n)
 		}
-		t.bpe.bytes[b], bytes[symbol] = token, byte(b)
+		b.bytes[n], bytes[symbol] = token, byte(n)
 	}
 	if f.Model.IgnoreMerges {
-		t.bpe.whole = map[string]int32{}
+		b.whole = map[string]int32{}
 	}
 	for word, token := range f.Model.Vocab {
 		text := make([]byte, 0, len(word))
 		for _, symbol := range word {
-			b, ok := bytes[symbol]
+			one, ok := bytes[symbol]
 			if !ok { // an added token is also in the vocabulary, as its text
 				text = nil
 				break
 			}
-			text = append(text, b)
+			text = append(text, one)
 		}
 		if text == nil {
 			t.texts[token] = word
 			continue
 		}
 		t.texts[token] = string(text)
-		if t.bpe.whole != nil {
-			t.bpe.whole[string(text)] = token
+		if b.whole != nil {
+			b.whole[string(text)] = token
 		}
 	}
 	return nil
 }
 
 // readMerges reads the merges, written as one text or as two.
-func (t *Tokenizer) readMerges(f *file) error {
-	t.bpe.merges = make(map[pair]merge, len(f.Model.Merges))
+func (b *bpe) readMerges(f *file) error {
+	b.merges = make(map[pair]merge, len(f.Model.Merges))
 	for rank, raw := range f.Model.Merges {
 		var words []string
 		var text string
@@ -167,8 +199,8 @@ func (t *Tokenizer) readMerges(f *file) error {
 		if !okLeft || !okRight || !okBoth {
 			return fmt.Errorf("merge %d has tokens that are not in the vocabulary", rank)
 		}
-		if _, known := t.bpe.merges[pair{left, right}]; !known {
-			t.bpe.merges[pair{left, right}] = merge{rank, both}
+		if _, known := b.merges[pair{left, right}]; !known {
+			b.merges[pair{left, right}] = merge{rank, both}
 		}
 	}
 	return nil
@@ -178,11 +210,12 @@ func (t *Tokenizer) readMerges(f *file) error {
 func (t *Tokenizer) readAdded(f *file) error {
 	var patterns []string
 	for _, a := range f.Added {
-		if a.SingleWord || a.LeftStrip || a.RightStrip || a.Content == "" {
+		_, words := t.model.(*wordPiece)
+		if a.SingleWord || a.Normalized && words || a.Content == "" {
 			return fmt.Errorf("the added token %.100q has options that are not implemented", a.Content)
 		}
 		t.addedIDs[a.Content], t.texts[a.ID], t.special[a.ID] = a.ID, a.Content, a.Special
-		patterns = append(patterns, regexp.QuoteMeta(a.Content))
+		patterns = append(patterns, a.pattern())
 	}
 	if len(patterns) == 0 {
 		return nil
@@ -196,10 +229,29 @@ func (t *Tokenizer) readAdded(f *file) error {
 	return nil
 }
 
+// pattern finds the token in a text.
+func (a addedToken) pattern() string {
+	pattern := regexp.QuoteMeta(a.Content)
+	if a.LeftStrip {
+		pattern = "[" + spaces + "]*" + pattern
+	}
+	if a.RightStrip {
+		pattern += "[" + spaces + "]*"
+	}
+	return pattern
+}
+
 // readSplit reads how text is cut before it is merged.
 func (t *Tokenizer) readSplit(f *file) error {
 	if f.PreTokenizer == nil {
 		return errors.New("it has no pre_tokenizer")
+	}
+	if _, words := t.model.(*wordPiece); words {
+		if f.PreTokenizer.Type != "BertPreTokenizer" {
+			return fmt.Errorf("the pre_tokenizer %q is not implemented as it is used", f.PreTokenizer.Type)
+		}
+		t.split = []splitter{splitWords}
+		return nil
 	}
 	steps, bytes := []step{*f.PreTokenizer}, false
 	if f.PreTokenizer.Type == "Sequence" {
@@ -252,6 +304,12 @@ func (t *Tokenizer) readAround(f *file) error {
 			if err := t.readTemplate(s); err != nil {
 				return err
 			}
+		case "BertProcessing", "RobertaProcessing":
+			var before, behind int32
+			if json.Unmarshal(s.Before[1], &before) != nil || json.Unmarshal(s.Behind[1], &behind) != nil {
+				return fmt.Errorf("the post_processor %q has no tokens", s.Type)
+			}
+			t.before, t.after = append([]int32{before}, t.before...), append(t.after, behind)
 		default:
 			return fmt.Errorf("the post_processor %q is not implemented", s.Type)
 		}

@@ -4,21 +4,23 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
+	"unicode"
 )
 
 // Tokenizer is that of a model. It is safe for concurrent use.
 type Tokenizer struct {
-	added    *regexp.Regexp   // finds tokens that are no pieces of text; nil: there are none
-	addedIDs map[string]int32 // by their text
-	compose  bool             // text is normalized to NFC
-	split    []splitter
-	bpe      bpe
-	before   []int32          // tokens before every text
-	after    []int32          // and behind it
-	texts    map[int32]string // bytes of each token
-	special  map[int32]bool   // tokens that are no text
+	added     *regexp.Regexp   // finds tokens that are no pieces of text; nil: there are none
+	addedIDs  map[string]int32 // by their text
+	normalize func(string) string
+	split     []splitter
+	model     interface {
+		// encode appends the tokens of a piece of text.
+		encode(tokens []int32, piece string) []int32
+	}
+	before  []int32          // tokens before every text
+	after   []int32          // and behind it
+	texts   map[int32]string // bytes of each token
+	special map[int32]bool   // tokens that are no text
 }
 
 // splitter cuts a piece of text into smaller ones.
@@ -43,11 +45,19 @@ func (t *Tokenizer) encode(tokens []int32, text string) []int32 {
 		}
 		tokens = t.encodePlain(tokens, text[:at[0]])
 		if at[0] < at[1] {
-			tokens = append(tokens, t.addedIDs[text[at[0]:at[1]]])
+			tokens = append(tokens, t.addedID(text[at[0]:at[1]]))
 		}
 		text = text[at[1]:]
 	}
 	return tokens
+}
+
+// addedID is the added token that was found, with spaces around it if it takes them.
+func (t *Tokenizer) addedID(found string) int32 {
+	if id, ok := t.addedIDs[found]; ok {
+		return id
+	}
+	return t.addedIDs[strings.TrimFunc(found, unicode.IsSpace)]
 }
 
 // encodePlain appends the tokens of a text without added ones.
@@ -55,10 +65,7 @@ func (t *Tokenizer) encodePlain(tokens []int32, text string) []int32 {
 	if text == "" {
 		return tokens
 	}
-	if t.compose {
-		text = norm.NFC.String(text)
-	}
-	pieces := []string{text}
+	pieces := []string{t.normalize(text)}
 	for _, split := range t.split {
 		var next []string
 		for _, piece := range pieces {
@@ -67,7 +74,7 @@ func (t *Tokenizer) encodePlain(tokens []int32, text string) []int32 {
 		pieces = next
 	}
 	for _, piece := range pieces {
-		tokens = t.bpe.encode(tokens, piece)
+		tokens = t.model.encode(tokens, piece)
 	}
 	return tokens
 }

@@ -154,7 +154,7 @@ func TestIgnoredMerges(t *testing.T) {
 		tok := read(t, map[string]any{"model.ignore_merges": ignore}, "a b", "c d")
 		tok.texts[400] = "abcd"
 		if ignore {
-			tok.bpe.whole["abcd"] = 400
+			tok.model.(*bpe).whole["abcd"] = 400
 		}
 		if got := tok.Encode("abcd"); len(got) != want {
 			t.Errorf("%v: got %v", ignore, got)
@@ -166,7 +166,7 @@ func TestIgnoredMerges(t *testing.T) {
 func TestRefused(t *testing.T) {
 	byteLevel := map[string]any{"type": "ByteLevel"}
 	for reason, change := range map[string]map[string]any{
-		"the model \"WordPiece\"":               {"model.type": "WordPiece"},
+		"the model \"Unigram\"":                 {"model.type": "Unigram"},
 		"byte_fallback":                         {"model.byte_fallback": true},
 		`the normalizer "NFKC"`:                 {"normalizer": map[string]any{"type": "NFKC"}},
 		"its decoder":                           {"decoder": map[string]any{"type": "Fuse"}},
@@ -178,7 +178,7 @@ func TestRefused(t *testing.T) {
 		"the template of its post_processor":    {"post_processor": map[string]any{"type": "TemplateProcessing"}},
 		"merge 0 is not two tokens":             {"model.merges": []string{"a"}},
 		"merge 0 has tokens that are not":       {"model.merges": []string{"xx y"}},
-		"has options that are not implemented":  {"added_tokens": []map[string]any{{"id": 300, "content": "<m>", "lstrip": true}}},
+		"has options that are not implemented":  {"added_tokens": []map[string]any{{"id": 300, "content": "<m>", "single_word": true}}},
 		"it has a token 5000":                   {"added_tokens": []map[string]any{{"id": 5000, "content": "<m>"}}},
 		"it has no token for the byte 0":        {"model.vocab": map[string]int{"a": 1}},
 		"does not end with": {"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{
