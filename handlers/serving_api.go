@@ -159,7 +159,7 @@ func (a rest) updateDeployment(ctx context.Context, in *DeploymentUpdate) (*Crea
 // deployed is the response to a request that has started a deployment.
 func (a rest) deployed(ctx context.Context, d models.Deployment, err error) (*Created[Deployment], error) {
 	if err != nil {
-		return nil, launchRefusal(err)
+		return nil, err
 	}
 	v := deploymentOf(workspaces.DeploymentSummary{DeploymentView: models.DeploymentView{Deployment: d}})
 	if read, err := a.getDeployment(ctx, &ByID{d.ID}); err == nil {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"path"
+	"slices"
 
 	"weir/models"
 	"weir/models/store"
@@ -198,7 +199,28 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	from.launch.Request.CPUMilli = new(max(cpu, from.environments[0].Minimum.CPUMilli)) // which no other one replaces for lack of it
 	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
-	return plan(from), from.member.ID, err
+	p = plan(from)
+	p.Rejection = rejectedParts(p.Rejection)
+	return p, from.member.ID, err
+}
+
+// rejectedParts names fields of a deployment where those of a launch were rejected: all but cores are what
+// the parts need.
+func rejectedParts(err error) error {
+	e, ok := errors.AsType[*models.Error](err)
+	if !ok || len(e.Fields) == 0 {
+		return err
+	}
+	named := *e
+	named.Fields = slices.Clone(e.Fields)
+	for i, f := range e.Fields {
+		for _, a := range (models.Resources{}).Amounts() {
+			if a.Name == f.Name {
+				named.Fields[i] = models.Field{Name: "parts", Reason: models.Say("%s: %s", a.Label, f.Reason)}
+			}
+		}
+	}
+	return &named
 }
 
 // partsCPU is the CPU of some parts together, of what remains.

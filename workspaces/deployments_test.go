@@ -292,7 +292,8 @@ func TestCPUOfParts(t *testing.T) {
 			_, actor := w.addMember(t, w.addRole(t, w.project, fmt.Sprint("with ", limit), narrow))
 			d, err := w.Deploy(w.ctx, actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10})
 			if want == 0 {
-				if e, ok := errors.AsType[*models.Error](err); !ok || !strings.Contains(fmt.Sprint(e), "0.25") {
+				e, ok := errors.AsType[*models.Error](err)
+				if !ok || len(e.Fields) != 1 || e.Fields[0].Name != "parts" || !strings.HasPrefix(e.Fields[0].Reason.String(), "CPU: 0.25 requested") {
 					t.Errorf("with a limit of %d: %v", limit, err)
 				}
 			} else if err != nil || d.Demand.CPUMilli != want {

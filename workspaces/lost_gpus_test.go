@@ -228,6 +228,63 @@ func TestFailedMoveKeepsTriedFiles(t *testing.T) {
 	})
 }
 
+// A deployment that loses its machine while it is loaded becomes idle when its process has ended, and a
+// request deploys it on another machine.
+func TestLostMachineWhileLoading(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.deployWith(workspaces.DeployInput{Cores: 10, IdleMinutes: 60})
+		w.until(models.PartLoading)
+		w.loses("GPU-9")
+		w.clock.Advance(moveAfter)
+		w.passes()
+		w.clock.Advance(2 * moveAfter) // it makes no progress, and is stopped
+		if w.passes(); w.get().State != models.DeploymentDeploying || w.shares() != 1 {
+			t.Fatalf("while its process may run, it is %s with %d shares", w.get().State, w.shares())
+		}
+		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true} })
+		w.poll(t, "it is idle", func() bool { w.passes(); return w.get().State == models.DeploymentIdle && w.shares() == 0 })
+		if !w.has("It is idle until the next request, because the machine node is lost.") || w.parts.starts != 1 {
+			t.Errorf("%d processes: %+v", w.parts.starts, w.get().Events)
+		}
+		opened := w.request()
+		w.load()
+		if err := <-opened; err != nil || w.machine() != "other" || w.served.writes != 1 {
+			t.Errorf("on %s, written %d times: %v", w.machine(), w.served.writes, err)
+		}
+	})
+}
+
+// A deployment whose replacement loses its machine, too, is moved once more.
+func TestLostMachineOfReplacement(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		first := w.id
+		w.loses("GPU-9")
+		w.poll(t, "it is moved", func() bool { w.passes(); return len(w.all()) == 2 })
+		w.id = 2
+		w.until(models.PartLoading)
+		w.set(func(p *partProcess) { p.lost, p.silent = true, true })
+		w.responds("third", "GPU-10")
+		w.clock.Advance(3 * moveAfter)
+		w.poll(t, "it has failed", func() bool { w.passes(); return w.get().Failed })
+		if v := w.get(); v.State != models.DeploymentStopping || v.Reason.String() != "The deployment failed: the machine other is lost, where its parts were loaded" {
+			t.Errorf("%s: %s", v.State, v.Reason)
+		}
+		w.id = first
+		w.poll(t, "it is moved again", func() bool { w.passes(); w.responds("third", "GPU-10"); return len(w.all()) == 3 })
+		w.id = 3
+		if w.load(); w.machine() != "third" {
+			t.Errorf("it is on %s", w.machine())
+		}
+		w.id = first
+		if v := w.get(); v.CurrentID != 3 || v.State != models.DeploymentStopping {
+			t.Errorf("the first one is %s, replaced by %d", v.State, v.CurrentID)
+		}
+	})
+}
+
 // What is being updated is not moved besides: its update is deployed on other GPUs anyway.
 func TestLostMachineDuringUpdate(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -66,16 +67,16 @@ func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []
 func (r *Reconciler) idleDeployment(ctx context.Context, d models.Deployment, why models.Text) error {
 	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 		now, err := q.LockDeployment(d.ID)
-		if err != nil || now.State != models.DeploymentServing {
+		if err != nil || now.State != d.State {
 			return err
 		}
 		updates, err := q.DeploymentSeries(d.First(), models.DeploymentDeploying)
-		if err != nil || len(updates) > 0 {
+		if err != nil || slices.ContainsFunc(updates, now.IsReplacedBy) {
 			return err
 		}
 		now.State = models.DeploymentIdle
 		delete(r.requests, d.ID)
-		return q.TransitionDeployment(&now, models.DeploymentServing, why)
+		return q.TransitionDeployment(&now, d.State, why)
 	})
 }
 

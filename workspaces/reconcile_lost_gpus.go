@@ -9,7 +9,7 @@ import (
 	"weir/models"
 )
 
-// lostGPU is what is known of a GPU that a deployment has lost.
+// lostGPU is what is known of a GPU that a deployment has lost, which serves or is loaded.
 type lostGPU struct {
 	missing bool      // only the GPU, of a machine that responds
 	since   time.Time // it was seen to be lost first
@@ -66,12 +66,36 @@ func (r *Reconciler) moveDeployments(ctx context.Context, live []models.Deployme
 			continue
 		}
 		at := slices.IndexFunc(live, func(d models.Deployment) bool { return d.ID == g.DeploymentID })
-		if at < 0 || slices.ContainsFunc(live, live[at].IsReplacedBy) {
-			continue
+		switch {
+		case at < 0 || slices.ContainsFunc(live, live[at].IsReplacedBy):
+		case live[at].State == models.DeploymentDeploying:
+			failed = append(failed, r.giveUpLoading(ctx, live[at], live, one, g.Reason()))
+		default:
+			failed = append(failed, r.moveDeployment(ctx, live[at], one, g.Reason()))
 		}
-		failed = append(failed, r.moveDeployment(ctx, live[at], one, g.Reason()))
 	}
 	return errors.Join(failed...)
+}
+
+// giveUpLoading ends a deployment whose parts cannot be loaded where they are: the one with its address
+// goes on, or is deployed again. If there is none, it becomes idle when no process is left, so that the next
+// request deploys it on other GPUs.
+func (r *Reconciler) giveUpLoading(ctx context.Context, d models.Deployment, live []models.Deployment, g *lostGPU, lost models.Text) error {
+	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
+	if err != nil || parts[0].File == "" || !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool {
+		return p.State == models.PartWaiting || !r.watches.of(p).stopped.Empty()
+	}) {
+		return err
+	}
+	if d.FallsBack() || slices.ContainsFunc(live, func(o models.Deployment) bool {
+		return o.State == models.DeploymentServing && o.First() == d.First()
+	}) {
+		return r.failDeployment(ctx, &d, models.Say("The deployment failed: %s, where its parts were loaded", lost))
+	}
+	if !g.processesGone(parts) {
+		return nil
+	}
+	return r.idleDeployment(ctx, d, models.Say("It is idle until the next request, because %s.", lost))
 }
 
 // moveDeployment moves a deployment beside itself, unless all its parts answer: only the agent of its

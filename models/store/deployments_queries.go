@@ -131,13 +131,13 @@ func (g LostGPU) Reason() models.Text {
 	return models.Say("the machine %s is lost", g.Machine)
 }
 
-// LostGPUs finds the deployments that serve with a share of a GPU that is missing, or whose machine
-// is lost; for each deployment, one on a lost machine comes first.
+// LostGPUs finds the deployments that serve, or are loaded, with a share of a GPU that is missing, or whose
+// machine is lost; for each deployment, one on a lost machine comes first.
 func (q *Queries) LostGPUs() (list []LostGPU, err error) {
 	return list, q.db.Raw(`SELECT d.id AS deployment_id, MIN(p.name) AS machine, p.state <> 'lost' AS missing
 		FROM deployments d JOIN shares s ON s.holder_id = d.holder_id AND s.until_at IS NULL
 			JOIN devices v ON v.id = s.device_id JOIN providers p ON p.id = v.provider_id
-		WHERE d.state = 'serving' AND (p.state = 'lost' OR NOT v.present)
+		WHERE d.state IN ('deploying', 'serving') AND (p.state = 'lost' OR NOT v.present)
 		GROUP BY d.id, p.state ORDER BY d.id, missing`).Scan(&list).Error
 }
 
