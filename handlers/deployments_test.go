@@ -57,6 +57,12 @@ func TestModelFacts(t *testing.T) {
 	form := page + "&" + url.Values{"batch": {"1"}, "context": {"1000"}, "device": {"28MiB, 16MiB:50"}}.Encode()
 	ann.shows(ann.page(200, "GET", form), "fits on 2 GPUs", "It is split as the service type text-generation.", "model.layers.0 to model.layers.", `value="28MiB, 16MiB:50"`)
 	ann.shows(ann.page(200, "GET", page+"&device=1MiB"), "does not fit", "do not have enough memory")
+	w.want(200, w.member, "PUT", w.filesOf("/content", "/llama/config.json"),
+		`{"architectures":["LlamaForCausalLM"],"hidden_size":128,"num_attention_heads":4,"vocab_size":1000,"max_position_embeddings":512}`)
+	if a := w.get(w.member, api); a.body["memory"].(map[string]any)["context"] != 512.0 {
+		t.Errorf("it is planned for more tokens than it can have: %s", a.raw)
+	}
+	ann.shows(ann.page(200, "GET", page), "It is planned for 512 tokens, the longest context of the model.")
 	ann.shows(ann.page(422, "GET", page+"&device=much"), `id="f-device-error"`, "must be memory such as 24GiB")
 	ann.shows(ann.page(422, "GET", page+"&service_type=mixture-of-experts"), `id="f-service_type-error"`, "does not suit this model")
 

@@ -99,6 +99,11 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	load.Context = contextOf(model, load.Context)
+	longest := serving.MaxContext(model)
+	capped := longest > 0 && load.Context > longest
+	if capped {
+		load.Context = longest
+	}
 	v.Facts, v.Memory = model.Facts, shard.Memory(model.Facts, load)
 	if e, ok := errors.AsType[*models.Error](serving.Refuse(folder, model)); ok {
 		v.NotServed = e.Message
@@ -117,6 +122,9 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	}
 	if !model.Note.Empty() {
 		v.Plan.Say(model.Note)
+	}
+	if capped {
+		v.Plan.Say(models.Say("It is planned for %d tokens, the longest context of the model.", longest))
 	}
 	return v, err
 }
