@@ -32,12 +32,19 @@ func encoder(architecture string, eps float64) (config, file string, r reference
 	return string(text), file, r
 }
 
-// embed returns the hidden states of a text whose first token has a position.
-func (r reference) embed(tokens []int, position int) (x []row) {
+// embed returns the hidden states of a text. Positions begin behind the filling token, if there is one: such
+// tokens have its number, and are not counted.
+func (r reference) embed(tokens []int, filler int) (x []row) {
 	table := func(name string, i int) row { return r.values["embeddings."+name+".weight"][i*r.hidden:][:r.hidden] }
-	for i, token := range tokens {
+	next := filler + 1
+	for _, token := range tokens {
+		position := filler
+		if token != filler {
+			position = next
+			next++
+		}
 		all := []row{table("word_embeddings", token)}
-		all = added(added(all, []row{table("position_embeddings", position+i)}), []row{table("token_type_embeddings", 0)})
+		all = added(added(all, []row{table("position_embeddings", position)}), []row{table("token_type_embeddings", 0)})
 		x = append(x, r.layerNorm(all[0], "embeddings.LayerNorm"))
 	}
 	for layer := range r.layers {
@@ -144,16 +151,16 @@ func TestDeploymentOfEmbeddings(t *testing.T) {
 		kind  string
 	}{{1, ""}, {4, ""}, {3, "tensor-parallel"}} {
 		d := ada.deployModel(t, team.Project, dir, c.parts, c.kind, 0)
-		want := first(bert.embed([]int{2, 4, 5, 6, 7, 8, 9, 3}, 0))
+		want := first(bert.embed([]int{2, 4, 5, 6, 7, 8, 9, 3}, -1))
 		d.embeds("A dogs RUNNING.", "float", want)
-		d.embeds([]any{"a dogs running .", []int{2, 5, 3}, "cat"}, "base64", want, first(bert.embed([]int{2, 5, 3}, 0)), first(bert.embed([]int{2, 1, 3}, 0)))
+		d.embeds([]any{"a dogs running .", []int{2, 5, 3}, "cat"}, "base64", want, first(bert.embed([]int{2, 5, 3}, -1)), first(bert.embed([]int{2, 1, 3}, -1)))
 		if v := d.get(); len(v.Parts) != c.parts || v.Context != 26 || v.Task != "text-embedding" || c.kind == "" && v.ServiceType != "text-embedding" {
 			t.Errorf("%+v", v)
 		}
 		ada.stopsDeployments(t, s)
 		d = ada.deployModel(t, team.Project, plain, c.parts, c.kind, 24)
 		tokens := []int{39, 0, 17, 5, 5, 5, 38, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}
-		d.embeds([][]int{tokens, tokens[:1], tokens[:9]}, "float", mean(roberta.embed(tokens, 2)), mean(roberta.embed(tokens[:1], 2)), mean(roberta.embed(tokens[:9], 2)))
+		d.embeds([][]int{tokens, tokens[:1], tokens[:9]}, "float", mean(roberta.embed(tokens, 1)), mean(roberta.embed(tokens[:1], 1)), mean(roberta.embed(tokens[:9], 1)))
 		ada.stopsDeployments(t, s)
 	}
 	err := ada.try("POST", "/deployments", map[string]any{"project_id": team.Project, "path": plain, "parts": 1, "context": 25, "cores": 10}, nil)

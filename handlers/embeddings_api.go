@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"strings"
+
+	"github.com/labstack/echo/v4"
 
 	"weir/workspaces"
 )
 
 const embeddingsPath = "/deployments/{id}/v1/embeddings"
+
+func isEmbeddings(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/embeddings") }
 
 // EmbeddingsByID is a request to a deployment.
 type EmbeddingsByID struct {

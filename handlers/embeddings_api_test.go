@@ -36,6 +36,12 @@ func TestEmbeddings(t *testing.T) {
 			t.Errorf("%.40s: %s", input, a.raw)
 		}
 	}
+	if a := w.want(413, w.member, "POST", at+"/v1/embeddings", `{"input":"a"}`+strings.Repeat(" ", 4_000_000)); !strings.Contains(a.raw, "4 MB") {
+		t.Error(a.raw)
+	}
+	for _, input := range []string{`[` + strings.Repeat("1,2,3,", 300_000) + `1]`, `[[1],[` + strings.Repeat("99,", 700_000) + `1]]`} {
+		w.want(422, w.member, "POST", at+"/v1/embeddings", `{"input":`+input+`}`)
+	}
 	for _, input := range []string{`[1,2]`, `[[1],[2,3]]`, `[1],"dimensions":2,"encoding_format":"base64"`} {
 		if a := w.want(503, w.member, "POST", at+"/v1/embeddings", `{"input":`+input+`}`); !strings.Contains(a.raw, "Part 1 is waiting") {
 			t.Error(a.raw)

@@ -298,8 +298,8 @@ func (a *App) handleError(err error, c echo.Context) {
 
 // Limits of request bodies. An imported table is larger with its encoding.
 var (
-	defaultBodyLimit = bodyLimit("1M", func(c echo.Context) bool { return !isImport(c) && !isInfer(c) && !isStream(c) })
-	importBodyLimit  = bodyLimit("4M", func(c echo.Context) bool { return isImport(c) || isInfer(c) && !isBinary(c) })
+	defaultBodyLimit = bodyLimit("1M", func(c echo.Context) bool { return !isImport(c) && !isInfer(c) && !isEmbeddings(c) && !isStream(c) })
+	importBodyLimit  = bodyLimit("4M", func(c echo.Context) bool { return isImport(c) || isEmbeddings(c) || isInfer(c) && !isBinary(c) })
 	binaryBodyLimit  = bodyLimit("16M", isBinary)
 )
 

@@ -62,7 +62,7 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	if security == nil {
 		op.Extensions = map[string]any{scopeExtension: scopeOf(r, s.tag)}
 	}
-	if strings.HasSuffix(r.path, "/import") || r.path == inferPath {
+	if strings.HasSuffix(r.path, "/import") || r.path == inferPath || r.path == embeddingsPath {
 		op.MaxBodyBytes = maxImportBody
 	}
 	_, readsBody := input.FieldByName("Body")

@@ -152,6 +152,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 			return p.Rejection
 		}
 		if refused = p.Insufficient(); refused != nil {
+			refused.Err, _ = errors.AsType[*models.Error](rejectedParts(refused.Err))
 			return refused
 		}
 		if update.tries() {
@@ -208,15 +209,21 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 // the parts need.
 func rejectedParts(err error) error {
 	e, ok := errors.AsType[*models.Error](err)
-	if !ok || len(e.Fields) == 0 {
+	if !ok {
 		return err
 	}
 	named := *e
 	named.Fields = slices.Clone(e.Fields)
 	for i, f := range e.Fields {
+		if f.Name == "gpus" {
+			named.Fields[i].Name = "parts"
+		}
 		for _, a := range (models.Resources{}).Amounts() {
-			if a.Name == f.Name {
-				named.Fields[i] = models.Field{Name: "parts", Reason: models.Say("%s: %s", a.Label, f.Reason)}
+			if a.Name != f.Name {
+				continue
+			}
+			if named.Fields[i].Name = "parts"; e.Kind != models.KindNoCapacity { // which names the resource
+				named.Fields[i].Reason = models.Say("%s: %s", a.Label, f.Reason)
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -34,7 +35,7 @@ type Embeddings struct {
 func (s *Service) Embed(ctx context.Context, actor policies.Actor, id int64, in EmbeddingInput) (v Embeddings, err error) {
 	var texts [][]int32
 	r, err := s.openRequest(ctx, actor, id, models.TaskTextEmbedding, func(r *openRequest) (err error) {
-		texts, err = in.texts(r.Deployment, r.generation)
+		texts, err = in.texts(r.ctx, r.Deployment, r.generation)
 		return err
 	})
 	if err != nil {
@@ -56,7 +57,7 @@ func (s *Service) Embed(ctx context.Context, actor policies.Actor, id int64, in 
 }
 
 // texts are the tokens of each text.
-func (in EmbeddingInput) texts(d models.Deployment, g serving.Generation) (list [][]int32, err error) {
+func (in EmbeddingInput) texts(ctx context.Context, d models.Deployment, g serving.Generation) (list [][]int32, err error) {
 	if g.Embedding == nil {
 		return nil, models.Unavailable(nil, "The parts of this deployment are not written yet. Repeat the request later.")
 	}
@@ -80,7 +81,7 @@ func (in EmbeddingInput) texts(d models.Deployment, g serving.Generation) (list 
 		if n := int64(len(tokens)); p.Err() == nil && (n < 1 || n > d.Context) {
 			p.Add("input", "must have from 1 to %d tokens in each text; text %d has %d", d.Context, int64(i+1), n)
 		}
-		if err := p.Err(); err != nil {
+		if err := cmp.Or(context.Cause(ctx), p.Err()); err != nil {
 			return nil, err
 		}
 		list = append(list, tokens)

@@ -255,6 +255,34 @@ func TestLostMachineWhileLoading(t *testing.T) {
 	})
 }
 
+// An update whose deployment was stopped for it, and that loses its machine, does not end both: it becomes
+// idle, and can still be replaced by the version before it.
+func TestLostMachineOfRecreatedUpdate(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveWhole(models.UpdateRecreate)
+		first := w.id
+		w.served.change("second", nil)
+		w.id = w.updated()
+		w.until(models.PartLoading)
+		w.loses("GPU-9")
+		w.clock.Advance(moveAfter)
+		w.passes()
+		w.clock.Advance(2 * moveAfter)
+		w.passes()
+		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true} })
+		w.poll(t, "it is idle", func() bool { w.passes(); return w.get().State == models.DeploymentIdle && w.shares() == 0 })
+		if v := w.get(); v.FallbackID == nil || *v.FallbackID != first {
+			t.Errorf("it forgets the version before it: %+v", v.FallbackID)
+		}
+		opened := w.request()
+		w.load()
+		if err := <-opened; err != nil || w.machine() != "other" || w.get().Files != "second" {
+			t.Errorf("on %s: %v", w.machine(), err)
+		}
+	})
+}
+
 // A deployment whose replacement loses its machine, too, is moved once more.
 func TestLostMachineOfReplacement(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

@@ -100,7 +100,9 @@ func (r *Reconciler) releaseIdle(ctx context.Context, d *models.Deployment, part
 		if err := q.RecordEnded(now.Claim()); err != nil {
 			return err
 		}
-		now.Demand, now.FallbackID = models.Demand{}, nil // it has served
+		if now.Demand = (models.Demand{}); now.StartedAt != nil { // it has served
+			now.FallbackID = nil
+		}
 		if err := q.TransitionDeployment(&now, models.DeploymentIdle, models.Say("Its shares were released.")); err != nil {
 			return err
 		}

@@ -77,19 +77,17 @@ func (r *Reconciler) moveDeployments(ctx context.Context, live []models.Deployme
 	return errors.Join(failed...)
 }
 
-// giveUpLoading ends a deployment whose parts cannot be loaded where they are: the one with its address
-// goes on, or is deployed again. If there is none, it becomes idle when no process is left, so that the next
-// request deploys it on other GPUs.
+// giveUpLoading ends a deployment whose parts cannot be loaded where they are, if the one that it was to
+// replace goes on. Else it becomes idle when no process is left, so that the next request deploys it on
+// other GPUs.
 func (r *Reconciler) giveUpLoading(ctx context.Context, d models.Deployment, live []models.Deployment, g *lostGPU, lost models.Text) error {
 	parts, err := r.config.Store.Read(ctx).DeploymentParts(d.ID)
-	if err != nil || parts[0].File == "" || !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool {
+	if err != nil || len(parts) == 0 || parts[0].File == "" || !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool {
 		return p.State == models.PartWaiting || !r.watches.of(p).stopped.Empty()
 	}) {
 		return err
 	}
-	if d.FallsBack() || slices.ContainsFunc(live, func(o models.Deployment) bool {
-		return o.State == models.DeploymentServing && o.First() == d.First()
-	}) {
+	if slices.ContainsFunc(live, func(o models.Deployment) bool { return o.State == models.DeploymentServing && o.First() == d.First() }) {
 		return r.failDeployment(ctx, &d, models.Say("The deployment failed: %s, where its parts were loaded", lost))
 	}
 	if !g.processesGone(parts) {

@@ -19,14 +19,16 @@ type Embedding struct {
 // What sentence-transformers keeps beside a model, which says how vectors are made of its hidden states
 // (sentence-transformers, sentence_transformers/models).
 const (
-	modulesName   = "modules.json"
-	poolingName   = "1_Pooling/config.json"
-	sentencesName = "sentence_bert_config.json"
-	promptsName   = "config_sentence_transformers.json"
+	modulesName = "modules.json"
+	poolingName = "1_Pooling/config.json"
+	promptsName = "config_sentence_transformers.json"
 )
 
+// sentencesNames are what the same file is called for different families.
+var sentencesNames = []string{"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_xlm-roberta_config.json"}
+
 // embeddingFiles are those of them in the directory of the model.
-var embeddingFiles = []string{modulesName, sentencesName, promptsName}
+var embeddingFiles = append([]string{modulesName, promptsName}, sentencesNames...)
 
 // encoderTensors are the tensors of a text encoder.
 func encoderTensors(_ family, m shard.Model) map[string][]int64 {
@@ -51,14 +53,16 @@ func typesIn(c shard.Config) int64 {
 	return sizeIn(c, "type_vocab_size")
 }
 
-// firstPosition is the position of the first token: where a family has it behind the number of the
-// token that fills texts up.
-func (f family) firstPosition(c shard.Config) int64 {
-	filler := int64(1) // as RobertaConfig has it
-	if !f.filled || has(c, "pad_token_id") && json.Unmarshal(c["pad_token_id"], &filler) != nil {
-		return 0
+// filler is the token that fills texts up, where a family numbers positions behind it; nil: from 0 on.
+func (f family) filler(c shard.Config) *int64 {
+	if !f.filled {
+		return nil
 	}
-	return filler + 1
+	n := int64(1) // as RobertaConfig has it
+	if has(c, "pad_token_id") && json.Unmarshal(c["pad_token_id"], &n) != nil {
+		n = -1
+	}
+	return &n
 }
 
 // checkEncoderSizes refuses sizes of a text encoder that do not fit each other.
@@ -71,8 +75,8 @@ func checkEncoderSizes(f family, m shard.Model) models.Text {
 	if why := checkPositive(m, "layer_norm_eps"); !why.Empty() {
 		return why
 	}
-	switch first := f.firstPosition(m.Config); {
-	case first < 0 || first >= m.Facts.MaxContext:
+	switch filler := f.filler(m.Config); {
+	case filler != nil && (*filler < 0 || *filler >= m.Facts.MaxContext-1):
 		return models.Say("pad_token_id in config.json is %s, which leaves no position for a token", valueOf(m.Config, "pad_token_id"))
 	case 4*m.Facts.MaxContext*m.Facts.Hidden > maxPayload:
 		return models.Say("the hidden values of a text take more than %s", models.FormatBytes(maxPayload))
@@ -84,7 +88,10 @@ func checkEncoderSizes(f family, m shard.Model) models.Text {
 
 // MaxContext is the most tokens of a sequence; 0 if it is not known.
 func MaxContext(m shard.Model) int64 {
-	return m.Facts.MaxContext - families[m.Facts.Architecture].firstPosition(m.Config)
+	if filler := families[m.Facts.Architecture].filler(m.Config); filler != nil {
+		return m.Facts.MaxContext - *filler - 1
+	}
+	return m.Facts.MaxContext
 }
 
 // readEmbedding reads how vectors are made. Without files of sentence-transformers, they are the mean of
@@ -93,6 +100,9 @@ func readEmbedding(folder fs.FS, m shard.Model) (e *Embedding, err error) {
 	e = &Embedding{Vocabulary: m.Facts.Vocabulary, Pooling: "mean"}
 	var modules []struct{ Path, Type string }
 	found, err := readJSON(folder, modulesName, &modules)
+	if err == nil {
+		err = checkTokenizers(folder)
+	}
 	if err != nil || !found {
 		return e, err
 	}
@@ -125,13 +135,22 @@ func readPooling(folder fs.FS, hidden int64) (pooling string, err error) {
 	if !found {
 		return "", notServed(models.Say("the file %s is missing", poolingName))
 	}
+	modes := map[string]string{"pooling_mode_mean_tokens": "true"} // as it is unless something else is stated
 	for name, value := range c {
+		modes[name] = string(value)
+	}
+	if has(c, "pooling_mode") { // which takes the place of all others
+		var mode string
+		_ = json.Unmarshal(c["pooling_mode"], &mode) // what is no text is none that is implemented
+		modes = map[string]string{"pooling_mode_" + mode: "true"}
+	}
+	for name, value := range modes {
 		mode, isMode := strings.CutPrefix(name, "pooling_mode_")
 		switch {
-		case !isMode || string(value) != "true":
-		case pooling == "" && mode == "cls_token":
+		case !isMode || value != "true":
+		case pooling == "" && (mode == "cls_token" || mode == "cls"):
 			pooling = "cls"
-		case pooling == "" && mode == "mean_tokens":
+		case pooling == "" && (mode == "mean_tokens" || mode == "mean"):
 			pooling = "mean"
 		default:
 			return "", notServed(models.Say("%s has another result than either the first token or the mean", poolingName))
@@ -145,20 +164,64 @@ func readPooling(folder fs.FS, hidden int64) (pooling string, err error) {
 
 // checkSentences refuses what is done with texts before they become tokens.
 func checkSentences(folder fs.FS) error {
-	var texts struct {
-		Lower bool `json:"do_lower_case"`
+	for _, name := range sentencesNames {
+		var texts struct {
+			Lower bool `json:"do_lower_case"`
+		}
+		if _, err := readJSON(folder, name, &texts); err != nil {
+			return err
+		}
+		if texts.Lower {
+			return notServed(models.Say("%s in %s is not implemented", "do_lower_case", name))
+		}
 	}
 	var prompts struct {
 		Default string `json:"default_prompt_name"`
 	}
-	if _, err := readJSON(folder, sentencesName, &texts); err != nil {
-		return err
-	}
 	if _, err := readJSON(folder, promptsName, &prompts); err != nil {
 		return err
 	}
-	if texts.Lower || prompts.Default != "" {
-		return notServed(models.Say("do_lower_case in %s and default_prompt_name in %s are not implemented", sentencesName, promptsName))
+	if prompts.Default != "" {
+		return notServed(models.Say("%s in %s is not implemented", "default_prompt_name", promptsName))
+	}
+	return nil
+}
+
+// checkTokenizers refuses a model whose texts transformers would change in another way than tokenizer.json
+// says: what it is told by tokenizer_config.json takes precedence.
+func checkTokenizers(folder fs.FS) error {
+	type options struct {
+		Lower   *bool `json:"do_lower_case"`
+		Accents *bool `json:"strip_accents"`
+		Chinese *bool `json:"tokenize_chinese_chars"`
+		Space   *bool `json:"add_prefix_space"`
+	}
+	var says options
+	var own struct {
+		Normalizer struct {
+			Lower   *bool `json:"lowercase"`
+			Accents *bool `json:"strip_accents"`
+			Chinese *bool `json:"handle_chinese_chars"`
+		}
+		Split struct {
+			Space *bool `json:"add_prefix_space"`
+		} `json:"pre_tokenizer"`
+	}
+	for name, into := range map[string]any{tokenizerConfigName: &says, tokenizerName: &own} {
+		content, err := shard.ReadSmall(folder, name, maxTokenizerBytes)
+		if err != nil {
+			return err
+		}
+		if content != nil && json.Unmarshal(content, into) != nil {
+			return nil // it is not used, and the reason is stated then
+		}
+	}
+	for name, pair := range map[string][2]*bool{"do_lower_case": {says.Lower, own.Normalizer.Lower},
+		"strip_accents":          {says.Accents, own.Normalizer.Accents},
+		"tokenize_chinese_chars": {says.Chinese, own.Normalizer.Chinese}, "add_prefix_space": {says.Space, own.Split.Space}} {
+		if pair[0] != nil && pair[1] != nil && *pair[0] != *pair[1] {
+			return notServed(models.Say("%s in %s is not what %s says", name, tokenizerConfigName, tokenizerName))
+		}
 	}
 	return nil
 }

@@ -54,10 +54,10 @@ func TestEncoders(t *testing.T) {
 // Positions of RoBERTa begin behind the number of its filling token, which leaves fewer of them.
 func TestFirstPosition(t *testing.T) {
 	roberta := strings.NewReplacer("BertModel", "RobertaModel", `"bert"`, `"roberta"`).Replace(bertConfig)
-	for filler, want := range map[string]int64{"1": 8, "0": 9, "": 8, "null": 8, "9": 0, "-7": 0, `"x"`: 0} {
+	for filler, want := range map[string]int64{"1": 8, "0": 9, "": 8, "null": 8, "9": 0, "-7": 0, `"x"`: 0, "1.5": 0} {
 		m := modelOf(t, llama(t, withIn(t, roberta, "pad_token_id", filler), bert))
 		why := Check(m)
-		if want > 0 && (!why.Empty() || MaxContext(m) != want) || want == 0 && filler != `"x"` && !strings.Contains(why.String(), "pad_token_id") {
+		if want > 0 && (!why.Empty() || MaxContext(m) != want) || want == 0 && !strings.Contains(why.String(), "pad_token_id") {
 			t.Errorf("%s: %s, %d tokens", filler, why, MaxContext(m))
 		}
 	}
@@ -95,7 +95,7 @@ func TestEmbedding(t *testing.T) {
 	}{
 		{nil, Embedding{16, "mean", false}, ""},
 		{map[string]string{modulesName: list(transformer, pooling), poolingName: cls}, Embedding{16, "cls", false}, ""},
-		{map[string]string{modulesName: list(transformer, pooling, normalize), poolingName: mean, sentencesName: `{"max_seq_length":8,"do_lower_case":false}`,
+		{map[string]string{modulesName: list(transformer, pooling, normalize), poolingName: mean, sentencesNames[0]: `{"max_seq_length":8,"do_lower_case":false}`,
 			promptsName: `{"prompts":{},"default_prompt_name":null}`}, Embedding{16, "mean", true}, ""},
 		{map[string]string{modulesName: list(transformer, pooling, dense), poolingName: cls}, Embedding{}, "Dense"},
 		{map[string]string{modulesName: list(pooling, transformer), poolingName: cls}, Embedding{}, "Pooling"},
@@ -104,9 +104,17 @@ func TestEmbedding(t *testing.T) {
 		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, "false", "true")}, Embedding{}, "either"},
 		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, "cls_token", "max_tokens")}, Embedding{}, "either"},
 		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, ":8", ":9")}, Embedding{}, "of 8 values"},
-		{map[string]string{modulesName: list(transformer, pooling), poolingName: `{"word_embedding_dimension":8}`}, Embedding{}, "does not state one"},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: `{"word_embedding_dimension":8}`}, Embedding{16, "mean", false}, ""},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, `,"pooling_mode_mean_tokens":false`, "")}, Embedding{}, "either"},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, ":8", `:8,"pooling_mode":"max"`)}, Embedding{}, "either"},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(mean, ":8", `:8,"pooling_mode":"cls"`)}, Embedding{16, "cls", false}, ""},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: strings.ReplaceAll(cls, "true,", "false,")}, Embedding{}, "does not state one"},
+		{map[string]string{tokenizerName: `{"normalizer":{"lowercase":true}}`, tokenizerConfigName: `{"do_lower_case":false}`}, Embedding{}, "do_lower_case in tokenizer_config.json"},
+		{map[string]string{tokenizerName: `{"normalizer":{"lowercase":true},"pre_tokenizer":{"add_prefix_space":true}}`,
+			tokenizerConfigName: `{"do_lower_case":true,"strip_accents":null,"add_prefix_space":true}`}, Embedding{16, "mean", false}, ""},
+		{map[string]string{tokenizerName: `{"pre_tokenizer":{"add_prefix_space":false}}`, tokenizerConfigName: `{"add_prefix_space":true}`}, Embedding{}, "add_prefix_space"},
 		{map[string]string{modulesName: `{}`}, Embedding{}, "expected form"},
-		{map[string]string{modulesName: list(transformer, pooling), poolingName: cls, sentencesName: `{"do_lower_case":true}`}, Embedding{}, "do_lower_case"},
+		{map[string]string{modulesName: list(transformer, pooling), poolingName: cls, sentencesNames[0]: `{"do_lower_case":true}`}, Embedding{}, "do_lower_case"},
 		{map[string]string{modulesName: list(transformer, pooling), poolingName: cls, promptsName: `{"default_prompt_name":"query"}`}, Embedding{}, "default_prompt_name"},
 	} {
 		folder := llama(t, bertConfig, bert)
@@ -124,7 +132,7 @@ func TestEmbedding(t *testing.T) {
 func TestFilesOfEmbeddings(t *testing.T) {
 	states := map[string]string{}
 	folder := llama(t, bertConfig, bert)
-	for _, name := range []string{"", modulesName, poolingName, sentencesName, promptsName, "1_Pooling/other.json"} {
+	for _, name := range []string{"", modulesName, poolingName, sentencesNames[0], sentencesNames[2], promptsName, "1_Pooling/other.json"} {
 		changed := maps.Clone(folder)
 		if name != "" {
 			changed[name] = &fstest.MapFile{Data: []byte("{}")}

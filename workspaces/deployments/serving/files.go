@@ -68,8 +68,8 @@ type part struct {
 	Offset      int64        `json:"offset,omitempty"`  // of the vocabulary, it has the tokens from this one on
 	Column      int64        `json:"column,omitempty"`  // of the patches of an image, it computes the hidden values from this one on
 
-	Pooling  string `json:"pooling,omitempty"`  // of a text encoder; see [Embedding]
-	Position int64  `json:"position,omitempty"` // of the first token of a text
+	Pooling string `json:"pooling,omitempty"` // of a text encoder; see [Embedding]
+	Filler  *int64 `json:"filler,omitempty"`  // token behind whose number the positions of a text begin
 }
 
 // partOf describes a part of a plan for a load.
@@ -77,7 +77,7 @@ func partOf(m shard.Model, g Generation, plan models.ModelPlan, number int, load
 	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context,
 		Connections: connectionsPerSequence * (load.Batch + 1), Sequences: load.Batch}
 	if g.Embedding != nil {
-		p.Pooling, p.Position = g.Embedding.Pooling, families[m.Facts.Architecture].firstPosition(m.Config)
+		p.Pooling, p.Filler = g.Embedding.Pooling, families[m.Facts.Architecture].filler(m.Config)
 	}
 	if plan.Split == models.SplitHeads {
 		p.First, p.Last, p.Add = true, true, true

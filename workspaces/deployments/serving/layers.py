@@ -390,19 +390,29 @@ class Embedder(Encoder):
 
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "encoder.layer")
-        self.most, self.pooling, self.position = part["context"], part["pooling"], part.get("position", 0)
-        self.tries = [min(2, self.most)]
+        self.most, self.pooling, self.filler = part["context"], part["pooling"], part.get("filler")
+        self.tries = [self.most]  # a text is computed at once
 
     def size_of(self, n): return 4 * n * (1 if self.first else self.hidden)
     def accepts(self, n, at, size): return n <= self.most and size == self.size_of(n)
+
+    def positions(self, ids):
+        """Returns what is added for the positions of tokens. If they begin behind a filling token, such tokens
+        have its number, and are not counted (transformers, create_position_ids_from_input_ids)."""
+        table = self.t["embeddings.position_embeddings.weight"]
+        if self.filler is None:
+            return table[: len(ids)]
+        others = (ids != self.filler) * 1
+        return table[others.cumsum(0) * others + self.filler]
 
     def forward(self, payload, n, at, cache):
         """Returns the hidden states of a text, or its embedding, which the first of parts with other heads
         has; see Decoder.forward."""
         xp, t = self.xp, self.t
         if self.first:
-            x = yield self.rows_of("embeddings.word_embeddings", xp.ids(payload))
-            x = x + t["embeddings.position_embeddings.weight"][self.position : self.position + n]
+            ids = xp.ids(payload)
+            x = yield self.rows_of("embeddings.word_embeddings", ids)
+            x = x + self.positions(ids)
             x = self.norm(x + t["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
         else:
             x = xp.floats(payload, (n, self.hidden))

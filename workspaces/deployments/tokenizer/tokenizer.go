@@ -65,7 +65,10 @@ func (t *Tokenizer) encodePlain(tokens []int32, text string) []int32 {
 	if text == "" {
 		return tokens
 	}
-	pieces := []string{t.normalize(text)}
+	if text = t.normalize(text); text == "" {
+		return tokens
+	}
+	pieces := []string{text}
 	for _, split := range t.split {
 		var next []string
 		for _, piece := range pieces {

@@ -15,7 +15,11 @@ type wordPiece struct {
 	first, next map[string]int32 // tokens that begin a word, and that continue it
 	unknown     int32            // stands for words that do not consist of tokens
 	most        int              // characters of a word
+	longest     int              // bytes of a token
 }
+
+// maxWord is the most characters of a word for which tokens are looked for.
+const maxWord = 1000
 
 func (w *wordPiece) encode(tokens []int32, word string) []int32 {
 	n, vocabulary := len(tokens), w.first
@@ -24,7 +28,11 @@ func (w *wordPiece) encode(tokens []int32, word string) []int32 {
 	}
 	for word != "" {
 		end := len(word)
-		token, ok := vocabulary[word]
+		if end > w.longest {
+			for end = w.longest; end > 0 && !utf8.RuneStart(word[end]); end-- {
+			}
+		}
+		token, ok := vocabulary[word[:end]]
 		for !ok && end > 0 {
 			_, size := utf8.DecodeLastRuneInString(word[:end])
 			end -= size
@@ -42,8 +50,8 @@ func (w *wordPiece) encode(tokens []int32, word string) []int32 {
 func (t *Tokenizer) readWords(f *file) error {
 	m := f.Model
 	unknown, known := m.Vocab[m.Unknown]
-	if !known || m.Prefix == "" || m.MaxWord < 1 {
-		return fmt.Errorf("its model has no unk_token, continuing_subword_prefix or max_input_chars_per_word")
+	if !known || m.Prefix == "" || m.MaxWord < 1 || m.MaxWord > maxWord {
+		return fmt.Errorf("its model has no unk_token, continuing_subword_prefix or max_input_chars_per_word, from 1 to %d", maxWord)
 	}
 	w := &wordPiece{first: map[string]int32{}, next: map[string]int32{}, unknown: unknown, most: m.MaxWord}
 	for word, token := range m.Vocab {
@@ -51,6 +59,7 @@ func (t *Tokenizer) readWords(f *file) error {
 		if word == "" || rest == "" {
 			continue // no word has it
 		}
+		w.longest = max(w.longest, len(word))
 		w.first[word], t.texts[token] = token, " "+word // a word can also begin like what continues one
 		if continues {
 			w.next[rest], t.texts[token] = token, rest
@@ -64,10 +73,10 @@ func (t *Tokenizer) readWords(f *file) error {
 func (s step) cleaned(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch space := unicode.IsSpace(r); {
-		case s.Clean && space:
+		switch control := !strings.ContainsRune("\t\n\r", r) && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co); {
+		case s.Clean && (control || r == utf8.RuneError):
+		case s.Clean && unicode.IsSpace(r):
 			b.WriteByte(' ')
-		case s.Clean && (r == 0 || r == utf8.RuneError || unicode.Is(unicode.C, r)):
 		case s.Chinese && isIdeograph(r):
 			b.WriteByte(' ')
 			b.WriteRune(r)
@@ -86,7 +95,7 @@ func (s step) cleaned(text string) string {
 		}, norm.NFD.String(text))
 	}
 	if s.Lowercase {
-		text = strings.ToLower(text)
+		text = strings.ToLower(strings.ReplaceAll(text, "\u0130", "i\u0307"))
 	}
 	return text
 }

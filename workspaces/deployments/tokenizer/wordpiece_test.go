@@ -49,6 +49,24 @@ func TestWordPieces(t *testing.T) {
 	}
 }
 
+// A long word is looked up by what a token can be, also between characters of several bytes, and a text that
+// is empty when it is normalized has no tokens, by pieces of words and by bytes.
+func TestLongAndEmptyWords(t *testing.T) {
+	tok := read(t, bert(map[string]any{"model.max_input_chars_per_word": 1000}, "\u00e9\u00e9", "##\u00e9", "##\u00e9\u00e9\u00e9", "\u00e9"))
+	tok.normalize = func(text string) string { return text }
+	if got, want := tok.EncodeWhole(strings.Repeat("\u00e9", 1000)), 1+333-1; len(got) < want || got[0] != 15 || got[1] != 17 {
+		t.Errorf("%d tokens: %v", len(got), got[:3])
+	}
+	normalizer := bert(nil)["normalizer"]
+	for _, tok := range []*Tokenizer{tok, read(t, bert(nil)), read(t, map[string]any{"normalizer": normalizer,
+		"pre_tokenizer": map[string]any{"type": "ByteLevel", "use_regex": false}})} {
+		tok.normalize = step{Clean: true}.cleaned
+		if got := tok.EncodeWhole("\u200b"); len(got) != 0 {
+			t.Errorf("it has the tokens %v", got)
+		}
+	}
+}
+
 // Accents and upper case are kept as the normalizer says.
 func TestCleaned(t *testing.T) {
 	kept := map[string]any{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": false, "strip_accents": false, "lowercase": true}
@@ -57,7 +75,7 @@ func TestCleaned(t *testing.T) {
 		normalizer map[string]any
 		text, want string
 	}{
-		{kept, "H\u00C9llo\u63A8", "h\u00E9llo\u63A8"}, {cased, "H\u00E9\rllo\u63A8", "H\u00E9 llo \u63A8 "},
+		{kept, "H\u00C9llo\u63A8 \u0130", "h\u00E9llo\u63A8 i\u0307"}, {kept, "a\fb\vc\u0085d\te\u00A0f\u200Bg\U0003FFFDh", "abcd e fg\U0003FFFDh"}, {cased, "H\u00E9\rllo\u63A8", "H\u00E9 llo \u63A8 "},
 		{bert(nil)["normalizer"].(map[string]any), "H\u00E9llo \u0130", "hello i"},
 	} {
 		if got := read(t, bert(map[string]any{"normalizer": c.normalizer})).normalize(c.text); got != c.want {
@@ -75,6 +93,7 @@ func TestWordsRefused(t *testing.T) {
 		"has options":   {"added_tokens": []any{map[string]any{"id": 1, "content": "x", "normalized": true}}},
 		"no tokens":     {"post_processor": map[string]any{"type": "BertProcessing"}},
 		"or max_input":  {"model.max_input_chars_per_word": 0},
+		"from 1 to":     {"model.max_input_chars_per_word": 1001},
 	} {
 		if _, err := Read(described(t, bert(change)), 1000); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
