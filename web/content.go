@@ -27,11 +27,11 @@ func ContentOf(ctx context.Context, page templ.Component) (Content, error) {
 	var c Content
 	var b strings.Builder
 	err := page.Render(context.WithValue(ctx, contentKey{}, &c), &b)
-	c.html = b.String()
+	c.html = strings.Clone(b.String()) // the builder's memory is up to twice as large, and would be kept
 	return c, err
 }
 
-// Size is the number of bytes.
+// Size is the number of bytes that it holds.
 func (c Content) Size() int { return len(c.html) }
 
 // Render renders the content with a frame.
