@@ -24,7 +24,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test test-load first-minutes ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run build test test-load first-minutes ledger soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -90,6 +90,11 @@ soak: ## two servers under load for three minutes, one killed every 20 s; needs 
 	@tools/setup test
 	@go run ./tools/cluster/cmd prepare
 	WEIR_SOAK=3m go test -tags cluster -count=1 -timeout $(TIMEOUT) -v -run '^TestSoak$$' ./e2e
+
+audit: ## each way to take a right away, on one server and on two that hang or are killed: what is answered after it; needs root
+	@tools/setup test
+	@go run ./tools/cluster/cmd prepare
+	WEIR_AUDIT=all go test -tags cluster -count=1 -timeout $(TIMEOUT) -v -run '^TestAudit' ./e2e
 
 scale: ## 5,000 workspaces on 1,000 simulated nodes (WEIR_SCALE=NODESxWORKSPACES)
 	@tools/setup test

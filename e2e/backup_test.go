@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"maps"
+	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -20,7 +22,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if got := nb.execute("kept = 'kept'"); got != "" {
 		t.Fatalf("the cell printed %q", got)
 	}
-	ran, notebook := s.sandboxes(), s.jupyter(w.ID)
+	ran, process := s.sandboxes(), s.jupyter(w.ID)
 
 	file, dir := filepath.Join(t.TempDir(), "weir.tar.gz"), filepath.Join(t.TempDir(), "restored")
 	for _, args := range [][]string{{"backup", "--files", "--output", file}, {"restore", file, "--data-dir", dir}} {
@@ -38,12 +40,25 @@ func TestBackupAndRestore(t *testing.T) {
 	if !strings.Contains(restored.log.String(), "another generation or copy of this installation runs workspaces here") {
 		t.Error("the copy does not say what it found")
 	}
+	behind := notebook{t: t, client: restored.browser(), origin: strings.Replace(nb.origin, ":"+strconv.Itoa(s.port), ":"+strconv.Itoa(restored.port), 1)}
+	behind.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for way, token := range map[string]string{"the visit": "", "the access token": ada.token} {
+		if behind.client.Jar = nil; token == "" {
+			behind.client.Jar = nb.client.Jar
+		}
+		if status := behind.status("/api/contents", token); status == http.StatusOK {
+			t.Errorf("in the copy, %s of the original opens its notebook", way)
+		}
+	}
+	if status := nb.status("/api/contents", ""); status != http.StatusOK {
+		t.Errorf("in the original, the notebook responds %d", status)
+	}
 	own := copied.await(copied.launch(team.Project, restored.standIn(t), "own"), "running", starting)
 	restored.awaitAgreement(reconcilePeriod)
 	copied.call("POST", workspacePath(own.ID)+"/stop", nil, nil)
 	copied.await(own.ID, "stopped", gone)
 
-	if after := s.sandboxes(); !maps.EqualFunc(ran, after, slices.Equal) || s.jupyter(w.ID) != notebook {
+	if after := s.sandboxes(); !maps.EqualFunc(ran, after, slices.Equal) || s.jupyter(w.ID) != process {
 		t.Errorf("the original's processes were %v and are %v", ran, after)
 	}
 	if got := nb.execute("print(kept)"); got != "kept\n" {

@@ -70,6 +70,24 @@ func (n notebook) call(method, path, body string) (int, string) {
 	return res.StatusCode, string(answer)
 }
 
+// status is that of the response to a program with an access token, or to a page of the notebook.
+func (n notebook) status(path, token string) int {
+	n.t.Helper()
+	req, err := http.NewRequest("GET", n.origin+path, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := n.client.Do(req)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
+}
+
 // execute runs Python code and returns what it printed; see executeCell.
 func (n notebook) execute(code string) string {
 	n.t.Helper()

@@ -155,19 +155,22 @@ Server("/run/weir/jupyter.sock", Handler).serve_forever()
 `
 
 // standIn adds the stand-in to the catalog and returns its id there.
-func (s *server) standIn(t testing.TB) int64 {
+func (s *server) standIn(t testing.TB) int64 { return s.program(t, "Stand-in", standIn) }
+
+// program adds an environment to the catalog that runs a program in place of Jupyter.
+func (s *server) program(t testing.TB, name, text string) int64 {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bin")
 	program := filepath.Join(dir, "stand-in")
 	err := os.Mkdir(dir, 0o755)
 	if err == nil {
-		err = os.WriteFile(program, []byte(standIn), 0o755)
+		err = os.WriteFile(program, []byte(text), 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	var env id
-	s.api(s.admin()).must("POST", "/environments", map[string]any{"name": "Stand-in", "language": "none", "language_version": "1",
+	s.api(s.admin()).must("POST", "/environments", map[string]any{"name": name, "language": "none", "language_version": "1",
 		"command": []string{program}, "default_path": "/"}, &env)
 	return env.ID
 }

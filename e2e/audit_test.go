@@ -1,0 +1,423 @@
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ticker answers like a notebook; /ticks never ends, and says what time it is.
+const ticker = `#!/usr/bin/python3
+import http.server, os, signal, socketserver, sys, time
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        self.send_response(200)
+        endless = self.path == "/ticks"
+        self.send_header("Transfer-Encoding", "chunked") if endless else self.send_header("Content-Length", "0")
+        self.end_headers()
+        while endless:
+            line = b"%.6f\n" % time.time()
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
+            time.sleep(0.002)
+    def address_string(self):
+        return "proxy"
+    def log_message(self, *args):
+        pass
+
+class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+if len(sys.argv) > 1:
+    http.server.ThreadingHTTPServer(("", 8888), Handler).serve_forever()
+Server("/run/weir/jupyter.sock", Handler).serve_forever()
+`
+
+// auditee is a person with each way to get something: an access token, a session and, opened by
+// the session, a notebook. The person is an administrator, too, and owns a service account.
+type auditee struct {
+	member
+	project, role, workspace int64
+	token                    int64 // id of the access token
+	session                  *http.Client
+	visits                   []notebook // through each server
+	service, serviceToken    int64
+	serviceSecret            string
+}
+
+// revocation is a call after which some ways are closed.
+type revocation struct {
+	name   string
+	closes string // names of ways
+	call   func(a *auditor, at *server, v auditee)
+}
+
+const everyWay = "token page events visit ticks people"
+
+// revocations are those that people and administrators can make.
+var revocations = []revocation{
+	{"sign out", "page events visit ticks", func(a *auditor, at *server, v auditee) {
+		a.does(at, v.session, "POST", "/signout", "")
+	}},
+	{"change one's password", "page events visit ticks token people", func(a *auditor, at *server, v auditee) {
+		other := a.signsIn(at, v.Email)
+		a.does(at, other, "PUT", "/api/v1/me/password", fmt.Sprintf(`{"current":%q,"password":"another long password"}`, password))
+	}},
+	{"set a password", everyWay, func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/users/%d/password", v.User), map[string]any{"password": "another long password"}, nil)
+	}},
+	{"weir admin reset-password", everyWay, func(a *auditor, at *server, v auditee) {
+		if code, _, stderr := weir(a.t, "another long password\n", at.settings(), "admin", "reset-password", "--email", v.Email, "--password-stdin"); code != 0 {
+			a.t.Fatalf("exit code %d: %s", code, stderr)
+		}
+	}},
+	{"disable an account", everyWay, func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/users/%d", v.User), map[string]any{"name": v.Name, "admin": true, "disabled": true}, nil)
+	}},
+	{"delete an access token", "token people", func(a *auditor, at *server, v auditee) {
+		at.api(v.api.token).must("DELETE", fmt.Sprintf("/tokens/%d", v.token), nil, nil)
+	}},
+	{"delete the token of a service account", "service", func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("DELETE", fmt.Sprintf("/projects/%d/members/%d/tokens/%d", v.project, v.service, v.serviceToken), nil, nil)
+	}},
+	{"make an administrator a user", "people", func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/users/%d", v.User), map[string]any{"name": v.Name, "admin": false, "disabled": false}, nil)
+	}},
+	{"remove a member", "visit ticks", func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("DELETE", fmt.Sprintf("/projects/%d/members/%d", v.project, v.ID), nil, nil)
+	}},
+	{"give a member a role of viewers", "visit ticks", func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/projects/%d/members/%d", v.project, v.ID), map[string]any{"role_id": a.viewers}, nil)
+	}},
+	{"make a role one of viewers", "visit ticks", func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/projects/%d/roles/%d", v.project, v.role), map[string]any{"name": v.Name, "permission": "viewer", "limit": share}, nil)
+	}},
+	{"stop a workspace", "visit ticks", func(a *auditor, at *server, v auditee) {
+		at.api(v.api.token).must("POST", workspacePath(v.workspace)+"/stop", nil, nil)
+	}},
+}
+
+// auditor counts what people get after their right for it was taken away.
+type auditor struct {
+	t       *testing.T
+	servers []*server
+	env     int64
+	project int64
+	viewers int64 // id of the role
+	people  int
+}
+
+func newAuditor(t *testing.T, env int64, servers ...*server) *auditor {
+	t.Helper()
+	a := &auditor{t: t, servers: servers, env: env}
+	team := servers[0].teamWithin("audited", share.times(200), share)
+	a.project = team.Project
+	var role id
+	a.admin(servers[0]).must("POST", fmt.Sprintf("/projects/%d/roles", a.project), map[string]any{"name": "reader", "permission": "viewer", "limit": share}, &role)
+	a.viewers = role.ID
+	return a
+}
+
+func (a *auditor) admin(s *server) api { return s.api(s.admin()) }
+
+// signsIn returns a browser with a session, whose requests follow no redirects.
+func (a *auditor) signsIn(s *server, email string) *http.Client {
+	a.t.Helper()
+	client := s.browser()
+	client.Timeout = 0
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	res, err := client.PostForm(s.url+"/signin", url.Values{"email": {email}, "password": {password}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		a.t.Fatalf("%s signs in: %s", email, res.Status)
+	}
+	return client
+}
+
+// does makes a request of a browser that has to succeed.
+func (a *auditor) does(s *server, client *http.Client, method, path, body string) {
+	a.t.Helper()
+	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	r.Header.Set("Origin", s.url)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	res, err := client.Do(r)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode >= 400 {
+		a.t.Fatalf("%s %s: %s", method, path, res.Status)
+	}
+}
+
+// visitor makes a person with a running workspace.
+func (a *auditor) visitor() (v auditee) {
+	a.t.Helper()
+	s := a.servers[0]
+	a.people++
+	name := fmt.Sprintf("visitor%d", a.people)
+	v = auditee{project: a.project}
+	v.Email, v.Name = name+"@example.org", name
+	admin, at := a.admin(s), fmt.Sprintf("/projects/%d", a.project)
+	var user, role, place, service id
+	var token struct {
+		ID     int64
+		Secret string
+	}
+	admin.must("POST", "/users", map[string]any{"email": v.Email, "name": name, "password": password, "admin": true}, &user)
+	admin.must("POST", at+"/roles", map[string]any{"name": name, "permission": "member", "limit": share}, &role)
+	admin.must("POST", at+"/members", map[string]any{"email": v.Email, "role_id": role.ID}, &place)
+	admin.must("POST", at+"/service-accounts", map[string]any{"name": name, "role_id": a.viewers}, &service)
+	v.User, v.role, v.ID, v.service = user.ID, role.ID, place.ID, service.ID
+	admin.must("POST", fmt.Sprintf("%s/members/%d/tokens", at, service.ID), map[string]any{"name": "audit", "scopes": []string{"read"}}, &token)
+	v.serviceToken, v.serviceSecret = token.ID, token.Secret
+	v.api = s.api(s.tokenOf(v.Email))
+	for _, t := range list[id](v.api, "/tokens") {
+		v.token = t.ID
+	}
+	var w workspace
+	v.must("POST", "/workspaces", map[string]any{"project_id": a.project, "environment_id": a.env, "request": map[string]any{"memory_mib": 64, "cpu_milli": 50}}, &w)
+	v.workspace = w.ID
+	v.await(w.ID, "running", starting)
+	v.session = a.signsIn(s, v.Email)
+	for _, s := range a.servers {
+		v.visits = append(v.visits, a.visits(s, v))
+	}
+	return v
+}
+
+// visits opens the workspace of a visitor by the session.
+func (a *auditor) visits(s *server, v auditee) notebook {
+	a.t.Helper()
+	client := s.browser()
+	client.Timeout = 0
+	client.Jar = v.session.Jar
+	res, err := client.Get(s.url + workspacePath(v.workspace) + "/open")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK || "http://"+res.Request.URL.Host == s.url {
+		a.t.Fatalf("opening the workspace ends at %s with %s", res.Request.URL, res.Status)
+	}
+	return notebook{t: a.t, client: client, origin: originOf(a.t, res.Request.URL.String())}
+}
+
+// way is how a visitor gets something of one of the servers.
+type way struct {
+	name    string
+	client  *http.Client
+	address string
+	token   string
+	endless bool
+}
+
+// ways are those of a visitor through a server.
+func (a *auditor) ways(n int, v auditee) []way {
+	s := a.servers[n]
+	plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}, CheckRedirect: v.session.CheckRedirect}
+	a.t.Cleanup(plain.CloseIdleConnections)
+	portal := *v.session
+	portal.Transport = s.browser().Transport
+	local := "http://127.0.0.1:" + strconv.Itoa(s.port)
+	return []way{{"token", plain, fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), v.api.token, false},
+		{"people", plain, local + "/api/v1/users?limit=1", v.api.token, false},
+		{"service", plain, fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), v.serviceSecret, false},
+		{"page", &portal, fmt.Sprintf("%s/projects/%d", s.url, v.project), "", false},
+		{"events", &portal, s.url + "/events?topic=environments", "", true},
+		{"visit", v.visits[n].client, v.visits[n].origin + "/", "", false},
+		{"ticks", v.visits[n].client, v.visits[n].origin + "/ticks", "", true}}
+}
+
+// use is what was got by a way.
+type use struct {
+	mu       sync.Mutex
+	began    []time.Time // of requests that were answered
+	received []time.Time // when lines were written, of a stream
+	ended    bool        // a stream
+	refused  int
+}
+
+// requests makes requests by a way, one after the other, until ctx ends.
+func (w way) requests(ctx context.Context, u *use) {
+	for ctx.Err() == nil {
+		at := time.Now()
+		answered := w.get(ctx, u)
+		u.mu.Lock()
+		if answered {
+			u.began = append(u.began, at)
+		} else {
+			u.refused++
+		}
+		u.ended = u.ended || w.endless
+		u.mu.Unlock()
+		if !answered {
+			time.Sleep(time.Millisecond) // the server may not be there
+		}
+	}
+}
+
+// get makes a request, reads its response to the end, and reports whether it was answered.
+func (w way) get(ctx context.Context, u *use) bool {
+	r, err := http.NewRequestWithContext(ctx, "GET", w.address, nil)
+	if err != nil {
+		return false
+	}
+	if w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	res, err := w.client.Do(r)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		if stamp, err := strconv.ParseFloat(lines.Text(), 64); w.endless && (err == nil || strings.HasPrefix(lines.Text(), "data: environments")) {
+			u.mu.Lock()
+			at := time.Now()
+			if err == nil {
+				at = time.UnixMicro(int64(stamp * 1e6))
+			}
+			u.received = append(u.received, at)
+			u.mu.Unlock()
+		}
+	}
+	return res.StatusCode == http.StatusOK
+}
+
+// progress is how many answers, lines and refusals there were.
+func (u *use) progress() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.began) + len(u.received) + u.refused
+}
+
+// after counts what was got after a moment.
+func (u *use) after(at time.Time) (answers, lines int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, t := range u.began {
+		if t.After(at) {
+			answers++
+		}
+	}
+	for _, t := range u.received {
+		if t.After(at) {
+			lines++
+		}
+	}
+	return answers, lines
+}
+
+// named is how a server is called.
+func (a *auditor) named(s *server) string { return fmt.Sprintf("server %d", slices.Index(a.servers, s)+1) }
+
+// changes lets followers of the environments be told something.
+func (a *auditor) changes(s *server) {
+	a.t.Helper()
+	var env id
+	a.admin(s).must("POST", "/environments", map[string]any{"name": fmt.Sprintf("Change %d", time.Now().UnixNano()), "language": "none",
+		"language_version": "1", "command": []string{"/bin/true"}}, &env)
+	a.admin(s).must("DELETE", fmt.Sprintf("/environments/%d", env.ID), nil, nil)
+}
+
+// audit makes a revocation at a server while its visitor uses all ways, and prints what was got by those
+// that it closes. during is what happens to the servers meanwhile: it calls what is revoked.
+func (a *auditor) audit(r revocation, at *server, during func(revoke func())) {
+	a.t.Helper()
+	v := a.visitor()
+	ctx, stop := context.WithCancel(a.t.Context())
+	defer stop()
+	var working sync.WaitGroup
+	uses := map[string]*use{}
+	for n := range a.servers {
+		for _, w := range a.ways(n, v) {
+			u := &use{}
+			uses[w.name+" of "+a.named(a.servers[n])] = u
+			for range 2 - map[bool]int{true: 1}[w.endless] {
+				working.Go(func() { w.requests(ctx, u) })
+			}
+		}
+	}
+	eventually(a.t, ready, func() string { // each way is open
+		a.changes(at)
+		for name, u := range uses {
+			if answers, lines := u.after(time.Time{}); answers+lines < 3 {
+				return r.name + ": too little on " + name
+			}
+		}
+		return ""
+	})
+	var returned time.Time
+	during(func() {
+		r.call(a, at, v)
+		returned = time.Now()
+	})
+	a.changes(at)
+	before := map[string]int{}
+	for name, u := range uses {
+		before[name] = u.progress()
+	}
+	eventually(a.t, ready, func() string {
+		for name, u := range uses {
+			if n := u.progress() - before[name]; n < 20 && !strings.HasPrefix(name, "events") && !u.over() {
+				return fmt.Sprintf("%s: %s: %d answers", r.name, name, n)
+			}
+		}
+		return ""
+	})
+	stop()
+	working.Wait()
+	answers, lines, checked := 0, 0, 0
+	for name, u := range uses {
+		kind, _, _ := strings.Cut(name, " ")
+		n, m := u.after(returned)
+		if !strings.Contains(" "+r.closes+" ", " "+kind+" ") {
+			if n == 0 && kind != "events" && kind != "ticks" && strings.HasSuffix(name, a.named(at)) {
+				a.t.Errorf("%s: %s is closed, too", r.name, name)
+			}
+			continue
+		}
+		if answers, lines, checked = answers+n, lines+m, checked+u.progress(); n+m > 0 {
+			a.t.Errorf("%s: %s answered %d requests and sent %d lines after the call returned", r.name, name, n, m)
+		}
+	}
+	a.t.Logf("%-40s %5d requests and lines; after the call returned: %d answered, %d lines", r.name, checked, answers, lines)
+}
+
+// over reports whether a stream has ended.
+func (u *use) over() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.ended
+}
+
+// Whatever takes a right away has done so when the call returns: no request that begins later is answered,
+// and nothing more comes on what is open. make audit does the same on two servers.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{gpus: "none"})
+	a := newAuditor(t, s.program(t, "ticker", ticker), s)
+	for _, r := range revocations {
+		a.audit(r, s, func(revoke func()) { revoke() })
+	}
+}
