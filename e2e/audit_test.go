@@ -329,7 +329,9 @@ func (u *use) after(at time.Time) (answers, lines int) {
 }
 
 // named is how a server is called.
-func (a *auditor) named(s *server) string { return fmt.Sprintf("server %d", slices.Index(a.servers, s)+1) }
+func (a *auditor) named(s *server) string {
+	return fmt.Sprintf("server %d", slices.Index(a.servers, s)+1)
+}
 
 // changes lets followers of the environments be told something.
 func (a *auditor) changes(s *server) {

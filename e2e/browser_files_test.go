@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
 )
 
 // sharedDir is the model directory of a project in the portal, and its page.
@@ -102,9 +103,9 @@ func (b *tab) drops(paths ...string) {
 // chooses gives files to an input of the page.
 func (b *tab) chooses(selector string, paths ...string) {
 	b.t.Helper()
-	root := call(b, dom.GetDocument, dom.GetDocumentParams{}).Root
-	node := call(b, dom.QuerySelector, dom.QuerySelectorParams{NodeID: root.NodeID, Selector: selector})
-	call(b, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, NodeID: node.NodeID})
+	// Ids of nodes end with the document, which the browser may learn of late.
+	found := call(b, runtime.Evaluate, runtime.EvaluateParams{Expression: fmt.Sprintf("document.querySelector(%q)", selector)})
+	call(b, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: found.Result.ObjectID})
 }
 
 // tree writes files into a new directory, named by their paths in it.

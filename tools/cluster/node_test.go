@@ -111,7 +111,7 @@ func answers(t *testing.T, address string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Timeout: readyTimeout / 60}).Do(req)
+	resp, err := (&http.Client{Timeout: readyTimeout / 150}).Do(req)
 	if err != nil {
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 
 // readyTimeout is how long a program may take to become ready. A loaded
 // machine needs a large part of it.
-const readyTimeout = 2 * time.Minute
+const readyTimeout = 5 * time.Minute
 
 // await polls until ready returns nil, a program has ended, or the time is
 // over; then it returns the last error, with the program's log.
