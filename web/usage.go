@@ -177,6 +177,11 @@ func valueOr(r *models.Resources, i int) int64 {
 	return r.Amounts()[i].Value
 }
 
+// ofResource names a column of one resource.
+func ofResource(ctx context.Context, i int, column string) string {
+	return T(ctx, "%s: %s", (models.Resources{}).Amounts()[i].Label, column)
+}
+
 // amountOr formats one amount of a vector, or a dash.
 func amountOr(r *models.Resources, i int) string {
 	if r == nil {
