@@ -30,18 +30,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             line = b"%.6f\n" % time.time()
             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
             time.sleep(0.002)
-    def address_string(self):
-        return "proxy"
-    def log_message(self, *args):
-        pass
-
-class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
-    daemon_threads = True
-
-if len(sys.argv) > 1:
-    http.server.ThreadingHTTPServer(("", 8888), Handler).serve_forever()
-Server("/run/weir/jupyter.sock", Handler).serve_forever()
-`
+` + onSocket
 
 // auditee is a person with each way to get something: an access token, a session and, opened by
 // the session, a notebook. The person is an administrator, too, and owns a service account.

@@ -132,7 +132,7 @@ func (a api) projects() []project {
 // standIn is a small program in place of Jupyter: it answers on the socket
 // where a notebook would, and says which headers reached it.
 const standIn = `#!/usr/bin/python3
-import http.server, json, socketserver
+import http.server, json, socketserver, sys
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -143,6 +143,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+` + onSocket
+
+// onSocket ends a program in place of Jupyter: its Handler answers where a notebook would.
+const onSocket = `
     def address_string(self):
         return "proxy"
     def log_message(self, *args):
@@ -151,6 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
 
+if len(sys.argv) > 1: # in a pod
+    http.server.ThreadingHTTPServer(("", 8888), Handler).serve_forever()
 Server("/run/weir/jupyter.sock", Handler).serve_forever()
 `
 
