@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 		t.Helper()
 		eventually(t, patience, func() string {
 			status, answer, err := ben.raw(method, path, body)
-			if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(string(answer), "disk of the portal is full") {
+			if err != nil || status != http.StatusInsufficientStorage || !strings.Contains(string(answer), "disk of the portal is full") {
 				return fmt.Sprintf("%s: %d %s %v", what, status, answer, err)
 			}
 			return ""

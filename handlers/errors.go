@@ -29,7 +29,8 @@ func statusFor(err error) int {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return http.StatusRequestEntityTooLarge
 	}
-	return publicError(err).Kind.Status()
+	e := publicError(err)
+	return e.Status()
 }
 
 func kindOfStatus(status int) models.Kind {
@@ -124,7 +125,9 @@ func problemOf(err error) *Problem {
 func publicError(err error) models.Error {
 	var e *models.Error
 	if errors.As(err, &e) && e.Kind != models.KindInternal {
-		return models.Error{Kind: e.Kind, Message: e.Message, Fields: e.Fields, Scope: e.Scope, RetryAfter: e.RetryAfter}
+		public := *e
+		public.Err = nil
+		return public
 	}
 	var he *echo.HTTPError
 	if errors.As(err, &he) {

@@ -60,6 +60,16 @@ type Error struct {
 
 	Scope      TokenScope    // what the access token lacks; empty otherwise
 	RetryAfter time.Duration // after which a retry can succeed; 0: unknown
+	NoSpace    bool          // a disk is full; the kind is KindUnavailable
+}
+
+// Status is the HTTP status of the error: that of its kind, or 507 if a disk is full
+// (RFC 4918 section 11.5).
+func (e *Error) Status() int {
+	if e.NoSpace {
+		return http.StatusInsufficientStorage
+	}
+	return e.Kind.Status()
 }
 
 func (e *Error) Error() string {
@@ -174,6 +184,13 @@ func NoCapacity(field, format string, args ...any) *Error {
 // Unavailable means that a part is down; err goes to the log.
 func Unavailable(err error, format string, args ...any) *Error {
 	return &Error{Kind: KindUnavailable, Message: Say(format, args...), Err: err}
+}
+
+// NoSpace means that a disk is full; err goes to the log.
+func NoSpace(err error, format string, args ...any) *Error {
+	e := Unavailable(err, format, args...)
+	e.NoSpace = true
+	return e
 }
 
 // Problems collects refused fields while an input is checked.

@@ -63,7 +63,7 @@ func lower(v any) any {
 // CheckSpace returns an error if the disk of the database has no space for new work.
 func (s *Store) CheckSpace() error {
 	if free, full := s.Full(); full {
-		return models.Unavailable(nil,
+		return models.NoSpace(nil,
 			"The disk of the portal is full: %d MiB is left, and new work needs %d MiB. Free up space on it. What is running continues.",
 			free>>20, minFreeBytes>>20)
 	}
@@ -115,7 +115,7 @@ func (s *Store) ofSpace(err error) error {
 		return err
 	}
 	s.space.fullBefore.Store(int64(s.Elapsed() + fullFor))
-	return models.Unavailable(err, "The disk of the database is full. No changes were made. Free up space on it, then try again.")
+	return models.NoSpace(err, "The disk of the database is full. No changes were made. Free up space on it, then try again.")
 }
 
 // startFile is removed where there is no space to start.

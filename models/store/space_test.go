@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -34,14 +36,14 @@ func TestNoSpace(t *testing.T) {
 			}
 			return nil
 		})
-		if models.KindOf(err) != models.KindUnavailable {
+		if e, ok := errors.AsType[*models.Error](err); !ok || e.Kind != models.KindUnavailable || e.Status() != http.StatusInsufficientStorage {
 			t.Errorf("the transaction: %v", err)
 		}
 		if _, err := s.Read(t.Context()).UserByEmail("ada@example.org"); models.KindOf(err) != models.KindNotFound {
 			t.Errorf("the user: %v", err)
 		}
-		if err := s.CheckSpace(); models.KindOf(err) != models.KindUnavailable {
-			t.Errorf("afterwards: %v", err)
+		if e, ok := errors.AsType[*models.Error](s.CheckSpace()); !ok || e.Kind != models.KindUnavailable || e.Status() != http.StatusInsufficientStorage {
+			t.Errorf("afterwards: %v", e)
 		}
 		clock.Advance(31 * time.Second)
 		if err := s.CheckSpace(); err != nil {

@@ -32,12 +32,12 @@ func (c Config) publicError(id int64, err error) *models.Error {
 	case e.Kind == models.KindNotFound:
 		return models.NotFound("workspace")
 	default:
-		return &models.Error{Kind: e.Kind, Message: e.Message, Scope: e.Scope}
+		return &models.Error{Kind: e.Kind, Message: e.Message, Scope: e.Scope, NoSpace: e.NoSpace}
 	}
 }
 
 func (c Config) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
-	c.respondStatus(w, r, e.Kind.Status(), e)
+	c.respondStatus(w, r, e.Status(), e)
 }
 
 // respondStatus responds to browsers with a page and to programs with a problem.

@@ -75,7 +75,8 @@ func refusal(status int, p handlers.Problem) error {
 		code = ExitNotFound
 	case http.StatusConflict, http.StatusPreconditionFailed:
 		code = ExitConflict
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusInsufficientStorage:
 		code = ExitUnreachable
 	}
 	return WithExitCode(errors.New(clean(text, '\n')), code)

@@ -191,7 +191,7 @@ func (s *Store) LinkParts(project, deployment, of int64) error {
 // withReason is the error with what is lacking, if the disk is full.
 func withReason(err error, size int64) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return models.Unavailable(err, "The storage has no space for the parts, which need %s.", models.FormatBytes(size))
+		return models.NoSpace(err, "The storage has no space for the parts, which need %s.", models.FormatBytes(size))
 	}
 	return err
 }
