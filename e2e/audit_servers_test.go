@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -54,15 +55,16 @@ func TestAuditOfServers(t *testing.T) {
 	n := 0
 	for i, way := range ways {
 		t.Logf("%s; the first server came to lead %d times, the second %d", way.name, one.leads(), other.leads())
-		for j, r := range revocations {
-			if os.Getenv("WEIR_AUDIT") != "all" && j != 8+i {
-				continue
-			}
+		tried := revocations
+		if os.Getenv("WEIR_AUDIT") != "all" {
+			tried = revocations[8+i : 9+i]
+		}
+		for some := range slices.Chunk(tried, atOnce) {
 			at, against := one, other
 			if n++; n%2 == 0 {
 				at, against = other, one
 			}
-			a.audit(r, at, func(revoke func()) { way.during(against, revoke) })
+			a.audit(some, at, func(revoke func()) { way.during(against, revoke) })
 		}
 	}
 }

@@ -5,13 +5,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"weir/policies/openid/openidtest"
 )
 
 // ticker answers like a notebook; /ticks never ends, and says what time it is.
@@ -96,6 +97,22 @@ var revocations = []revocation{
 	}},
 }
 
+// providerRevocations are those of a person who signs in with an identity provider.
+var providerRevocations = []revocation{
+	{"sign out of a provider's session", "page events visit ticks", revocations[0].call},
+	{"delete an identity", "page events visit ticks", func(a *auditor, at *server, v auditee) {
+		var person struct{ Identities []id }
+		a.admin(at).must("GET", fmt.Sprintf("/users/%d", v.User), nil, &person)
+		a.admin(at).must("DELETE", fmt.Sprintf("/users/%d/identities/%d", v.User, person.Identities[0].ID), nil, nil)
+	}},
+	{"disable an account of a provider", everyWay, func(a *auditor, at *server, v auditee) {
+		a.admin(at).must("PUT", fmt.Sprintf("/users/%d", v.User), map[string]any{"name": v.Name, "admin": true, "disabled": true}, nil)
+	}},
+}
+
+// atOnce is how many revocations are audited together.
+const atOnce = 4
+
 // auditor counts what people get after their right for it was taken away.
 type auditor struct {
 	t       *testing.T
@@ -104,6 +121,8 @@ type auditor struct {
 	project int64
 	viewers int64 // id of the role
 	people  int
+
+	provider *openidtest.Provider // with which visitors sign in; nil: with a password
 }
 
 func newAuditor(t *testing.T, env int64, servers ...*server) *auditor {
@@ -118,23 +137,6 @@ func newAuditor(t *testing.T, env int64, servers ...*server) *auditor {
 }
 
 func (a *auditor) admin(s *server) api { return s.api(s.admin()) }
-
-// signsIn returns a browser with a session, whose requests follow no redirects.
-func (a *auditor) signsIn(s *server, email string) *http.Client {
-	a.t.Helper()
-	client := s.browser()
-	client.Timeout = 0
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	res, err := client.PostForm(s.url+"/signin", url.Values{"email": {email}, "password": {password}})
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusSeeOther {
-		a.t.Fatalf("%s signs in: %s", email, res.Status)
-	}
-	return client
-}
 
 // does makes a request of a browser that has to succeed.
 func (a *auditor) does(s *server, client *http.Client, method, path, body string) {
@@ -157,59 +159,6 @@ func (a *auditor) does(s *server, client *http.Client, method, path, body string
 	}
 }
 
-// visitor makes a person with a running workspace.
-func (a *auditor) visitor() (v auditee) {
-	a.t.Helper()
-	s := a.servers[0]
-	a.people++
-	name := fmt.Sprintf("visitor%d", a.people)
-	v = auditee{project: a.project}
-	v.Email, v.Name = name+"@example.org", name
-	admin, at := a.admin(s), fmt.Sprintf("/projects/%d", a.project)
-	var user, role, place, service id
-	var token struct {
-		ID     int64
-		Secret string
-	}
-	admin.must("POST", "/users", map[string]any{"email": v.Email, "name": name, "password": password, "admin": true}, &user)
-	admin.must("POST", at+"/roles", map[string]any{"name": name, "permission": "member", "limit": share}, &role)
-	admin.must("POST", at+"/members", map[string]any{"email": v.Email, "role_id": role.ID}, &place)
-	admin.must("POST", at+"/service-accounts", map[string]any{"name": name, "role_id": a.viewers}, &service)
-	v.User, v.role, v.ID, v.service = user.ID, role.ID, place.ID, service.ID
-	admin.must("POST", fmt.Sprintf("%s/members/%d/tokens", at, service.ID), map[string]any{"name": "audit", "scopes": []string{"read"}}, &token)
-	v.serviceToken, v.serviceSecret = token.ID, token.Secret
-	v.api = s.api(s.tokenOf(v.Email))
-	for _, t := range list[id](v.api, "/tokens") {
-		v.token = t.ID
-	}
-	var w workspace
-	v.must("POST", "/workspaces", map[string]any{"project_id": a.project, "environment_id": a.env, "request": map[string]any{"memory_mib": 64, "cpu_milli": 50}}, &w)
-	v.workspace = w.ID
-	v.await(w.ID, "running", starting)
-	v.session = a.signsIn(s, v.Email)
-	for _, s := range a.servers {
-		v.visits = append(v.visits, a.visits(s, v))
-	}
-	return v
-}
-
-// visits opens the workspace of a visitor by the session.
-func (a *auditor) visits(s *server, v auditee) notebook {
-	a.t.Helper()
-	client := s.browser()
-	client.Timeout = 0
-	client.Jar = v.session.Jar
-	res, err := client.Get(s.url + workspacePath(v.workspace) + "/open")
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK || "http://"+res.Request.URL.Host == s.url {
-		a.t.Fatalf("opening the workspace ends at %s with %s", res.Request.URL, res.Status)
-	}
-	return notebook{t: a.t, client: client, origin: originOf(a.t, res.Request.URL.String())}
-}
-
 // way is how a visitor gets something of one of the servers.
 type way struct {
 	name    string
@@ -225,7 +174,7 @@ func (a *auditor) ways(n int, v auditee) []way {
 	plain := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}, CheckRedirect: v.session.CheckRedirect}
 	a.t.Cleanup(plain.CloseIdleConnections)
 	portal := *v.session
-	portal.Transport = s.browser().Transport
+	portal.Transport = s.browser().Transport // of this server
 	local := "http://127.0.0.1:" + strconv.Itoa(s.port)
 	return []way{{"token", plain, fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), v.api.token, false},
 		{"people", plain, local + "/api/v1/users?limit=1", v.api.token, false},
@@ -331,57 +280,94 @@ func (a *auditor) changes(s *server) {
 	a.admin(s).must("DELETE", fmt.Sprintf("/environments/%d", env.ID), nil, nil)
 }
 
-// audit makes a revocation at a server while its visitor uses all ways, and prints what was got by those
-// that it closes. during is what happens to the servers meanwhile: it calls what is revoked.
-func (a *auditor) audit(r revocation, at *server, during func(revoke func())) {
+// audited is a revocation with its visitor, and what that has got by each way.
+type audited struct {
+	revocation
+	visitor  auditee
+	uses     map[string]*use
+	returned time.Time // when the call did
+}
+
+// audit makes revocations at a server while the visitor of each uses all ways, and prints what was got by
+// those that it closes. during is what happens to the servers meanwhile: it calls what is revoked.
+func (a *auditor) audit(revocations []revocation, at *server, during func(revoke func())) {
 	a.t.Helper()
-	v := a.visitor()
+	var all []*audited
+	for _, r := range revocations {
+		all = append(all, &audited{revocation: r, visitor: a.visitor(), uses: map[string]*use{}})
+	}
 	ctx, stop := context.WithCancel(a.t.Context())
 	defer stop()
 	var working sync.WaitGroup
-	uses := map[string]*use{}
+	for _, r := range all {
+		a.enters(&r.visitor)
+		a.begins(ctx, &working, r)
+	}
+	a.awaits(at, all, func(u *use, name string) int { // each way is open
+		answers, lines := u.after(time.Time{})
+		return answers + lines - 3
+	})
+	during(func() {
+		for _, r := range all {
+			r.call(a, at, r.visitor)
+			r.returned = time.Now()
+		}
+	})
+	before := map[*use]int{}
+	for _, r := range all {
+		for _, u := range r.uses {
+			before[u] = u.progress()
+		}
+	}
+	a.awaits(at, all, func(u *use, name string) int {
+		if strings.HasPrefix(name, "events") || u.over() {
+			return 0
+		}
+		return u.progress() - before[u] - 20
+	})
+	stop()
+	working.Wait()
+	for _, r := range all {
+		a.reports(r, at)
+	}
+}
+
+// begins has a visitor use all ways.
+func (a *auditor) begins(ctx context.Context, working *sync.WaitGroup, r *audited) {
 	for n := range a.servers {
-		for _, w := range a.ways(n, v) {
+		for _, w := range a.ways(n, r.visitor) {
 			u := &use{}
-			uses[w.name+" of "+a.named(a.servers[n])] = u
+			r.uses[w.name+" of "+a.named(a.servers[n])] = u
 			for range 2 - map[bool]int{true: 1}[w.endless] {
 				working.Go(func() { w.requests(ctx, u) })
 			}
 		}
 	}
-	eventually(a.t, ready, func() string { // each way is open
-		a.changes(at)
-		for name, u := range uses {
-			if answers, lines := u.after(time.Time{}); answers+lines < 3 {
-				return r.name + ": too little on " + name
-			}
-		}
-		return ""
-	})
-	var returned time.Time
-	during(func() {
-		r.call(a, at, v)
-		returned = time.Now()
-	})
-	a.changes(at)
-	before := map[string]int{}
-	for name, u := range uses {
-		before[name] = u.progress()
-	}
+}
+
+// awaits waits until enough was got by every way: spare, how much more it was, is not below 0.
+func (a *auditor) awaits(at *server, all []*audited, spare func(u *use, name string) int) {
+	a.t.Helper()
 	eventually(a.t, ready, func() string {
-		for name, u := range uses {
-			if n := u.progress() - before[name]; n < 20 && !strings.HasPrefix(name, "events") && !u.over() {
-				return fmt.Sprintf("%s: %s: %d answers", r.name, name, n)
+		a.changes(at)
+		for _, r := range all {
+			for name, u := range r.uses {
+				if n := spare(u, name); n < 0 {
+					return fmt.Sprintf("%s: %s: %d are missing", r.name, name, -n)
+				}
 			}
 		}
 		return ""
 	})
-	stop()
-	working.Wait()
+}
+
+// reports prints what was got by the ways that a revocation closes, after it.
+func (a *auditor) reports(r *audited, at *server) {
+	a.t.Helper()
 	answers, lines, checked := 0, 0, 0
-	for name, u := range uses {
+	for name, u := range r.uses {
 		kind, _, _ := strings.Cut(name, " ")
-		n, m := u.after(returned)
+		n, m := u.after(r.returned)
 		if !strings.Contains(" "+r.closes+" ", " "+kind+" ") {
 			if n == 0 && kind != "events" && kind != "ticks" && strings.HasSuffix(name, a.named(at)) {
 				a.t.Errorf("%s: %s is closed, too", r.name, name)
@@ -406,9 +392,13 @@ func (u *use) over() bool {
 // and nothing more comes on what is open. make audit does the same on two servers.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, options{gpus: "none"})
+	provider := openidtest.New(t)
+	s := newServer(t, options{gpus: "none", args: providerArgs(t, provider)})
+	provider.SetRedirect(s.url + "/signin/oidc/callback")
 	a := newAuditor(t, s.program(t, "ticker", ticker), s)
-	for _, r := range revocations {
-		a.audit(r, s, func(revoke func()) { revoke() })
+	for some := range slices.Chunk(revocations, atOnce) {
+		a.audit(some, s, func(revoke func()) { revoke() })
 	}
+	a.provider = provider
+	a.audit(providerRevocations, s, func(revoke func()) { revoke() })
 }

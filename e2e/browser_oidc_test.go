@@ -8,17 +8,23 @@ import (
 	"weir/policies/openid/openidtest"
 )
 
+// providerArgs are the arguments of a server whose people can sign in with a provider.
+func providerArgs(t *testing.T, provider *openidtest.Provider) []string {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(openidtest.ClientSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"--oidc-issuer", provider.Issuer, "--oidc-client-id", openidtest.ClientID, "--oidc-client-secret-file", secret,
+		"--oidc-name", "Example University", "--oidc-domains", "example.org", "--oidc-groups", "admins=administrator"}
+}
+
 // TestSignInByProviderInABrowser goes to a real provider and back, in and
 // out, in both languages.
 func TestSignInByProviderInABrowser(t *testing.T) {
 	t.Parallel()
 	provider := openidtest.New(t)
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte(openidtest.ClientSecret+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s := newServer(t, options{gpus: "none", args: []string{"--oidc-issuer", provider.Issuer, "--oidc-client-id", openidtest.ClientID,
-		"--oidc-client-secret-file", secret, "--oidc-name", "Example University", "--oidc-domains", "example.org", "--oidc-groups", "admins=administrator"}})
+	s := newServer(t, options{gpus: "none", args: providerArgs(t, provider)})
 	provider.SetRedirect(s.url + "/signin/oidc/callback")
 	provider.AddPerson(openidtest.Person{Subject: "kim", Email: "kim@example.org", Verified: true, Name: "Kim Lee", Groups: []string{"admins"}})
 	provider.AddPerson(openidtest.Person{Subject: "lee", Email: "lee@lab.example.org", Verified: true})
