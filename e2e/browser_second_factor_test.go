@@ -88,7 +88,7 @@ func TestSecondFactorInBrowser(t *testing.T) {
 	}
 	m.goTo("/pool")
 	m.at("/signin")
-	if code, _, stderr := weir(t, "", s.settings(), "admin", "reset-second-factor", "wang@example.org"); code == 0 || !strings.Contains(stderr, "has no second factor") {
+	if code, _, stderr := weir(t, "", s.settings(), "admin", "reset-second-factor", "wang@example.org"); code == 0 || !strings.Contains(stderr, "neither a second factor nor a passkey") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	p.watch.clean()

@@ -21,6 +21,7 @@ func (a *App) accountsRoutes(p *echo.Group) {
 	p.GET("/account", a.page(a.accountPage))
 	p.POST("/account/password", a.submit(a.accountPage, a.changePasswordPage))
 	a.secondFactorRoutes(p)
+	a.passkeyRoutes(p)
 }
 
 // tokensWith is the page of the actor's tokens, with one that was just created.
@@ -97,9 +98,13 @@ func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
+	passkeys, err := a.Accounts.Passkeys(ctx, actorOf(ctx), actorOf(ctx).User.ID)
+	if err != nil {
+		return nil, err
+	}
 	choice, err := a.notificationChoice(ctx)
 	return web.AccountPage(web.AccountView{Form: submittedOr(c, formOf(0)), Identities: list, SecondFactor: secondFactorView(state),
-		Notifications: choice}), err
+		Passkeys: passkeys, PasskeyOrigin: a.passkeyOrigin(), Notifications: choice}), err
 }
 
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {

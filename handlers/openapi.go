@@ -152,7 +152,7 @@ func (a rest) operations(api huma.API) {
 		tag        string
 		operations []func(section)
 	}{
-		{"Account", []func(section){a.accountsOperations, a.secondFactorOperations}},
+		{"Account", []func(section){a.accountsOperations, a.secondFactorOperations, a.passkeyOperations}},
 		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.signInPolicyOperations, a.departmentsOperations}},
 		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.serviceAccountsOperations,
 			a.invitationsOperations, a.formerMembersOperations, a.previewsOperations,

@@ -229,6 +229,11 @@ var twins = map[string]string{
 	"POST /account/second-factor/disable":        "POST /me/second-factor/disable",
 	"GET /sign-in-policy":                        "GET /sign-in-policy",
 	"POST /sign-in-policy":                       "PUT /sign-in-policy",
+	"GET /account/passkeys/new":                  "GET /me/second-factor",
+	"POST /account/passkeys/new":                 "POST /me/passkeys/ceremony",
+	"POST /account/passkeys":                     "POST /me/passkeys",
+	"GET /account/passkeys/:id/delete":           "GET /me/passkeys",
+	"POST /account/passkeys/:id/delete":          "DELETE /me/passkeys/{id}",
 	"GET /people/:id/second-factor/reset":        "GET /users/{id}",
 	"POST /people/:id/second-factor/reset":       "DELETE /users/{id}/second-factor",
 
@@ -329,6 +334,8 @@ var twins = map[string]string{
 	"GET /signin":  "", // programs have tokens
 	"POST /signin": "",
 
+	"GET /signin/passkey":                "",
+	"POST /signin/passkey":               "",
 	"GET /signin/second-factor":          "",
 	"POST /signin/second-factor":         "",
 	"GET /signin/second-factor/setup":    "",

@@ -57,6 +57,7 @@ type Person struct {
 	User
 	Memberships []Membership `json:"memberships"`
 	Identities  []Identity   `json:"identities" doc:"identities at external identity providers"`
+	Passkeys    []Passkey    `json:"passkeys" doc:"with which the person signs in without a password"`
 }
 
 // Membership is a user's membership of a project, with the limit and use.
@@ -75,7 +76,7 @@ type Membership struct {
 }
 
 func personOf(u models.User, memberships []projects.Membership, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Memberships: convert(memberships, func(m projects.Membership) Membership {
+	return Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}, Memberships: convert(memberships, func(m projects.Membership) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
 			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Remaining: m.Use.Remaining()}
@@ -91,15 +92,22 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 
-// withIdentities adds the identities and the department of an account.
+// withIdentities adds the identities, the passkeys and the department of an account.
 func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
 	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
-	p.Identities = convert(list, identityOf)
-	if err != nil || p.DepartmentID == nil {
+	if err != nil {
 		return p, err
+	}
+	p.Identities = convert(list, identityOf)
+	passkeys, err := a.Accounts.Passkeys(ctx, actorOf(ctx), p.ID)
+	if err != nil {
+		return p, err
+	}
+	if p.Passkeys = convert(passkeys, passkeyOf); p.DepartmentID == nil {
+		return p, nil
 	}
 	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
 	p.Department = names[*p.DepartmentID]

@@ -76,6 +76,9 @@ func (a *App) personView(ctx context.Context, c echo.Context) (v web.PersonView,
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return v, err
 	}
+	if v.Passkeys, err = a.Accounts.Passkeys(ctx, actor, u.ID); err != nil {
+		return v, err
+	}
 	places, err := a.Projects.Memberships(ctx, actor, u.ID)
 	for _, p := range places {
 		v.Memberships = append(v.Memberships, web.PersonMembership{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})

@@ -42,6 +42,8 @@ func (w *world) bodies() map[string]string {
 		"POST /users":                                          `{"name":"new","email":"new@example.org","password":"correct horse"}`,
 		"PUT /users/1":                                         `{"name":"new","admin":true,"disabled":false}`,
 		"PUT /users/1/password":                                `{"password":"correct horse"}`,
+		"POST /me/passkeys/ceremony":                           `{"password":"x"}`,
+		"POST /me/passkeys":                                    `{"name":"x","ceremony":"x","credential":{}}`,
 		"POST /me/second-factor":                               `{"password":"x"}`,
 		"POST /me/second-factor/confirm":                       `{"code":"000000"}`,
 		"POST /me/second-factor/recovery-codes":                `{"password":"x"}`,

@@ -154,7 +154,7 @@ func (a *App) signInFailed(c echo.Context, next string, err error) error {
 }
 
 func (a *App) signInView(next string) web.SignInView {
-	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName()}
+	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName(), Passkey: a.passkeyButton(next)}
 }
 
 // signInAttempt is the state of a sign-in with the provider, stored only in its cookie. The

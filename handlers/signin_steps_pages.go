@@ -19,9 +19,11 @@ const (
 	confirmStepPath = codeStepPath + "/confirm"
 )
 
-// signInStepsRoutes are the steps of signing in after the password. They need no session
-// but that of the pending sign-in.
+// signInStepsRoutes are signing in with a passkey, and the steps after the password. They
+// need no session but that of the pending sign-in.
 func (a *App) signInStepsRoutes(g *echo.Group) {
+	g.GET(passkeySignInPath, a.beginPasskeySignIn)
+	g.POST(passkeySignInPath, a.submitPasskeySignIn)
 	g.GET(codeStepPath, a.step(policies.CodeStep, a.codeStepPage))
 	g.POST(codeStepPath, a.submitCodeStepPage)
 	g.GET(setupStepPath, a.step(policies.EnrollmentStep, a.setupStepPage))
@@ -30,10 +32,15 @@ func (a *App) signInStepsRoutes(g *echo.Group) {
 	g.POST(confirmStepPath, a.submitConfirmStepPage)
 }
 
-// afterPassword begins the session of a user whose password is right, or the next step of
-// signing in. It returns the page to go to.
+// afterPassword is afterFirstStep of a user whose password is right.
 func (a *App) afterPassword(ctx context.Context, u models.User, next string) (to string, err error) {
-	step, pending, err := a.Accounts.NextStep(ctx, u)
+	return a.afterFirstStep(ctx, u, false, next)
+}
+
+// afterFirstStep begins the session of a user whose password is right, or who has used a
+// passkey, or the next step of signing in. It returns the page to go to.
+func (a *App) afterFirstStep(ctx context.Context, u models.User, byPasskey bool, next string) (to string, err error) {
+	step, pending, err := a.Accounts.NextStep(ctx, u, byPasskey)
 	if err != nil {
 		return "", err
 	}
@@ -105,8 +112,9 @@ func (a *App) stepRefused(c echo.Context, f *form, err error, build pageFunc) er
 	return a.refused(c, f, err, build)
 }
 
-func (a *App) codeStepPage(_ context.Context, c echo.Context) (templ.Component, error) {
-	return web.CodeStepPage(web.CodeStepView{Form: submittedOr(c, formOf(0)), Recovery: c.QueryParam("with") == "recovery-code"}), nil
+func (a *App) codeStepPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	return web.CodeStepPage(web.CodeStepView{Form: submittedOr(c, formOf(0)), Recovery: c.QueryParam("with") == "recovery-code",
+		Passkey: a.passkeyButton(a.afterSignIn(ctx))}), nil
 }
 
 func (a *App) submitCodeStepPage(c echo.Context) error {

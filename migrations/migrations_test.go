@@ -21,6 +21,7 @@ var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
 	"users (id, email, name, password_hash, created_at) VALUES (2, 'b@example.org', 'B', '', " + day + ")",
 	"second_factors (user_id, secret, step) VALUES (1, 's', 1)",
+	"passkeys (id, user_id, name, credential_id, user_handle, public_key, ceremony_at, created_at) VALUES (1, 1, 'k', 'c', 'h', 'p', " + day + ", " + day + ")",
 	"recovery_codes (user_id, hash) VALUES (1, 'h')",
 	"sessions (token, data, expires_at) VALUES ('s', 'x', " + day + ")",
 	"access_tokens (user_id, name, hash, expires_at, created_at) VALUES (1, 't', 'h', " + day + ", " + day + ")",

@@ -9,6 +9,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies/passkeys"
 )
 
 // Accounts manages accounts, their passwords, sessions and tokens.
@@ -25,8 +26,10 @@ type Accounts struct {
 	// Provider are the rules of sign-in with an identity provider; nil without one. Set
 	// it, the lifetime and the key before use.
 	Provider             *ProviderRules
-	PasswordLinkLifetime time.Duration // 0: DefaultPasswordLinkLifetime
-	Key                  Key           // of the secrets of second factors
+	PasswordLinkLifetime time.Duration          // 0: DefaultPasswordLinkLifetime
+	Key                  Key                    // of the secrets of second factors
+	RelyingParty         *passkeys.RelyingParty // nil: browsers have no passkeys at the portal's origin
+	PasskeyKey           Key                    // of the ceremonies of passkeys
 	hashing              hashing
 }
 

@@ -150,8 +150,8 @@ func setSecondFactor(q *store.Queries, user int64, at *time.Time) error {
 	return q.UpdateUser(&u)
 }
 
-// tellOfSecondFactor records a change of an account's second factor, and notifies its
-// person, who may not have made it.
+// tellOfSecondFactor records a change of an account's second factor or passkeys, and
+// notifies its person, who may not have made it.
 func tellOfSecondFactor(q *store.Queries, actor Actor, user int64, action string, text models.Text) error {
 	if err := actor.Audit(q, Change{Action: action, Object: "account", ID: user}); err != nil {
 		return err
@@ -218,18 +218,25 @@ func (a *Accounts) NewRecoveryCodes(ctx context.Context, actor Actor, in Proof) 
 	return codes, nil
 }
 
-// ResetSecondFactor removes the second factor of another account, whose person has lost
-// it, and ends the account's sessions.
+// ResetSecondFactor removes the second factor and all passkeys of another account, whose
+// person has lost them, and ends the account's sessions.
 func (a *Accounts) ResetSecondFactor(ctx context.Context, actor Actor, id int64) error {
 	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		if id == actor.User.ID {
 			return models.Conflict("This is your own account. Disable its second factor on your account page.")
 		}
-		u, err := enrolled(q, id)
+		u, err := q.User(id)
 		if err != nil {
 			return err
 		}
+		n, err := q.DeletePasskeysOf(u.ID)
+		if err != nil {
+			return err
+		}
+		if u.SecondFactorAt == nil && n == 0 {
+			return models.Conflict("This account has neither a second factor nor a passkey.")
+		}
 		return removeSecondFactor(q, actor, u.ID, "reset-second-factor",
-			models.Say("An administrator removed the second factor of your account. Set up a new one."))
+			models.Say("An administrator removed the second factor and the passkeys of your account. Set up new ones."))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/policies"
+	"weir/policies/passkeys"
 )
 
 // withPerson is withRoot with Ada, who has a password.
@@ -22,6 +23,12 @@ func withPerson(t *testing.T, test func(t *testing.T, d *fixture, ada policies.A
 			t.Fatal(err)
 		}
 		d.Key = key
+		if d.PasskeyKey, err = policies.NewKey([]byte("shared"), policies.PasskeyKey); err != nil {
+			t.Fatal(err)
+		}
+		if d.RelyingParty, err = passkeys.New(origin); err != nil {
+			t.Fatal(err)
+		}
 		d.ctx = policies.WithOrigin(d.ctx, policies.Origin{Address: "192.0.2.1"})
 		test(t, d, d.load(t, d.add(t, "ada@example.org", false)))
 	})
@@ -59,7 +66,7 @@ func (d *fixture) enters(t *testing.T, email string) (models.User, policies.Sign
 	if err != nil {
 		t.Fatal(err)
 	}
-	step, pending, err := d.NextStep(d.ctx, u)
+	step, pending, err := d.NextStep(d.ctx, u, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ const PendingSignInLifetime = 15 * time.Minute
 // viaPassword is how the actor of a pending sign-in was authenticated, in the audit.
 const viaPassword = "password"
 
-// SignInStep is what follows after a right password.
+// SignInStep is what follows after a right password, or a passkey.
 type SignInStep int
 
 // Steps of signing in.
@@ -24,7 +24,7 @@ const (
 	EnrollmentStep                   // setting up the second factor that the policy requires
 )
 
-// PendingSignIn is a sign-in after a right password, before the next step. It gives no
+// PendingSignIn is a sign-in after a right password or a passkey, before the next step. It gives no
 // rights.
 type PendingSignIn struct {
 	UserID     int64     `json:"user"`
@@ -32,10 +32,11 @@ type PendingSignIn struct {
 	Until      time.Time `json:"until"`
 }
 
-// NextStep returns what follows after the right password of an account.
-func (a *Accounts) NextStep(ctx context.Context, u models.User) (SignInStep, PendingSignIn, error) {
+// NextStep returns what follows after the right password of an account, or after one of its
+// passkeys, which stands for a code, too.
+func (a *Accounts) NextStep(ctx context.Context, u models.User, byPasskey bool) (SignInStep, PendingSignIn, error) {
 	pending := PendingSignIn{u.ID, u.SessionGeneration, a.store.Now().Add(PendingSignInLifetime)}
-	if u.SecondFactorAt != nil {
+	if u.SecondFactorAt != nil && !byPasskey {
 		return CodeStep, pending, nil
 	}
 	due, err := secondFactorDue(a.store.Read(ctx), u)

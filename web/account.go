@@ -7,6 +7,8 @@ type AccountView struct {
 	Form          Form // current, password, password_again
 	Identities    []models.Identity
 	SecondFactor  SecondFactor
+	Passkeys      []models.Passkey
+	PasskeyOrigin string // at which browsers have passkeys; empty: none
 	Notifications NotificationChoice
 }
 

@@ -37,6 +37,7 @@ type PersonView struct {
 	Departments []Option // none is the first
 
 	Identities []models.Identity
+	Passkeys   []models.Passkey
 }
 
 // editable is the account whose identities can be deleted here; nil if none can.

@@ -28,6 +28,7 @@ type ProofView struct {
 type CodeStepView struct {
 	Form     Form // code
 	Recovery bool // with a recovery code
+	Passkey  PasskeyButton
 }
 
 func (v CodeStepView) action() string {
@@ -110,6 +111,7 @@ func ConfirmResetSecondFactor(u models.User) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Reset the second factor of %s?", u.Email),
 		Consequences: []models.Text{
+			models.Say("This removes all passkeys of the account, too."),
 			models.Say("The person then signs in with the password alone, or sets up a new second factor if the policy requires one."),
 			models.Say("This signs the person out of all sessions.")},
 		Button: models.Say("Reset second factor"),

@@ -12,4 +12,5 @@ type SignInView struct {
 	Next     string
 	Provider string // the identity provider; empty: none
 	Refused  Form   // why the provider did not
+	Passkey  PasskeyButton
 }

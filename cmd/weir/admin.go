@@ -131,7 +131,7 @@ func newResetPasswordCommand() *cobra.Command {
 
 func newResetSecondFactorCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "reset-second-factor EMAIL",
-		Short: "Remove the second factor of an account; ends its sessions", Args: cobra.ExactArgs(1)}
+		Short: "Remove the second factor and the passkeys of an account; ends its sessions", Args: cobra.ExactArgs(1)}
 	config.AddFlags(cmd, config.ForStore...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return withAccounts(cmd, func(ctx context.Context, store *store.Store, a *policies.Accounts) error {
@@ -142,7 +142,7 @@ func newResetSecondFactorCommand() *cobra.Command {
 			if err := a.ResetSecondFactor(ctx, policies.System("admin"), u.ID); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "Removed the second factor of %s\n", u.Email)
+			fmt.Fprintf(cmd.OutOrStdout(), "Removed the second factor and the passkeys of %s\n", u.Email)
 			return nil
 		})
 	}

@@ -8,10 +8,12 @@ import (
 
 	"weir/policies"
 	"weir/policies/notifications"
+	"weir/policies/passkeys"
 )
 
-// wireNotifications creates the services of notifications. The keys that encrypt
-// the secrets of webhooks and of second factors are derived from the authority's key,
+// wireNotifications creates the services of notifications, and what signing in needs
+// beside the database. The keys that encrypt the secrets of webhooks and of second factors,
+// and the ceremonies of passkeys, are derived from the authority's key,
 // which all servers of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
 	authorityKey, err := privateKey(p.cfg.AuthorityFile)
@@ -23,6 +25,12 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 		return err
 	}
 	if p.accounts.Key, err = policies.NewKey(authorityKey, policies.SecondFactorKey); err != nil {
+		return err
+	}
+	if p.accounts.PasskeyKey, err = policies.NewKey(authorityKey, policies.PasskeyKey); err != nil {
+		return err
+	}
+	if p.accounts.RelyingParty, err = passkeys.New(p.origin); err != nil {
 		return err
 	}
 	c := p.cfg.Notifications

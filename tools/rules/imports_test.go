@@ -22,11 +22,13 @@ var mayImport = map[string][]string{
 	"models":       {},
 	"models/store": {"models"},
 	"migrations":   {},
-	"policies":     {"models", "models/store"},
+	"policies":     {"models", "models/store", "policies/passkeys"},
 
-	"policies/notifications":     {"models", "models/store", "policies"},
-	"policies/openid":            {"models", "policies"},
-	"policies/openid/openidtest": {},
+	"policies/notifications":         {"models", "models/store", "policies"},
+	"policies/openid":                {"models", "policies"},
+	"policies/passkeys":              {"models"},
+	"policies/passkeys/passkeystest": {},
+	"policies/openid/openidtest":     {},
 
 	"pool":                     {"models", "models/store", "policies", "pool/estimates", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/timeline"},
 	"pool/providers":           {"models", "models/store", "policies", "pool/authority"},
@@ -109,7 +111,7 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests only: production code must not import them.
-var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "workspaces/kube/clustertest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
+var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "policies/passkeys/passkeystest", "workspaces/kube/clustertest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+const passkeySignInPath = "/signin/passkey"
+
+func (a *App) passkeyRoutes(p *echo.Group) {
+	p.GET("/account/passkeys/new", a.page(a.proofPage(web.NewPasskeyPage)))
+	p.POST("/account/passkeys/new", a.beginPasskeyPage)
+	p.POST("/account/passkeys", a.addPasskeyPage)
+	p.GET("/account/passkeys/:id/delete", a.page(a.confirmDeletePasskeyPage))
+	p.POST("/account/passkeys/:id/delete", a.submit(nil, a.deletePasskeyPage))
+}
+
+// beginPasskeyPage shows the step in which the browser creates the passkey.
+func (a *App) beginPasskeyPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	ceremony, err := a.Accounts.BeginPasskey(ctx, actorOf(ctx), f.proof())
+	if err != nil {
+		return a.refused(c, f, err, a.proofPage(web.NewPasskeyPage))
+	}
+	step := formOf(0)
+	step.Values["options"], step.Values["ceremony"] = string(ceremony.Options), ceremony.Ceremony
+	return a.render(c, http.StatusOK, a.passkeyStep(step))
+}
+
+// createPasskeyPage is that step again, after what was sent was refused.
+func (a *App) createPasskeyPage(_ context.Context, c echo.Context) (templ.Component, error) {
+	return a.passkeyStep(submittedOr(c, formOf(0))), nil
+}
+
+func (a *App) passkeyStep(f web.Form) templ.Component {
+	return web.CreatePasskeyPage(web.CreatePasskeyView{Form: f, Origin: a.passkeyOrigin()})
+}
+
+// passkeyOrigin is the origin at which browsers have passkeys of the portal; empty: none.
+func (a *App) passkeyOrigin() string {
+	if a.Accounts.RelyingParty == nil {
+		return ""
+	}
+	return a.Accounts.RelyingParty.Origin
+}
+
+func (a *App) addPasskeyPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	p, err := a.Accounts.AddPasskey(ctx, actorOf(ctx), policies.NewPasskey{Name: f.text("name"), Ceremony: f.text("ceremony"),
+		Credential: []byte(f.text("credential"))})
+	if err != nil {
+		return a.refused(c, f, err, a.createPasskeyPage)
+	}
+	a.flash(ctx, "/account", "ok", models.Say("The passkey %s was added.", p.Name))
+	return c.Redirect(http.StatusSeeOther, "/account")
+}
+
+func (a *App) confirmDeletePasskeyPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	list, err := a.Accounts.Passkeys(ctx, actorOf(ctx), actorOf(ctx).User.ID)
+	for _, p := range list {
+		if p.ID == number(c, "id") {
+			return web.ConfirmPage(web.ConfirmDeletePasskey(p)), nil
+		}
+	}
+	if err == nil {
+		err = models.NotFound("passkey")
+	}
+	return nil, err
+}
+
+func (a *App) deletePasskeyPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	err := a.Accounts.DeletePasskey(ctx, actorOf(ctx), number(c, "id"))
+	if err == nil {
+		err = a.continueSession(ctx, actorOf(ctx).User.ID)
+	}
+	return redirect{"/account", models.Say("The passkey was removed. Your other sessions were ended.")}, err
+}
+
+// passkeyButton signs in with a passkey, and leads to a page.
+func (a *App) passkeyButton(next string) web.PasskeyButton {
+	origin := a.passkeyOrigin()
+	return web.PasskeyButton{Offered: origin != "", Origin: origin, Next: next}
+}
+
+// beginPasskeySignIn is for the script of the page, which has the browser sign in.
+func (a *App) beginPasskeySignIn(c echo.Context) error {
+	ceremony, err := ceremonyOf(a.Accounts.BeginPasskeySignIn())
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, ceremony)
+}
+
+func (a *App) submitPasskeySignIn(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	ctx, next := c.Request().Context(), models.LocalPath(f.text("next"))
+	u, err := a.Accounts.SignInWithPasskey(ctx, c.RealIP(), policies.PasskeySignIn{Ceremony: f.text("ceremony"),
+		Credential: []byte(f.text("credential"))})
+	switch kind := models.KindOf(err); kind {
+	case models.KindInvalid, models.KindUnauthenticated, models.KindRateLimited, models.KindConflict:
+		a.logSignInRefused(c, "", err)
+		v := a.signInView(next)
+		v.Passkey.Refused = formOf(0).Refuse(err)
+		setHeaders(c, err)
+		return a.render(c, kind.Status(), web.SignInPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	to, err := a.afterFirstStep(ctx, u, true, next)
+	if err != nil {
+		return err
+	}
+	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
+	return c.Redirect(http.StatusSeeOther, to)
+}
