@@ -59,6 +59,11 @@ var revocations = []revocation{
 	{"sign out", "page events visit ticks", func(a *auditor, at *server, v auditee) {
 		a.does(at, v.session, "POST", "/signout", "")
 	}},
+	{"end another session", "page events visit ticks", func(a *auditor, at *server, v auditee) {
+		for _, s := range list[id](at.api(v.api.token), "/me/sessions") {
+			at.api(v.api.token).must("DELETE", fmt.Sprintf("/me/sessions/%d", s.ID), nil, nil)
+		}
+	}},
 	{"change one's password", "page events visit ticks token people", func(a *auditor, at *server, v auditee) {
 		other := a.signsIn(at, v.Email)
 		a.does(at, other, "PUT", "/api/v1/me/password", fmt.Sprintf(`{"current":%q,"password":"another long password"}`, password))

@@ -10,6 +10,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
+	"weir/policies"
 )
 
 // personas are who asks: nobody, somebody without a project, those with each
@@ -166,16 +167,33 @@ func (s *scene) number(query string, args ...any) (n int64) {
 	return n
 }
 
-// furnishPerson gives somebody a notice and a token to look at.
+// furnishPerson gives somebody a notice, a token, a passkey and a session to look at.
 func (s *scene) furnishPerson(email string) {
 	user := s.number("SELECT id FROM users WHERE email = ?", email)
 	storetest.InTx(s, s.store, func(q *store.Queries) error {
 		return q.Notify([]int64{user}, models.Notification{Kind: "request.approved", Text: models.Say("Your request was approved: %s.", "x"), Link: "/projects"})
 	})
 	s.token2(email)
+	s.ids[email+" session"], s.ids[email+" passkey"] = s.signInBy(user, email)
 	s.ids[email+" user"] = user
 	s.ids[email+" notification"] = s.number("SELECT MAX(id) FROM notifications WHERE user_id = ?", user)
 	s.ids[email+" token"] = s.number("SELECT MAX(id) FROM access_tokens WHERE user_id = ?", user)
+}
+
+// signInBy gives somebody a session and a passkey.
+func (w *world) signInBy(user int64, name string) (session, passkey int64) {
+	began := w.store.Now()
+	s := models.Session{Token: policies.HashSecret("session of " + name), Data: []byte("x"), UserID: &user, ExpiresAt: began.AddDate(1, 0, 0), BeganAt: &began}
+	s.Generation = must(w.store.Read(w.Context()).User(user))(w).SessionGeneration
+	key := models.Passkey{UserID: user, Name: "phone", CredentialID: []byte(name), UserHandle: []byte(name), PublicKey: []byte("x"),
+		Transports: []string{}, CeremonyAt: began, CreatedAt: began}
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
+		if err := q.PutSession(s); err != nil {
+			return err
+		}
+		return q.CreatePasskey(&key)
+	})
+	return s.ID(), key.ID
 }
 
 // token2 is a token beside the one that a persona asks with.
@@ -251,7 +269,7 @@ func (s *scene) told(text, where, persona string) string {
 	}
 	ids := map[string]int64{"$project": s.ids[at+" project"], "$robotkey": s.ids[nested+" servicetoken"], "$service": s.ids[nested+" service"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
 		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$run": s.ids[at+" run"], "$deployment": s.ids[at+" deployment"], "$preset": s.ids[nested+" preset"], "$reservation": s.ids[at+" reservation"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
-		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
+		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$passkey": s.ids[email+" passkey"], "$session": s.ids[email+" session"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
 		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"], "$curator": s.ids["any curator"],
 		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}
 	for name, n := range ids {

@@ -11,6 +11,11 @@ import (
 
 func (a rest) accountsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/me", 200, "get-me", models.Say("Get the authenticated user and their memberships")}, a.getMe)
+	register(a, s, route{http.MethodPut, "/me", 200, "update-me", models.Say("Update your account")}, a.updateMe)
+	register(a, s, route{http.MethodGet, "/me/sessions", 200, "list-sessions",
+		models.Say("List your sessions in browsers, the one that began last first")}, a.listSessions)
+	register(a, s, route{http.MethodDelete, "/me/sessions/{id}", 204, "end-session", models.Say("End another session of yours")}, a.endSession)
+	register(a, s, route{http.MethodDelete, "/me/sessions", 204, "end-sessions", models.Say("End all your other sessions")}, a.endSessions)
 	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password",
 		models.Say("Change your password; ends all other sessions and revokes all tokens")}, a.changePassword, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", models.Say("List your access tokens, newest first")}, a.listTokens)
@@ -44,6 +49,49 @@ func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	mine, err := a.Projects.Memberships(ctx, actor, actor.User.ID)
 	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
 	return found(actor.User.Version, me, err)
+}
+
+// SelfUpdate changes one's own account.
+type SelfUpdate struct {
+	IfMatch
+	Body policies.SelfChange
+}
+
+func (a rest) updateMe(ctx context.Context, in *SelfUpdate) (*Found[Person], error) {
+	in.Body.Version = in.version
+	u, err := a.Accounts.UpdateSelf(ctx, actorOf(ctx), in.Body)
+	me, err := a.personFound(ctx, u, err)
+	return found(u.Version, me, err)
+}
+
+// Session is a session of a browser.
+type Session struct {
+	ID        int64      `json:"id"`
+	Present   bool       `json:"present" doc:"the request was made in it"`
+	Address   string     `json:"address" doc:"network address of the browser when the session began"`
+	UserAgent string     `json:"user_agent" doc:"how the browser called itself then"`
+	BeganAt   *time.Time `json:"began_at,omitempty" doc:"time of the sign-in"`
+	UsedAt    *time.Time `json:"used_at,omitempty" doc:"time of the last use, to within 5 minutes; absent if it was not used since it began"`
+	ExpiresAt time.Time  `json:"expires_at"`
+}
+
+func (a rest) listSessions(ctx context.Context, in *Paging) (*Response[List[Session]], error) {
+	actor := actorOf(ctx)
+	all, err := a.Accounts.Sessions(ctx, actor)
+	return listedAll(*in, models.Session.ID, all, err, func(s models.Session) Session {
+		return Session{s.ID(), s.Token == actor.Session, s.Address, s.UserAgent, utc(s.BeganAt), utc(s.UsedAt), s.ExpiresAt.UTC()}
+	})
+}
+
+func (a rest) endSession(ctx context.Context, in *ByID) (*Nothing, error) {
+	return nothing(a.Accounts.EndSession(ctx, actorOf(ctx), in.ID))
+}
+
+func (a rest) endSessions(ctx context.Context, _ *struct{}) (*Nothing, error) {
+	if err := a.Accounts.EndSessions(ctx, actorOf(ctx)); err != nil {
+		return nil, err
+	}
+	return nothing(a.continueSession(ctx, actorOf(ctx).User.ID))
 }
 
 // PasswordChange replaces one's own password.

@@ -22,6 +22,7 @@ func (a *App) accountsRoutes(p *echo.Group) {
 	p.POST("/account/password", a.submit(a.accountPage, a.changePasswordPage))
 	a.secondFactorRoutes(p)
 	a.passkeyRoutes(p)
+	a.ownSessionsRoutes(p)
 }
 
 // tokensWith is the page of the actor's tokens, with one that was just created.
@@ -102,9 +103,26 @@ func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
+	sessions, err := a.Accounts.Sessions(ctx, actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
 	choice, err := a.notificationChoice(ctx)
-	return web.AccountPage(web.AccountView{Form: submittedOr(c, formOf(0)), Identities: list, SecondFactor: secondFactorView(state),
+	self, password := a.accountForms(c)
+	return web.AccountPage(web.AccountView{Form: password, Self: self, Identities: list,
+		Sessions: web.SessionsView{All: sessions, Present: actorOf(ctx).Session}, SecondFactor: secondFactorView(state),
 		Passkeys: passkeys, PasskeyOrigin: a.passkeyOrigin(), Notifications: choice}), err
+}
+
+// accountForms are the forms of the account, of which one may have been refused.
+func (a *App) accountForms(c echo.Context) (self, password web.Form) {
+	u := actorOf(c.Request().Context()).User
+	self, password = formOf(u.Version), formOf(0)
+	self.Values["name"] = u.Name
+	if c.Path() == "/account" {
+		return submittedOr(c, self), password
+	}
+	return self, submittedOr(c, password)
 }
 
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {

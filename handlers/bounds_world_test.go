@@ -27,6 +27,8 @@ type city struct {
 	invitation    int64
 	robot, key    int64 // a service account, and its token
 	webhook       int64
+	session       int64
+	passkey       int64
 	curator       int64
 	deployment    int64
 	delivery      int64
@@ -46,6 +48,7 @@ func newCity(t testing.TB, dialect string, size storetest.Dataset) *city {
 	// expire: no time passes.
 	stopClocks(c.store)
 	c.curator = c.create(c.admin, "/curators", `{"directory":"/public_model","email":"ann@example.org"}`)
+	c.session, c.passkey = c.signInBy(1, "administrator")
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
@@ -161,7 +164,7 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/runs/", c.run}, {"/deployments/", c.deployment},
 		{"/environments/", c.environment},
 		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
-		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/versions/", 1}, {"/trash/", 1}} {
+		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/sessions/", c.session}, {"/passkeys/", c.passkey}, {"/versions/", 1}, {"/trash/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
 	}
 	return route, strings.Contains(route, ":")

@@ -80,8 +80,9 @@ func TestPasskeyPages(t *testing.T) {
 	if page := (&door{entrance: e}).page(422, "POST", "/signin/passkey", form...); !strings.Contains(page, "has expired; begin again") {
 		t.Error(page)
 	}
-	forged := (&door{entrance: e}).usesPasskey(&passkeystest.Authenticator{Origin: "http://notebook.localhost:8080"})
-	(&door{entrance: e}).page(401, "POST", "/signin/passkey", forged...)
+	a.Origin = "http://notebook.localhost:8080"
+	(&door{entrance: e}).page(422, "POST", "/signin/passkey", (&door{entrance: e}).usesPasskey(a)...)
+	a.Origin = passkeyOrigin
 
 	kim.page(200, "GET", remove)
 	kim.leads("/account", remove)
@@ -120,6 +121,7 @@ func TestPasskeyWithASecondFactor(t *testing.T) {
 	other.leads("/pool", "/signin/passkey", other.usesPasskey(a)...)
 	other.page(200, "GET", "/account")
 
+	e.want(200, e.admin, "PUT", "/sign-in-policy", `{"second_factor":"none"}`)
 	root := e.visitor("ada@example.org", true)
 	person := path("people", e.personID("kim@example.org"))
 	root.shows(root.page(200, "GET", person), "Reset second factor")

@@ -42,6 +42,7 @@ func (w *world) bodies() map[string]string {
 		"POST /users":                                          `{"name":"new","email":"new@example.org","password":"correct horse"}`,
 		"PUT /users/1":                                         `{"name":"new","admin":true,"disabled":false}`,
 		"PUT /users/1/password":                                `{"password":"correct horse"}`,
+		"PUT /me":                                              `{"name":"x"}`,
 		"POST /me/passkeys/ceremony":                           `{"password":"x"}`,
 		"POST /me/passkeys":                                    `{"name":"x","ceremony":"x","credential":{}}`,
 		"POST /me/second-factor":                               `{"password":"x"}`,
@@ -128,6 +129,9 @@ func TestAPIRefusesBadBodies(t *testing.T) {
 				t.Errorf("%s: %s in capitals is not named: %v", route, name, fields)
 			}
 			for _, value := range []string{`{"a":{"b":[1]}}`, `[[]]`, `1e400`, `1.5`, `-99999999999999999999`} {
+				if name == "credential" && value[0] == '{' { // any object is one
+					continue
+				}
 				fields := w.refused(route, strings.Replace(good, `"`+name+`":`, `"`+name+`":`+value+`,"x":`, 1))
 				if !named(fields, name) {
 					t.Errorf("%s: %s is %s: %v", route, name, value, fields)

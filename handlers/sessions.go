@@ -24,6 +24,9 @@ const (
 	sessionProvider   = "provider" // it began with an identity provider
 	sessionPending    = "pending"  // a sign-in before its next step
 	sessionNext       = "next"     // the page after it
+	sessionBegan      = "began"    // Unix time
+	sessionAddress    = "address"  // of the client, then
+	sessionUserAgent  = "user agent"
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -56,9 +59,32 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
-	return s.store.InTx(ctx, func(q *store.Queries) error {
-		return q.PutSession(models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()})
-	})
+	row := models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()}
+	if err := describeSession(&row); err != nil {
+		return err
+	}
+	return s.store.InTx(ctx, func(q *store.Queries) error { return q.PutSession(row) })
+}
+
+// describeSession sets whose a session is and where it began, if somebody is signed in.
+func describeSession(row *models.Session) error {
+	_, values, err := scs.GobCodec{}.Decode(row.Data)
+	if err != nil {
+		return err
+	}
+	user, ok := values[sessionUser].(int64)
+	if !ok {
+		return nil
+	}
+	row.UserID = &user
+	row.Generation, _ = values[sessionGeneration].(int64)
+	row.Address, _ = values[sessionAddress].(string)
+	row.UserAgent, _ = values[sessionUserAgent].(string)
+	if began, ok := values[sessionBegan].(int64); ok {
+		at := time.Unix(began, 0).UTC()
+		row.BeganAt = &at
+	}
+	return nil
 }
 
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
@@ -85,6 +111,9 @@ func (a *App) beginSession(ctx context.Context, u models.User, byProvider bool) 
 	a.sessions.Put(ctx, sessionUser, u.ID)
 	a.sessions.Put(ctx, sessionGeneration, u.SessionGeneration)
 	a.sessions.Put(ctx, sessionProvider, byProvider)
+	a.sessions.Put(ctx, sessionBegan, a.Store.Now().Unix())
+	a.sessions.Put(ctx, sessionAddress, policies.ClientAddress(ctx))
+	a.sessions.Put(ctx, sessionUserAgent, policies.UserAgent(ctx))
 	return nil
 }
 

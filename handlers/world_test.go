@@ -21,6 +21,7 @@ import (
 	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/policies/notifications"
+	"weir/policies/passkeys"
 	"weir/pool"
 	"weir/pool/authority"
 	"weir/pool/broker"

@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -53,11 +54,24 @@ type AccessToken struct {
 	CreatedAt  time.Time
 }
 
-// Session is a browser's session; Token is hashed.
+// Session is a browser's session; Token is hashed. One in which nobody is signed in has no
+// user.
 type Session struct {
-	Token     string `gorm:"primaryKey"`
-	Data      []byte
-	ExpiresAt time.Time
+	Token      string `gorm:"primaryKey"`
+	Data       []byte
+	ExpiresAt  time.Time
+	UserID     *int64
+	Generation int64  // of the user's sessions
+	Address    string // of the client, when it began
+	UserAgent  string // of the browser, when it began
+	BeganAt    *time.Time
+	UsedAt     *time.Time // within minutes; nil: not since it began
+}
+
+// ID tells the sessions of a person apart: the first 48 bits of the hash.
+func (s Session) ID() int64 {
+	id, _ := strconv.ParseInt(s.Token[:min(len(s.Token), 12)], 16, 64) // 0 for what is no hash
+	return id
 }
 
 // OneTimeToken is a single-use secret: of a one-time link, or for opening a workspace.

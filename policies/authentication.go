@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -53,12 +54,37 @@ func actorOf(q *store.Queries, u models.User) (Actor, error) {
 	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
 }
 
-// Session finds an unexpired portal session by its hash.
+// useRecorded is how old the recorded use of a session becomes.
+const useRecorded = 5 * time.Minute
+
+// Session finds an unexpired portal session by its hash, and records its use now and then.
 func (a *Accounts) Session(ctx context.Context, hash string) (models.Session, error) {
-	return a.sessions.Get(ctx, hash, func(ctx context.Context) (models.Session, store.Validity, error) {
-		s, err := a.store.Read(ctx).SessionByToken(hash, a.store.Now())
-		return s, store.Validity{Keys: []string{store.SessionKey(hash)}, Until: s.ExpiresAt}, err
+	return a.sessions.Get(ctx, hash, func(ctx context.Context) (s models.Session, v store.Validity, err error) {
+		now := a.store.Now()
+		if s, err = a.store.Read(ctx).SessionByToken(hash, now); err != nil {
+			return s, v, err
+		}
+		v = store.Validity{Keys: []string{store.SessionKey(hash)}, Until: s.ExpiresAt}
+		used := cmp.Or(s.UsedAt, s.BeganAt)
+		if used == nil {
+			return s, v, nil
+		}
+		if now.Sub(*used) >= useRecorded {
+			used = &now
+			a.recordUse(ctx, "session", func(q *store.Queries) error { return q.TouchSession(hash, now) })
+		}
+		next := used.Add(useRecorded)
+		v.EndAt(&next)
+		return s, v, nil
 	})
+}
+
+// recordUse writes when something was used. It only informs: a database that cannot be
+// written refuses nobody.
+func (a *Accounts) recordUse(ctx context.Context, what string, write func(*store.Queries) error) {
+	if err := a.store.InTx(ctx, write); err != nil {
+		a.store.Log().WarnContext(ctx, "cannot record the use", "of", what, "err", err)
+	}
 }
 
 // token finds an unexpired access token by its hash and records its use, at most
@@ -72,10 +98,7 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		t.Scopes = append([]models.TokenScope{}, t.Scopes...) // never nil, which is no limit
 		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
 			t.LastUsedAt = &now
-			// It only informs: a database that cannot be written refuses nobody.
-			if err := a.store.InTx(ctx, func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) }); err != nil {
-				a.store.Log().WarnContext(ctx, "cannot record the use of an access token", "err", err)
-			}
+			a.recordUse(ctx, "access token", func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) })
 		}
 		nextUse := t.LastUsedAt.Add(time.Minute)
 		v = store.Validity{Keys: []string{store.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}

@@ -155,7 +155,7 @@ func TestSignInWithPasskey(t *testing.T) {
 			t.Fatal(err)
 		}
 		ada = d.load(t, u)
-		want(t, d.DeletePasskey(d.ctx, d.root, p.ID), models.KindNotFound)
+		want(t, d.DeletePasskey(d.ctx, d.load(t, d.add(t, "eve@example.org", false)), p.ID), models.KindNotFound)
 		if err := d.DeletePasskey(d.ctx, ada, p.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestSignInWithPasskey(t *testing.T) {
 		if got := d.audit(t, 1); !slices.Equal(got, []string{"ada@example.org delete-passkey account"}) {
 			t.Errorf("audit %v", got)
 		}
-		want(t, d.DeletePasskey(d.ctx, ada, p.ID), models.KindNotFound)
+		want(t, d.DeletePasskey(d.ctx, d.load(t, u), p.ID), models.KindNotFound)
 		_, err = d.signsInWith(d.answers(t, a))
 		want(t, err, models.KindUnauthenticated)
 	})

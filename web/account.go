@@ -5,6 +5,8 @@ import "weir/models"
 // AccountView is the reader's own account.
 type AccountView struct {
 	Form          Form // current, password, password_again
+	Self          Form // name, version
+	Sessions      SessionsView
 	Identities    []models.Identity
 	SecondFactor  SecondFactor
 	Passkeys      []models.Passkey

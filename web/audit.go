@@ -85,6 +85,8 @@ var actionWords = map[string]models.Text{
 	"enable-second-factor":  models.Say("enable second factor"),
 	"disable-second-factor": models.Say("disable second factor"),
 	"reset-second-factor":   models.Say("reset second factor"),
+	"end-session":           models.Say("end session"),
+	"end-sessions":          models.Say("end sessions"),
 	"add-passkey":           models.Say("add passkey"),
 	"delete-passkey":        models.Say("remove passkey"),
 	"create-recovery-codes": models.Say("create recovery codes"),

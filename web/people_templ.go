@@ -970,7 +970,7 @@ func PersonPage(v PersonView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if From(ctx).Can.EditAccounts && !v.Self && v.Person.SecondFactorAt != nil {
+			if From(ctx).Can.EditAccounts && !v.Self && (v.Person.SecondFactorAt != nil || len(v.Passkeys) > 0) {
 				templ_7745c5c3_Err = resetSecondFactor(v.Person).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -297,7 +297,8 @@ const tombstone = 10 * time.Minute
 // PutSession stores a session, or replaces it if it has not ended.
 func (q *Queries) PutSession(s models.Session) error {
 	res := q.db.Model(&models.Session{}).Where(validSession, []string{s.Token}, q.Now()).
-		Updates(map[string]any{"data": s.Data, "expires_at": s.ExpiresAt.UTC()})
+		Updates(map[string]any{"data": s.Data, "expires_at": s.ExpiresAt.UTC(), "user_id": s.UserID, "generation": s.Generation,
+			"address": s.Address, "user_agent": s.UserAgent, "began_at": s.BeganAt})
 	if res.Error != nil || res.RowsAffected > 0 {
 		q.revoke(SessionKey(s.Token)) // it may be cached
 		return res.Error
@@ -309,6 +310,18 @@ func (q *Queries) PutSession(s models.Session) error {
 // SessionByToken finds an unexpired session.
 func (q *Queries) SessionByToken(token string, now time.Time) (s models.Session, err error) {
 	return s, found(q.db.Where(validSession, []string{token}, now).Take(&s).Error, "session")
+}
+
+// SessionsOf lists the sessions of a user in a generation that have not expired, the one
+// that began last first.
+func (q *Queries) SessionsOf(user, generation int64) (list []models.Session, err error) {
+	return list, q.db.Where("user_id = ? AND generation = ? AND expires_at > ? AND length(data) > 0", user, generation, q.Now()).
+		Order("began_at DESC, token").Find(&list).Error
+}
+
+// TouchSession records the use of a session.
+func (q *Queries) TouchSession(token string, at time.Time) error {
+	return q.db.Model(&models.Session{}).Where("token = ?", token).Update("used_at", at.UTC()).Error
 }
 
 // validSession selects sessions that have not expired. One that was ended has no data: the clock

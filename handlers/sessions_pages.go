@@ -1,0 +1,54 @@
+package handlers
+
+import (
+	"context"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+func (a *App) ownSessionsRoutes(p *echo.Group) {
+	p.POST("/account", a.submit(a.accountPage, a.updateSelfPage))
+	p.GET("/account/sessions/:id/end", a.page(a.confirmEndSessionPage))
+	p.POST("/account/sessions/:id/end", a.submit(nil, a.endSessionPage))
+	p.GET("/account/sessions/end", a.page(confirmEndSessionsPage))
+	p.POST("/account/sessions/end", a.submit(nil, a.endSessionsPage))
+}
+
+func (a *App) updateSelfPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	_, err := a.Accounts.UpdateSelf(ctx, actorOf(ctx), policies.SelfChange{Name: f.text("name"), Version: f.version()})
+	return redirect{"/account", models.Say("Your name was changed.")}, err
+}
+
+func (a *App) confirmEndSessionPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	list, err := a.Accounts.Sessions(ctx, actorOf(ctx))
+	for _, s := range list {
+		if s.ID() == number(c, "id") {
+			return web.ConfirmPage(web.ConfirmEndSession(ctx, s)), nil
+		}
+	}
+	if err == nil {
+		err = models.NotFound("session")
+	}
+	return nil, err
+}
+
+func (a *App) endSessionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	return redirect{"/account", models.Say("The session was ended.")}, a.Accounts.EndSession(ctx, actorOf(ctx), number(c, "id"))
+}
+
+func confirmEndSessionsPage(context.Context, echo.Context) (templ.Component, error) {
+	return web.ConfirmPage(web.ConfirmEndSessions()), nil
+}
+
+func (a *App) endSessionsPage(ctx context.Context, _ echo.Context, _ *form) (redirect, error) {
+	err := a.Accounts.EndSessions(ctx, actorOf(ctx))
+	if err == nil {
+		err = a.continueSession(ctx, actorOf(ctx).User.ID)
+	}
+	return redirect{"/account", models.Say("Your other sessions were ended.")}, err
+}
