@@ -59,7 +59,7 @@ func TestAuditOfServers(t *testing.T) {
 		if os.Getenv("WEIR_AUDIT") != "all" {
 			tried = revocations[9+i : 10+i]
 		}
-		for some := range slices.Chunk(tried, atOnce) {
+		for some := range slices.Chunk(tried, auditedAtOnce) {
 			at, against := one, other
 			if n++; n%2 == 0 {
 				at, against = other, one

@@ -115,8 +115,8 @@ var providerRevocations = []revocation{
 	}},
 }
 
-// atOnce is how many revocations are audited together.
-const atOnce = 4
+// auditedAtOnce is how many revocations are audited together.
+const auditedAtOnce = 4
 
 // auditor counts what people get after their right for it was taken away.
 type auditor struct {
@@ -285,8 +285,8 @@ func (a *auditor) changes(s *server) {
 	a.admin(s).must("DELETE", fmt.Sprintf("/environments/%d", env.ID), nil, nil)
 }
 
-// audited is a revocation with its visitor, and what that has got by each way.
-type audited struct {
+// trial is a revocation with its visitor, and what that has got by each way.
+type trial struct {
 	revocation
 	visitor  auditee
 	uses     map[string]*use
@@ -297,9 +297,9 @@ type audited struct {
 // those that it closes. during is what happens to the servers meanwhile: it calls what is revoked.
 func (a *auditor) audit(revocations []revocation, at *server, during func(revoke func())) {
 	a.t.Helper()
-	var all []*audited
+	var all []*trial
 	for _, r := range revocations {
-		all = append(all, &audited{revocation: r, visitor: a.visitor(), uses: map[string]*use{}})
+		all = append(all, &trial{revocation: r, visitor: a.visitor(), uses: map[string]*use{}})
 	}
 	ctx, stop := context.WithCancel(a.t.Context())
 	defer stop()
@@ -338,7 +338,7 @@ func (a *auditor) audit(revocations []revocation, at *server, during func(revoke
 }
 
 // begins has a visitor use all ways.
-func (a *auditor) begins(ctx context.Context, working *sync.WaitGroup, r *audited) {
+func (a *auditor) begins(ctx context.Context, working *sync.WaitGroup, r *trial) {
 	for n := range a.servers {
 		for _, w := range a.ways(n, r.visitor) {
 			u := &use{}
@@ -351,7 +351,7 @@ func (a *auditor) begins(ctx context.Context, working *sync.WaitGroup, r *audite
 }
 
 // awaits waits until enough was got by every way: spare, how much more it was, is not below 0.
-func (a *auditor) awaits(at *server, all []*audited, spare func(u *use, name string) int) {
+func (a *auditor) awaits(at *server, all []*trial, spare func(u *use, name string) int) {
 	a.t.Helper()
 	eventually(a.t, ready, func() string {
 		a.changes(at)
@@ -367,7 +367,7 @@ func (a *auditor) awaits(at *server, all []*audited, spare func(u *use, name str
 }
 
 // reports prints what was got by the ways that a revocation closes, after it.
-func (a *auditor) reports(r *audited, at *server) {
+func (a *auditor) reports(r *trial, at *server) {
 	a.t.Helper()
 	answers, lines, checked := 0, 0, 0
 	for name, u := range r.uses {
@@ -401,7 +401,7 @@ func TestAudit(t *testing.T) {
 	s := newServer(t, options{gpus: "none", args: providerArgs(t, provider)})
 	provider.SetRedirect(s.url + "/signin/oidc/callback")
 	a := newAuditor(t, s.program(t, "ticker", ticker), s)
-	for some := range slices.Chunk(revocations, atOnce) {
+	for some := range slices.Chunk(revocations, auditedAtOnce) {
 		a.audit(some, s, func(revoke func()) { revoke() })
 	}
 	a.provider = provider
