@@ -76,11 +76,13 @@ type Membership struct {
 }
 
 func personOf(u models.User, memberships []projects.Membership, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}, Memberships: convert(memberships, func(m projects.Membership) Membership {
+	p := Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}}
+	p.Memberships = convert(memberships, func(m projects.Membership) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
 			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Remaining: m.Use.Remaining()}
-	})}
+	})
+	return p
 }
 
 // personFound reads an account anew, with its places.

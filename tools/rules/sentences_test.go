@@ -18,7 +18,7 @@ type sentence struct{ text, at, problem string }
 // textFunctions are the functions of each package that take a text, with the
 // position of that argument.
 var textFunctions = map[string]map[string]int{
-	"models":       {"Say": 0, "Invalid": 1, "NotFound": 0, "Forbidden": 0, "Conflict": 0, "NoCapacity": 1, "RateLimited": 1, "Unavailable": 1},
+	"models":       {"Say": 0, "Invalid": 1, "NotFound": 0, "Forbidden": 0, "Conflict": 0, "NoCapacity": 1, "RateLimited": 1, "Unavailable": 1, "NoSpace": 1},
 	"models/store": {"found": 1, "nameTaken": 1}, // these two take the noun of a sentence
 	"web":          {"T": 1},
 }
