@@ -73,7 +73,7 @@ func TestWordsKeepTheData(t *testing.T) {
 
 // since16 reports whether a row is of a table or kind that came after version 15.
 func since16(row string) bool {
-	for _, prefix := range []string{"pool_changes ", "second_factors ", "passkeys ", "recovery_codes ", "holders ", "runs ", "run_events ", "deployment", "gpu_prices ", "provider_latencies ", "idempotency_keys ", "invitations ", "file_", "storage_use ", "member_storage_use ", "curators ", "reservation", "trashed_files ", "one_time_tokens (hash, purpose, invitation_id", "one_time_tokens (hash, purpose, user_id, expires_at", "deliveries (key, receiver"} {
+	for _, prefix := range []string{"pool_changes ", "second_factors ", "recovery_codes ", "holders ", "runs ", "run_events ", "deployment", "gpu_prices ", "provider_latencies ", "idempotency_keys ", "invitations ", "file_", "storage_use ", "member_storage_use ", "curators ", "reservation", "trashed_files ", "one_time_tokens (hash, purpose, invitation_id", "one_time_tokens (hash, purpose, user_id, expires_at", "deliveries (key, receiver"} {
 		if strings.HasPrefix(row, prefix) {
 			return true
 		}
