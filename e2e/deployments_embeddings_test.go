@@ -161,6 +161,13 @@ func TestDeploymentOfEmbeddings(t *testing.T) {
 		d = ada.deployModel(t, team.Project, plain, c.parts, c.kind, 24)
 		tokens := []int{39, 0, 17, 5, 5, 5, 38, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}
 		d.embeds([][]int{tokens, tokens[:1], tokens[:9]}, "float", mean(roberta.embed(tokens, 1)), mean(roberta.embed(tokens[:1], 1)), mean(roberta.embed(tokens[:9], 1)))
+		var several [][]int // of which some are computed at once, and not in this order
+		var means []row
+		for i, n := range []int{3, 9, 3, 1, 3, 16, 9, 2} {
+			several = append(several, tokens[i:i+n])
+			means = append(means, mean(roberta.embed(tokens[i:i+n], 1)))
+		}
+		d.embeds(several, "float", means...)
 		ada.stopsDeployments(t, s)
 	}
 	err := ada.try("POST", "/deployments", map[string]any{"project_id": team.Project, "path": plain, "parts": 1, "context": 25, "cores": 10}, nil)

@@ -46,7 +46,7 @@ func (s *Service) Embed(ctx context.Context, actor policies.Actor, id int64, in 
 	for _, tokens := range texts {
 		v.Tokens += len(tokens)
 	}
-	v.Vectors, err = r.sequence.Embed(texts, r.generation.Embedding.Normalize)
+	v.Vectors, err = r.sequence.Embed(texts, int(r.Deployment.Context), r.generation.Embedding.Normalize)
 	if gone := context.Cause(r.ctx); gone != nil {
 		return v, gone
 	}

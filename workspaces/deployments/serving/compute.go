@@ -37,7 +37,7 @@ func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32,
 }
 
 func forward(tokens, at int, data []byte) frame {
-	return frame{header{Op: "forward", Tokens: tokens, At: at}, data}
+	return frame{request{header: header{Op: "forward", Tokens: tokens, At: at}}, data}
 }
 
 // computeAll has the parts compute frames, and passes the logits of each on, in their order.
@@ -46,7 +46,7 @@ func (m Model) computeAll(parts []*conn, frames []frame, each func([]float32)) e
 		return m.pipeline(parts, frames, each)
 	}
 	for _, f := range frames {
-		logits, err := m.addUp(parts, f.header, f.data)
+		logits, err := m.addUp(parts, f.request, f.data)
 		if err != nil {
 			return err
 		}
@@ -55,9 +55,12 @@ func (m Model) computeAll(parts []*conn, frames []frame, each func([]float32)) e
 	return nil
 }
 
+// results is how many values the parts compute of what is in a frame.
+func (m Model) results(r request) int { return m.Vocabulary * max(len(r.Texts), 1) }
+
 // frame is a header with what a part has computed for some tokens.
 type frame struct {
-	header
+	request
 	data []byte
 }
 
@@ -114,7 +117,7 @@ func (m Model) stage(c *conn, last bool, from <-chan frame, to chan<- frame) err
 		if err != nil {
 			return err
 		}
-		to <- frame{p.header, data}
+		to <- frame{p.request, data}
 	}
 	return nil
 }
@@ -122,10 +125,10 @@ func (m Model) stage(c *conn, last bool, from <-chan frame, to chan<- frame) err
 // pass passes data to a part, and returns the hidden states or, of the last part, the logits.
 func (m Model) pass(c *conn, p frame, last bool) ([]byte, error) {
 	var answer header
-	result, err := c.ask(p.header, p.data, &answer)
+	result, err := c.ask(p.request, p.data, &answer)
 	want := 4 * p.Tokens * m.Hidden
 	if last {
-		want = 4 * m.Vocabulary
+		want = 4 * m.results(p.request)
 	}
 	if err == nil && (answer != (header{Tokens: p.Tokens, At: p.At + p.Tokens}) || len(result) != want) {
 		err = errUnfit
@@ -139,7 +142,7 @@ const maxSums = 2*maxNeeded + 1
 // addUp passes data to all parts at once, and to all the sum of what they return, until they
 // return the logits of some tokens each. Sums are in float32 and in the order of the parts. The first
 // one says how wide they are; others may have nothing to add if they have experts.
-func (m Model) addUp(parts []*conn, h header, data []byte) ([]float32, error) {
+func (m Model) addUp(parts []*conn, h request, data []byte) ([]float32, error) {
 	var sums []float32
 	for range maxSums + 1 {
 		for i, c := range parts {
@@ -157,12 +160,12 @@ func (m Model) addUp(parts []*conn, h header, data []byte) ([]float32, error) {
 }
 
 // receiveAll sets the sums of what the parts answer, one after the other, or returns their logits.
-func (m Model) receiveAll(parts []*conn, h header, sums *[]float32) (logits []float32, err error) {
-	widest := 2 * h.Tokens * m.Hidden // hidden states, and beside them what routes them to experts
+func (m Model) receiveAll(parts []*conn, h request, sums *[]float32) (logits []float32, err error) {
+	results, widest := m.results(h), 2*h.Tokens*m.Hidden // hidden states, and beside them what routes them to experts
 	want := header{}
 	for i, c := range parts {
 		var answer header
-		payload, err := c.receive(&answer, 4*max(widest, m.Vocabulary))
+		payload, err := c.receive(&answer, 4*max(widest, results))
 		if i == 0 {
 			want = header{Tokens: h.Tokens, At: h.At, Add: answer.Add}
 			if !want.Add {
@@ -175,7 +178,7 @@ func (m Model) receiveAll(parts []*conn, h header, sums *[]float32) (logits []fl
 		case err != nil:
 		case answer == want && want.Add && (len(payload) == 4*len(*sums) || len(payload) == 0 && m.Experts):
 			add(*sums, payload)
-		case answer == want && !want.Add && len(payload)%4 == 0 && len(logits)+len(payload)/4 <= m.Vocabulary:
+		case answer == want && !want.Add && len(payload)%4 == 0 && len(logits)+len(payload)/4 <= results:
 			logits = append(logits, floats(payload)...)
 		default:
 			err = errUnfit
@@ -184,7 +187,7 @@ func (m Model) receiveAll(parts []*conn, h header, sums *[]float32) (logits []fl
 			return nil, &PartError{i, err}
 		}
 	}
-	if !want.Add && len(logits) != m.Vocabulary {
+	if !want.Add && len(logits) != results {
 		return nil, &PartError{len(parts) - 1, errUnfit}
 	}
 	return logits, nil

@@ -24,7 +24,7 @@ const (
 const nonceBytes = 32
 
 // Version is that of the protocol. A part whose program has another one is started again.
-const Version = 2
+const Version = 3
 
 // Status is how far a part is, and what it does. Sequences are counted by the first part.
 type Status struct {
@@ -43,6 +43,12 @@ type header struct {
 	At     int    `json:"at"`              // position of the first token, from 0
 	Add    bool   `json:"add,omitempty"`   // of an answer: the sum with those of the other parts is awaited
 	Error  string `json:"error,omitempty"` // of an answer: why a conversation cannot be rendered
+}
+
+// request is a header to a part.
+type request struct {
+	header
+	Texts []int `json:"texts,omitempty"` // to embed: how many tokens each has
 }
 
 // conn is an authenticated connection to a part.
@@ -102,14 +108,14 @@ func sign(key []byte, who string, nonces ...[]byte) []byte {
 }
 
 // ask sends a frame and returns the answer, whose header goes to into.
-func (c *conn) ask(h header, payload []byte, into any) ([]byte, error) {
+func (c *conn) ask(h any, payload []byte, into any) ([]byte, error) {
 	if err := c.send(h, payload); err != nil {
 		return nil, err
 	}
 	return c.receive(into, maxPayload)
 }
 
-func (c *conn) send(h header, payload []byte) error {
+func (c *conn) send(h any, payload []byte) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err

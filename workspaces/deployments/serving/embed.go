@@ -1,22 +1,57 @@
 package serving
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
-// Embed returns the embeddings of texts, each of which is at least one token. The parts compute several
-// texts at the same time. Errors are those of [Sequence.Classify].
-func (s *Sequence) Embed(texts [][]int32, normalize bool) (vectors [][]float32, err error) {
-	var frames []frame
-	at := 0
-	for _, tokens := range texts {
-		frames = append(frames, forward(len(tokens), at, tokenBytes(tokens)))
-		at += len(tokens)
+// Embed returns the embeddings of texts, each of which is at least one token. Texts that have no more than
+// most tokens together are computed at once, and the parts compute several of these at the same time. Errors
+// are those of [Sequence.Classify].
+func (s *Sequence) Embed(texts [][]int32, most int, normalize bool) ([][]float32, error) {
+	frames, order := s.model.batches(texts, most)
+	results, err := s.results(frames)
+	if err != nil {
+		return nil, err
 	}
-	if vectors, err = s.results(frames); err == nil && normalize {
-		for _, v := range vectors {
-			scale(v)
+	vectors, at := make([][]float32, len(texts)), 0
+	for i, f := range frames {
+		for v := range slices.Chunk(results[i], len(results[i])/len(f.Texts)) {
+			if normalize {
+				scale(v)
+			}
+			vectors[order[at]] = v
+			at++
 		}
 	}
-	return vectors, err
+	return vectors, nil
+}
+
+// batches divides texts into frames. Texts of the same length follow each other, which are computed together.
+// The i-th text of the frames is that of number order[i].
+func (m Model) batches(texts [][]int32, most int) (frames []frame, order []int) {
+	for i := range texts {
+		order = append(order, i)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(texts[a]), len(texts[b])) })
+	most = min(most, max(chunkBytes/4/m.Hidden, 1))
+	at := 0
+	for first := 0; first < len(order); {
+		var tokens []int32
+		var lengths []int
+		for _, i := range order[first:] {
+			if len(lengths) > 0 && len(tokens)+len(texts[i]) > most {
+				break
+			}
+			tokens, lengths = append(tokens, texts[i]...), append(lengths, len(texts[i]))
+		}
+		f := forward(len(tokens), at, tokenBytes(tokens))
+		f.Texts = lengths
+		frames = append(frames, f)
+		at, first = at+len(tokens), first+len(lengths)
+	}
+	return frames, order
 }
 
 // scale gives a vector the length 1, unless it is 0.

@@ -1,5 +1,5 @@
 """What parts of models compute, with PyTorch if that is there, else with NumPy."""
-import collections, contextlib, json, math, mmap, os, re, struct
+import collections, contextlib, itertools, json, math, mmap, os, re, struct
 
 try:
     import torch
@@ -8,6 +8,7 @@ except ImportError:
     import numpy as np
 
 KINDS = "F32", "F16", "BF16"  # of weights
+FEW_TOKENS = 64  # of which all heads are computed at once
 DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 
 
@@ -31,7 +32,7 @@ class Numpy:
     def norm_by(self, x, eps): return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
     def norm(self, x, weight, eps): return self.norm_by(x, eps) * weight
     def silu(self, x): return x / (1 + np.exp(-x))
-    def join(self, a, b, axis): return np.concatenate((a, b), axis)
+    def join(self, parts, axis): return np.concatenate(parts, axis)
     def swap(self, x, a, b): return x.swapaxes(a, b)
     def rows(self, mask): return np.nonzero(mask)[0]
 
@@ -66,8 +67,8 @@ class Numpy:
 
     def attend(self, q, k, v, at):
         """Returns the values for each of the last tokens, from position at on; without one, of all
-        tokens for each, of which an image has many: head by head."""
-        if at is None and len(q) > 1:
+        tokens for each: head by head if they are many, as those of an image."""
+        if at is None and len(q) > 1 and q.shape[1] > FEW_TOKENS:
             return np.concatenate([self.attend(q[i : i + 1], k[i : i + 1], v[i : i + 1], at) for i in range(len(q))])
         k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
         n = q.shape[1]
@@ -110,7 +111,7 @@ class Torch:
     def like(self, x, other): return x.to(other.dtype)
     def bytes(self, x): return x.float().contiguous().cpu().numpy().tobytes()
     def silu(self, x): return torch.nn.functional.silu(x)
-    def join(self, a, b, axis): return torch.cat((a, b), axis)
+    def join(self, parts, axis): return torch.cat(parts, axis)
     def swap(self, x, a, b): return x.transpose(a, b)
     def rows(self, mask): return mask.nonzero()[:, 0]
 
@@ -251,7 +252,7 @@ class Decoder(Layers):
     def rotate(self, x, cos, sin):
         half = self.width // 2
         a, b = x[..., :half], x[..., half:]
-        return self.xp.join(a * cos - b * sin, b * cos + a * sin, -1)
+        return self.xp.join((a * cos - b * sin, b * cos + a * sin), -1)
 
     def attention(self, x, at, angles, cache, layer):
         xp, t, n = self.xp, self.t, x.shape[0]
@@ -261,7 +262,7 @@ class Decoder(Layers):
             q, k = xp.norm(q, t[name + "q_norm.weight"], self.eps), xp.norm(k, t[name + "k_norm.weight"], self.eps)
         q, k = self.rotate(q, *angles), self.rotate(k, *angles)
         if at > 0:
-            k, v = xp.join(cache[layer][0], k, 1), xp.join(cache[layer][1], v, 1)
+            k, v = xp.join((cache[layer][0], k), 1), xp.join((cache[layer][1], v), 1)
         cache[layer] = k, v
         out = xp.swap(xp.attend(q, k, v, at), 0, 1).reshape(n, -1)
         return out @ t[name + "o_proj.weight"].T
@@ -283,7 +284,7 @@ class Decoder(Layers):
             if self.normalized:
                 weights = weights / weights.sum(-1)[:, None]
         if self.by_experts:
-            shared = yield xp.join(x, xp.like(weights, x), 1) if x is not None else self.hidden + len(t[name + router + ".weight"])
+            shared = yield xp.join((x, xp.like(weights, x)), 1) if x is not None else self.hidden + len(t[name + router + ".weight"])
             x, weights = shared[:, : self.hidden], shared[:, self.hidden :]
         y = x * 0
         for e in range(weights.shape[1]):
@@ -332,11 +333,11 @@ class Encoder(Layers):
     def norm(self, x, name):
         return self.xp.layer_norm(x, self.t[name + ".weight"], self.t[name + ".bias"], self.eps)
 
-    def attention(self, x, name, inner):
-        """Returns the sum of what the heads of all parts make of hidden states."""
+    def attention(self, x, name, inner, texts=None):
+        """Returns the sum of what the heads of all parts make of hidden states: of one image, or of texts."""
         q, k, v = (self.heads(x, name + inner + what) for what in ("query", "key", "value"))
-        out = self.xp.swap(self.xp.attend(q, k, v, None), 0, 1).reshape(x.shape[0], -1)
-        return (yield from self.added(out, name + "output.dense"))
+        values = texts.attend(q, k, v) if texts else self.xp.attend(q, k, v, None)
+        return (yield from self.added(self.xp.swap(values, 0, 1).reshape(x.shape[0], -1), name + "output.dense"))
 
     def added(self, x, name):
         """Returns a linear layer of which each part has some columns."""
@@ -385,20 +386,21 @@ class Vision(Encoder):
 
 
 class Embedder(Encoder):
-    """A text encoder with names as those of BERT. A sequence is one text after the other, and its result
-    the embedding of each: the hidden state of the first token, or the mean of all."""
+    """A text encoder with names as those of BERT. A sequence is one text after the other, of which several
+    are computed at once, and its result the embedding of each: the hidden state of the first token, or
+    the mean of all."""
 
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "encoder.layer")
         self.most, self.pooling, self.filler = part["context"], part["pooling"], part.get("filler")
-        self.tries = [self.most]  # a text is computed at once
+        self.tries = [self.most]  # texts are computed at once
 
     def size_of(self, n): return 4 * n * (1 if self.first else self.hidden)
     def accepts(self, n, at, size): return n <= self.most and size == self.size_of(n)
 
     def positions(self, ids):
-        """Returns what is added for the positions of tokens. If they begin behind a filling token, such tokens
-        have its number, and are not counted (transformers, create_position_ids_from_input_ids)."""
+        """Returns what is added for the positions of the tokens of a text. If they begin behind a filling token,
+        such tokens have its number, and are not counted (transformers, create_position_ids_from_input_ids)."""
         table = self.t["embeddings.position_embeddings.weight"]
         if self.filler is None:
             return table[: len(ids)]
@@ -406,25 +408,58 @@ class Embedder(Encoder):
         return table[others.cumsum(0) * others + self.filler]
 
     def forward(self, payload, n, at, cache):
-        """Returns the hidden states of a text, or its embedding, which the first of parts with other heads
-        has; see Decoder.forward."""
-        xp, t = self.xp, self.t
+        """Returns the hidden states of texts, or their embeddings, which the first of parts with other heads
+        has; see Decoder.forward. cache["texts"] is how many tokens each text has."""
+        xp, t, texts = self.xp, self.t, Texts(self.xp, cache.get("texts", [n]))
         if self.first:
             ids = xp.ids(payload)
             x = yield self.rows_of("embeddings.word_embeddings", ids)
-            x = x + self.positions(ids)
+            x = x + xp.join([self.positions(ids[one]) for one in texts.each()], 0)
             x = self.norm(x + t["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
         else:
             x = xp.floats(payload, (n, self.hidden))
         for layer in self.layers:
             name = "encoder.layer.%d." % layer
-            x = self.norm(x + (yield from self.attention(x, name + "attention.", "self.")), name + "attention.output.LayerNorm")
+            x = self.norm(x + (yield from self.attention(x, name + "attention.", "self.", texts)), name + "attention.output.LayerNorm")
             x = self.norm(x + (yield from self.feed_forward(x, name)), name + "output.LayerNorm")
         if not self.last:
             return xp.bytes(x)
         if self.column:
             return b""
-        return xp.bytes(x[0] if self.pooling == "cls" else x.mean(0))
+        return xp.bytes(texts.pooled(x, self.pooling))
+
+
+class Texts:
+    """Texts one after the other, by the number of tokens of each. Those of the same length that follow each
+    other are computed together."""
+
+    def __init__(self, xp, lengths):
+        self.xp, self.lengths = xp, lengths
+        self.runs = [(n, len(list(run))) for n, run in itertools.groupby(lengths)]  # length, and how many have it
+
+    def each(self):
+        at = 0
+        for n in self.lengths:
+            yield slice(at, at + n)
+            at += n
+
+    def attend(self, q, k, v):
+        """Returns the values of each token, of those of its own text."""
+        out, at = [], 0
+        for n, count in self.runs:
+            of = [x[:, at : at + n * count].reshape(-1, n, x.shape[2]) for x in (q, k, v)]  # by head and text
+            out.append(self.xp.attend(*of, None).reshape(len(q), n * count, -1))
+            at += n * count
+        return self.xp.join(out, 1)
+
+    def pooled(self, x, how):
+        """Returns one row for each text."""
+        out, at = [], 0
+        for n, count in self.runs:
+            of = x[at : at + n * count].reshape(count, n, -1)
+            out.append(of[:, 0] if how == "cls" else of.mean(1))
+            at += n * count
+        return self.xp.join(out, 0)
 
 
 def part_of(xp, config, tensors, part):

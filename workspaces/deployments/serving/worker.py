@@ -12,7 +12,7 @@ import contextlib, datetime, hashlib, hmac, json, os, select, socket, struct, sy
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # which PYTHONSAFEPATH leaves out
 from layers import library, part_of, read_tensors, torch
 
-VERSION = 2  # of the protocol
+VERSION = 3  # of the protocol
 MAX_HEADER, MAX_PAYLOAD = 64 << 10, 64 << 20
 COMPUTE_SECONDS = 300  # of one frame
 RENDER_SECONDS = 10  # of a conversation
@@ -163,6 +163,10 @@ class Server:
                         raise ValueError("out of order")
                     if not self.part.accepts(n, at, len(payload)):
                         raise ValueError("the payload does not fit the number of tokens")
+                    if "texts" in header:
+                        if min(header["texts"]) < 1 or sum(header["texts"]) != n:
+                            raise ValueError("the texts do not fit the number of tokens")
+                        cache["texts"] = header["texts"]
                     result = self.compute(conn, payload, n, at, cache)
                     at += n
                     send_frame(conn, {"tokens": n, "at": at}, result)
