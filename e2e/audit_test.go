@@ -313,10 +313,14 @@ func (a *auditor) audit(revocations []revocation, at *server, during func(revoke
 		return answers + lines - 3
 	})
 	during(func() {
+		var calling sync.WaitGroup // each has to wait for the other server on its own
 		for _, r := range all {
-			r.call(a, at, r.visitor)
-			r.returned = time.Now()
+			calling.Go(func() {
+				r.call(a, at, r.visitor)
+				r.returned = time.Now()
+			})
 		}
+		calling.Wait()
 	})
 	before := map[*use]int{}
 	for _, r := range all {

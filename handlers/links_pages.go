@@ -111,7 +111,7 @@ func (a *App) setPasswordPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.redirectWithFlash(c, to, models.Say("Password changed. All sessions and tokens of this account were revoked."))
+	return a.redirectWithFlash(c, to, models.Say("Password changed. All sessions, tokens and passkeys of this account were revoked."))
 }
 
 func (a *App) forgotPasswordPage(c echo.Context) error {

@@ -340,6 +340,7 @@ var twins = map[string]string{
 	"POST /signin": "",
 
 	"GET /signin/passkey":                "",
+	"GET /signin/passkey/ceremony":       "",
 	"POST /signin/passkey":               "",
 	"GET /signin/second-factor":          "",
 	"POST /signin/second-factor":         "",

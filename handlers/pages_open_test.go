@@ -17,7 +17,7 @@ import (
 var troubles = regexp.MustCompile(`<[^>]*(?:class="(?:error|flash bad)"|role="alert"|aria-invalid="true")[^>]*>[^<]*`)
 
 // redirecting are routes that lead elsewhere.
-var redirecting = []string{"/favicon.ico", "/signin", "/signin/second-factor", "/signin/second-factor/setup", "/signin/second-factor/confirm",
+var redirecting = []string{"/favicon.ico", "/signin", "/signin/passkey", "/signin/second-factor", "/signin/second-factor/setup", "/signin/second-factor/confirm",
 	"/account/second-factor/confirm", "/notifications/:id", "/workspaces/:id/open"}
 
 // opens checks that a page opens without errors, or is refused as the access table says.

@@ -97,6 +97,9 @@ func (a *App) passkeyButton(next string) web.PasskeyButton {
 	return web.PasskeyButton{Offered: origin != "", Origin: origin, Next: next}
 }
 
+// passkeySignInPage is for those who reload the page that says why a passkey was refused.
+func passkeySignInPage(c echo.Context) error { return c.Redirect(http.StatusSeeOther, "/signin") }
+
 // beginPasskeySignIn is for the script of the page, which has the browser sign in.
 func (a *App) beginPasskeySignIn(c echo.Context) error {
 	ceremony, err := ceremonyOf(a.Accounts.BeginPasskeySignIn())

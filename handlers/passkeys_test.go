@@ -37,7 +37,7 @@ func (d *door) usesPasskey(a *passkeystest.Authenticator) (form []string) {
 	d.Helper()
 	d.clock.Advance(time.Second)
 	var c PasskeyCeremony
-	if err := json.Unmarshal([]byte(d.page(200, "GET", "/signin/passkey")), &c); err != nil {
+	if err := json.Unmarshal([]byte(d.page(200, "GET", "/signin/passkey/ceremony")), &c); err != nil {
 		d.Fatal(err)
 	}
 	options := must(json.Marshal(c.Options))(d.TB)
@@ -163,7 +163,7 @@ func TestPasskeysOverREST(t *testing.T) {
 	e.want(204, token, "DELETE", at, "")
 	kim.page(303, "GET", "/account")
 	e.problem(e.want(404, token, "DELETE", at, ""))
-	if rec := kim.send(http.MethodGet, "/signin/passkey", nil); rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("Set-Cookie") != "" {
+	if rec := kim.send(http.MethodGet, "/signin/passkey/ceremony", nil); rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("Set-Cookie") != "" {
 		t.Errorf("a stranger's ceremony: %v", rec.Header())
 	}
 }

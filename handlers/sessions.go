@@ -205,9 +205,17 @@ func (a *App) continueSession(ctx context.Context, user int64) error {
 	if err != nil {
 		return err
 	}
-	until := a.sessions.Deadline(ctx)
+	until, began := a.sessions.Deadline(ctx), map[string]any{}
+	for _, name := range []string{sessionBegan, sessionAddress, sessionUserAgent} {
+		began[name] = a.sessions.Get(ctx, name)
+	}
 	if err := a.beginSession(ctx, actor.User, a.sessions.GetBool(ctx, sessionProvider)); err != nil {
 		return err
+	}
+	for name, value := range began {
+		if value != nil { // it began with an earlier version
+			a.sessions.Put(ctx, name, value)
+		}
 	}
 	a.sessions.SetDeadline(ctx, until)
 	return nil

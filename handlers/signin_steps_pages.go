@@ -22,7 +22,8 @@ const (
 // signInStepsRoutes are signing in with a passkey, and the steps after the password. They
 // need no session but that of the pending sign-in.
 func (a *App) signInStepsRoutes(g *echo.Group) {
-	g.GET(passkeySignInPath, a.beginPasskeySignIn)
+	g.GET(passkeySignInPath, passkeySignInPage)
+	g.GET(passkeySignInPath+"/ceremony", a.beginPasskeySignIn)
 	g.POST(passkeySignInPath, a.submitPasskeySignIn)
 	g.GET(codeStepPath, a.step(policies.CodeStep, a.codeStepPage))
 	g.POST(codeStepPath, a.submitCodeStepPage)

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -162,8 +163,12 @@ func addPasskey(q *store.Queries, actor Actor, p *models.Passkey) error {
 	if err := q.CreatePasskey(p); err != nil {
 		return err
 	}
-	return tellOfSecondFactor(q, actor, p.UserID, "add-passkey", models.Say("The passkey %s was added to your account.", p.Name))
+	change := Change{Action: "add-passkey", Object: "account", ID: p.UserID, After: auditPasskey(*p)}
+	return cmp.Or(actor.Audit(q, change), notifyOfSecondFactor(q, p.UserID, models.Say("The passkey %s was added to your account.", p.Name)))
 }
+
+// auditPasskey is what the audit keeps of a passkey.
+func auditPasskey(p models.Passkey) map[string]any { return map[string]any{"id": p.ID, "name": p.Name} }
 
 // passkeyRefused is the refusal of the result of a ceremony. The reason is for the log:
 // no one can act on it but who operates the portal.
@@ -196,7 +201,8 @@ func (a *Accounts) DeletePasskey(ctx context.Context, actor Actor, id int64) err
 		if err := setSecondFactor(q, u.ID, u.SecondFactorAt); err != nil {
 			return err
 		}
-		return tellOfSecondFactor(q, actor, p.UserID, "delete-passkey", models.Say("The passkey %s was removed from your account.", p.Name))
+		change := Change{Action: "delete-passkey", Object: "account", ID: p.UserID, Before: auditPasskey(p)}
+		return cmp.Or(actor.Audit(q, change), notifyOfSecondFactor(q, p.UserID, models.Say("The passkey %s was removed from your account.", p.Name)))
 	})
 }
 

@@ -256,3 +256,21 @@ func TestPasskeyRights(t *testing.T) {
 		want(t, err, models.KindConflict)
 	})
 }
+
+// Whoever knew the last password may have added a passkey: who recovers an account gets it alone.
+func TestRecoveryRemovesPasskeys(t *testing.T) {
+	withPerson(t, func(t *testing.T, d *fixture, ada policies.Actor) {
+		a, _ := d.adds(t, ada, policies.Proof{Password: password}, "phone")
+		if err := d.ChangePassword(d.ctx, ada, password, password+"!"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.signsInWith(d.answers(t, a)); err != nil {
+			t.Errorf("after an own change: %v", err)
+		}
+		if err := d.ResetPassword(d.ctx, d.root, ada.User.ID, password); err != nil {
+			t.Fatal(err)
+		}
+		_, err := d.signsInWith(d.answers(t, a))
+		want(t, err, models.KindUnauthenticated)
+	})
+}

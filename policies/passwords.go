@@ -118,7 +118,7 @@ func (a *Accounts) SetPasswordByLink(ctx context.Context, secret, password strin
 		if err := a.requireOwnPassword(q, u); err != nil {
 			return err
 		}
-		if err := setPassword(q, Actor{User: u, Via: viaPasswordLink}, u.ID, hash); err != nil {
+		if err := recoverAccount(q, Actor{User: u, Via: viaPasswordLink}, u.ID, hash); err != nil {
 			return err
 		}
 		u, err = q.User(u.ID)

@@ -162,7 +162,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 	if err != nil {
 		return err
 	}
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error { return setPassword(q, actor, id, hash) })
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error { return recoverAccount(q, actor, id, hash) })
 }
 
 // ChangePassword replaces the actor's own password, which ends all sessions; the
@@ -214,6 +214,16 @@ func (a *Accounts) newHash(ctx context.Context, password string) (string, error)
 		return "", err
 	}
 	return a.hash(ctx, password)
+}
+
+// recoverAccount sets a password without the present one. It removes the passkeys:
+// whoever knew the last password may have added some.
+func recoverAccount(q *store.Queries, actor Actor, id int64, hash string) error {
+	if err := setPassword(q, actor, id, hash); err != nil {
+		return err
+	}
+	_, err := q.DeletePasskeysOf(id)
+	return err
 }
 
 func setPassword(q *store.Queries, actor Actor, id int64, hash string) error {

@@ -38,7 +38,8 @@ func (a *Accounts) EndSession(ctx context.Context, actor Actor, id int64) error 
 		if err := q.DeleteSession(list[i].Token); err != nil {
 			return err
 		}
-		return actor.Audit(q, Change{Action: "end-session", Object: "account", ID: actor.User.ID})
+		ended := map[string]any{"address": list[i].Address}
+		return actor.Audit(q, Change{Action: "end-session", Object: "account", ID: actor.User.ID, Before: ended})
 	})
 }
 

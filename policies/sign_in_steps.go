@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,8 +12,11 @@ import (
 // PendingSignInLifetime is how long the steps after the password may take.
 const PendingSignInLifetime = 15 * time.Minute
 
-// viaPassword is how the actor of a pending sign-in was authenticated, in the audit.
-const viaPassword = "password"
+// How the actor of a pending sign-in was authenticated, in the audit.
+const (
+	viaPassword = "password"
+	viaPasskey  = "passkey"
+)
 
 // SignInStep is what follows after a right password, or a passkey.
 type SignInStep int
@@ -30,12 +34,16 @@ type PendingSignIn struct {
 	UserID     int64     `json:"user"`
 	Generation int64     `json:"generation"` // of the account's sessions
 	Until      time.Time `json:"until"`
+	Via        string    `json:"via"`
 }
 
 // NextStep returns what follows after the right password of an account, or after one of its
 // passkeys, which stands for a code, too.
 func (a *Accounts) NextStep(ctx context.Context, u models.User, byPasskey bool) (SignInStep, PendingSignIn, error) {
-	pending := PendingSignIn{u.ID, u.SessionGeneration, a.store.Now().Add(PendingSignInLifetime)}
+	pending := PendingSignIn{u.ID, u.SessionGeneration, a.store.Now().Add(PendingSignInLifetime), viaPassword}
+	if byPasskey {
+		pending.Via = viaPasskey
+	}
 	if u.SecondFactorAt != nil && !byPasskey {
 		return CodeStep, pending, nil
 	}
@@ -69,7 +77,7 @@ func (a *Accounts) pendingActor(ctx context.Context, p PendingSignIn, step SignI
 	if actor.User.SessionGeneration != p.Generation || enrolled != (step == CodeStep) {
 		return Actor{}, unauthenticated(nil)
 	}
-	actor.Via = viaPassword
+	actor.Via = cmp.Or(p.Via, viaPassword)
 	return actor, nil
 }
 

@@ -35,7 +35,7 @@ func (v ErrorView) title(ctx context.Context) string {
 		return T(ctx, "Conflicting change")
 	case v.Status == http.StatusTooManyRequests:
 		return T(ctx, "Too many attempts")
-	case v.Status == http.StatusServiceUnavailable:
+	case v.Status == http.StatusServiceUnavailable || v.Status == http.StatusInsufficientStorage:
 		return T(ctx, "Service unavailable")
 	case v.Status >= 500:
 		return T(ctx, "Something went wrong")
@@ -54,7 +54,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 		return T(ctx, "The address is wrong, the item was deleted, or you do not have access to it.")
 	case v.Status == http.StatusConflict || v.Status == http.StatusPreconditionFailed:
 		return T(ctx, "No changes were made. Go back, reload the page and try again.")
-	case v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable:
+	case v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable || v.Status == http.StatusInsufficientStorage:
 		return T(ctx, "Try again later.")
 	case v.Status >= 500:
 		return T(ctx, "If it happens again, give an administrator this request ID.")

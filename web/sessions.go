@@ -45,7 +45,7 @@ func ConfirmEndSession(ctx context.Context, s models.Session) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("End the session of %s at %s?", browserText(ctx, s.UserAgent), s.Address),
 		Consequences: []models.Text{models.Say("That browser is signed out, and notebooks that it has open close. Workspaces keep running."),
-			models.Say("If you do not know it, change your password.")},
+			models.Say("If you do not know it, change your password, and remove passkeys that you do not know.")},
 		Button: models.Say("End session"),
 		Action: "/account/sessions/" + number(s.ID()) + "/end",
 		Back:   "/account",

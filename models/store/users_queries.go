@@ -312,11 +312,14 @@ func (q *Queries) SessionByToken(token string, now time.Time) (s models.Session,
 	return s, found(q.db.Where(validSession, []string{token}, now).Take(&s).Error, "session")
 }
 
-// SessionsOf lists the sessions of a user in a generation that have not expired, the one
-// that began last first.
+// MaxSessions bounds the sessions that are listed of a user.
+const MaxSessions = 100
+
+// SessionsOf lists the last sessions of a user in a generation that have not expired,
+// without their data: the one that began last first.
 func (q *Queries) SessionsOf(user, generation int64) (list []models.Session, err error) {
-	return list, q.db.Where("user_id = ? AND generation = ? AND expires_at > ? AND length(data) > 0", user, generation, q.Now()).
-		Order("began_at DESC, token").Find(&list).Error
+	return list, q.db.Omit("data").Where("user_id = ? AND generation = ? AND expires_at > ? AND length(data) > 0", user, generation, q.Now()).
+		Order("began_at IS NULL, began_at DESC, token").Limit(MaxSessions).Find(&list).Error
 }
 
 // TouchSession records the use of a session.

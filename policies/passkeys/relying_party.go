@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
@@ -20,20 +21,21 @@ type RelyingParty struct {
 }
 
 // New returns the relying party at an origin, such as https://weir.example.org. Browsers
-// have passkeys in secure contexts only: for https and a domain, or on localhost. At any
-// other origin there is none, and no error.
+// have passkeys in secure contexts only, for https and a domain of at least two labels, or
+// on localhost. At any other origin there is none, and no error.
 func New(origin string) (*RelyingParty, error) {
 	u, err := url.Parse(origin)
 	if err != nil {
 		return nil, err
 	}
-	host := u.Hostname()
-	if net.ParseIP(host) != nil || u.Scheme != "https" && host != "localhost" {
+	host := strings.ToLower(u.Hostname())
+	if net.ParseIP(host) != nil || u.Scheme != "https" && host != "localhost" || protocol.ValidateRPID(host) != nil {
 		return nil, nil
 	}
 	w, err := webauthn.New(&webauthn.Config{RPID: host, RPDisplayName: "Weir", RPOrigins: []string{origin},
-		AttestationPreference:  protocol.PreferNoAttestation,
-		AuthenticatorSelection: protocol.AuthenticatorSelection{UserVerification: protocol.VerificationRequired}})
+		AttestationPreference:             protocol.PreferNoAttestation,
+		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore, // password managers add some; none is used
+		AuthenticatorSelection:            protocol.AuthenticatorSelection{UserVerification: protocol.VerificationRequired}})
 	if err != nil {
 		return nil, fmt.Errorf("passkeys at %s: %w", origin, err)
 	}

@@ -104,7 +104,8 @@ func TestOptions(t *testing.T) {
 func TestOrigins(t *testing.T) {
 	for origin, offered := range map[string]bool{"https://weir.example.org": true, "https://weir.example.org:8443": true,
 		"http://localhost:8080": true, "https://localhost": true, "http://weir.example.org": false, "http://127.0.0.1:8080": false,
-		"https://192.0.2.1": false, "https://[2001:db8::1]": false} {
+		"https://192.0.2.1": false, "https://weir": false,
+		"https://weir.example.org.": false, "https://пример.example.org": false, "https://Weir.Example.org": true, "https://[2001:db8::1]": false} {
 		if r, err := passkeys.New(origin); err != nil || (r != nil) != offered {
 			t.Errorf("%s: %v, %v", origin, r, err)
 		}

@@ -6,7 +6,7 @@
 async function optionsOf(form) {
   const { options, ceremony } = form.elements;
   if (options) return JSON.parse(options.value);
-  const response = await fetch(form.action, { headers: { Accept: "application/json" } });
+  const response = await fetch(form.action + "/ceremony", { headers: { Accept: "application/json" } });
   if (!response.ok) throw new Error(response.status);
   const prepared = await response.json();
   ceremony.value = prepared.ceremony;

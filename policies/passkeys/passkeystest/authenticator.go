@@ -97,7 +97,7 @@ func (a *Authenticator) credential(t testing.TB, response map[string]any) []byte
 	t.Helper()
 	id := encoding.EncodeToString(a.ID)
 	raw, err := json.Marshal(map[string]any{"id": id, "rawId": id, "type": "public-key", "response": response,
-		"clientExtensionResults": map[string]any{}})
+		"clientExtensionResults": map[string]any{"credProps": map[string]any{"rk": true}}}) // for which nobody asked
 	if err != nil {
 		t.Fatal(err)
 	}
