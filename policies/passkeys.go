@@ -194,11 +194,7 @@ func (a *Accounts) DeletePasskey(ctx context.Context, actor Actor, id int64) err
 		if err := q.DeletePasskey(p.ID); err != nil {
 			return err
 		}
-		u, err := q.User(p.UserID)
-		if err != nil {
-			return err
-		}
-		if err := setSecondFactor(q, u.ID, u.SecondFactorAt); err != nil {
+		if err := endSessions(q, p.UserID); err != nil {
 			return err
 		}
 		change := Change{Action: "delete-passkey", Object: "account", ID: p.UserID, Before: auditPasskey(p)}

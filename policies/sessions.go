@@ -50,16 +50,20 @@ func (a *Accounts) EndSessions(ctx context.Context, actor Actor) error {
 		return err
 	}
 	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
-		u, err := q.User(actor.User.ID)
-		if err != nil {
+		if err := endSessions(q, actor.User.ID); err != nil {
 			return err
 		}
-		u.SessionGeneration++
-		if err := q.UpdateUser(&u); err != nil {
-			return err
-		}
-		return actor.Audit(q, Change{Action: "end-sessions", Object: "account", ID: u.ID})
+		return actor.Audit(q, Change{Action: "end-sessions", Object: "account", ID: actor.User.ID})
 	})
+}
+
+func endSessions(q *store.Queries, user int64) error {
+	u, err := q.User(user)
+	if err != nil {
+		return err
+	}
+	u.SessionGeneration++
+	return q.UpdateUser(&u)
 }
 
 // SelfChange is what people change of their own accounts. Version is the one that was read;
