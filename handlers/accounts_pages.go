@@ -73,16 +73,9 @@ func (f *form) newToken() policies.NewToken {
 }
 
 func (a *App) confirmDeleteTokenPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	tokens, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	for _, t := range tokens {
-		if t.ID == number(c, "id") {
-			return web.ConfirmPage(web.ConfirmDeleteToken(t, "/tokens")), nil
-		}
-	}
-	return nil, models.NotFound("token")
+	list, err := a.Accounts.Tokens(ctx, actorOf(ctx))
+	t, err := find(list, err, models.NotFound("token"), func(t models.AccessToken) bool { return t.ID == number(c, "id") })
+	return confirmPage(c, web.ConfirmDeleteToken(t, "/tokens")), err
 }
 
 func (a *App) deleteTokenPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -154,6 +154,17 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 	}
 }
 
+// find finds what a page is about in a list; missing is the error if it is not there.
+func find[T any](list []T, err error, missing *models.Error, is func(T) bool) (one T, _ error) {
+	if err != nil {
+		return one, err
+	}
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i], nil
+	}
+	return one, missing
+}
+
 // pageAfter reads the cursor of a list.
 func pageAfter(c echo.Context, limit int) store.Page {
 	after, err := strconv.ParseInt(c.QueryParam("cursor"), 10, 64)

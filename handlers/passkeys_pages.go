@@ -72,15 +72,8 @@ func (a *App) addPasskeyPage(c echo.Context) error {
 
 func (a *App) confirmDeletePasskeyPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	list, err := a.Accounts.Passkeys(ctx, actorOf(ctx), actorOf(ctx).User.ID)
-	for _, p := range list {
-		if p.ID == number(c, "id") {
-			return web.ConfirmPage(web.ConfirmDeletePasskey(p)), nil
-		}
-	}
-	if err == nil {
-		err = models.NotFound("passkey")
-	}
-	return nil, err
+	p, err := find(list, err, models.NotFound("passkey"), func(p models.Passkey) bool { return p.ID == number(c, "id") })
+	return confirmPage(c, web.ConfirmDeletePasskey(p)), err
 }
 
 func (a *App) deletePasskeyPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -26,15 +26,8 @@ func (a *App) updateSelfPage(ctx context.Context, _ echo.Context, f *form) (redi
 
 func (a *App) confirmEndSessionPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	list, err := a.Accounts.Sessions(ctx, actorOf(ctx))
-	for _, s := range list {
-		if s.ID() == number(c, "id") {
-			return web.ConfirmPage(web.ConfirmEndSession(ctx, s)), nil
-		}
-	}
-	if err == nil {
-		err = models.NotFound("session")
-	}
-	return nil, err
+	s, err := find(list, err, models.NotFound("session"), func(s models.Session) bool { return s.ID() == number(c, "id") })
+	return confirmPage(c, web.ConfirmEndSession(ctx, s)), err
 }
 
 func (a *App) endSessionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
