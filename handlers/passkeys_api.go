@@ -24,7 +24,7 @@ func (a rest) passkeyOperations(s section) {
 type Passkey struct {
 	ID         int64      `json:"id"`
 	Name       string     `json:"name"`
-	Synced     bool       `json:"synced" doc:"its authenticator can sync it between devices"`
+	CanSync    bool       `json:"backup_eligible" doc:"its authenticator can sync it between devices"`
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	CreatedAt  time.Time  `json:"created_at"`
 }

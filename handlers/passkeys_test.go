@@ -150,7 +150,7 @@ func TestPasskeysOverREST(t *testing.T) {
 	added := e.want(201, token, "POST", "/me/passkeys", body("phone", ceremony, made))
 	e.problem(e.want(409, token, "POST", "/me/passkeys", body("phone", ceremony, made)))
 	list := e.get(token, "/me/passkeys").body["items"].([]any)
-	if len(list) != 1 || list[0].(map[string]any)["name"] != "phone" || list[0].(map[string]any)["synced"] != true {
+	if len(list) != 1 || list[0].(map[string]any)["name"] != "phone" || list[0].(map[string]any)["backup_eligible"] != true {
 		t.Errorf("%v", list)
 	}
 	if person := e.get(e.admin, path("users", e.personID("kim@example.org"))); len(person.body["passkeys"].([]any)) != 1 {
