@@ -48,7 +48,7 @@ func TestInvitationInBrowser(t *testing.T) {
 	m.fill("确认密码", password)
 	m.press("接受邀请")
 	m.at("/")
-	m.sees("您已接受邀请。")
+	m.sees("欢迎加入 Speech。")
 	m.sees("Speech")
 	again.fill("Name", "Other")
 	again.fill("Password", password)

@@ -147,6 +147,7 @@ func ownsMachine(desk, pool, member *tab) {
 	member.stayed()
 
 	desk.fill("Cores per GPU", "80")
+	desk.press("Set hours")
 	desk.pressAt("Monday", `document.querySelector("input[name='hours[0].days.1']")`)
 	desk.loads(func() { desk.press("Save terms") })
 	desk.sees("must be a time of day such as 09:00")

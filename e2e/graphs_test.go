@@ -81,14 +81,19 @@ func (g graphRun) lines() map[string]int {
 	return ran
 }
 
-// weirIn is the id of the process of weir graph run on this machine, whose arguments name a file.
-func weirIn(t testing.TB, file string) (pid int) {
+// weirIn is the id of the process of weir graph run that a server has started, whose arguments
+// name a file. Other servers have files of the same name.
+func weirIn(s *server, file string) (pid int) {
+	t := s.t
 	t.Helper()
 	eventually(t, starting, func() string {
 		lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 		for _, name := range lines {
 			words, err := os.ReadFile(name)
 			if err == nil && strings.HasPrefix(string(words), "weir\x00graph\x00run\x00") && strings.Contains(string(words), file) {
+				if env, _ := os.ReadFile(filepath.Join(filepath.Dir(name), "environ")); !strings.Contains(string(env), "="+s.dir+"/") {
+					continue
+				}
 				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(name)))
 				return ""
 			}
@@ -117,7 +122,7 @@ func TestGraphSurvivesKills(t *testing.T) {
 	if p.Name != "training" || p.Attempts != 1 || p.EndedAt != nil || len(p.Branches) != 3 || p.Branches[0].PlannedUntil <= 0 || len(p.Branches[0].CPUs) == 0 {
 		t.Errorf("after the server was killed: %+v", p)
 	}
-	if err := syscall.Kill(weirIn(t, g.home), syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(weirIn(s, g.home), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	c.exits(137)

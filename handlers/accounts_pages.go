@@ -111,7 +111,7 @@ func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component,
 func (a *App) accountForms(c echo.Context) (self, password web.Form) {
 	u := actorOf(c.Request().Context()).User
 	self, password = formOf(u.Version), formOf(0)
-	self.Values["name"] = u.Name
+	self.Values["name"], self.Values["time_zone"] = u.Name, u.TimeZone
 	if c.Path() == "/account" {
 		return submittedOr(c, self), password
 	}

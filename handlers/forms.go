@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -99,7 +100,9 @@ func (f *form) amount(name string) *int64 {
 			f.problems.Add(name, "must be a number of cores such as 4, 1.5 or 500m")
 		}
 	default:
-		if n, err = models.ParseCount(text); err != nil {
+		if n, err = models.ParseCount(text); errors.Is(err, models.ErrTooLarge) {
+			f.problems.Add(name, "must be at most %d", models.MaxAmount)
+		} else if err != nil {
 			f.problems.Add(name, "must be a whole number, 0 or greater")
 		}
 	}

@@ -1,12 +1,14 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -53,8 +55,12 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	f.samePasswords()
+	var o projects.Offer
 	var u models.User
 	if err = f.err(); err == nil {
+		o, err = a.Invitations.Offer(ctx, actorOf(ctx), c.QueryParam("token"))
+	}
+	if err == nil {
 		u, err = a.Invitations.Accept(ctx, actorOf(ctx), c.QueryParam("token"),
 			policies.NewUser{Name: f.text("name"), Password: f.text("password")})
 	}
@@ -72,7 +78,7 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 		}
 		a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	}
-	return a.redirectWithFlash(c, to, models.Say("You have accepted the invitation."))
+	return a.redirectWithFlash(c, to, models.Say("Welcome to %s.", cmp.Or(o.Project, "Weir")))
 }
 
 func (a *App) passwordPage(c echo.Context) error {

@@ -58,6 +58,7 @@ type Person struct {
 	Memberships []Membership `json:"memberships"`
 	Identities  []Identity   `json:"identities" doc:"identities at external identity providers"`
 	Passkeys    []Passkey    `json:"passkeys" doc:"with which the person signs in without a password"`
+	TimeZone    string       `json:"time_zone" doc:"in which pages show times; empty: that of the browser"`
 }
 
 // Membership is a user's membership of a project, with the limit and use.
@@ -76,7 +77,7 @@ type Membership struct {
 }
 
 func personOf(u models.User, memberships []projects.Membership, now time.Time) Person {
-	p := Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}}
+	p := Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}, TimeZone: u.TimeZone}
 	p.Memberships = convert(memberships, func(m projects.Membership) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),

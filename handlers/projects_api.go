@@ -39,6 +39,7 @@ type Project struct {
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 	State       string                  `json:"state" enum:"planned,active,ended" doc:"State of the period of use."`
 	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
+	Outgoing    models.Outgoing         `json:"outgoing" doc:"machines to which what runs in the project may connect"`
 	Priority    int64                   `json:"priority" doc:"queue priority, 1 to 100; higher is scheduled first"`
 	CreatedAt   time.Time               `json:"created_at"`
 }
@@ -46,7 +47,7 @@ type Project struct {
 func projectOf(p projects.ProjectView, now time.Time) Project {
 	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Allocated: p.Allocated, InUse: p.InUse,
 		Left: p.Quota.Sub(p.Allocated), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), State: p.State(now),
-		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
+		Launch: p.Launch, Outgoing: p.Outgoing, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }
 
 // ProjectList selects a page of projects.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -65,7 +66,16 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.P
 func (f *form) projectInput() projects.ProjectInput {
 	return projects.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
 		StartsAt: f.day("starts_at"), EndsAt: f.lastDay("ends_at"), Launch: f.launch("launch."),
-		Priority: f.number("priority"), Version: f.version()}
+		Outgoing: f.outgoing(), Priority: f.number("priority"), Version: f.version()}
+}
+
+// outgoing is nil in the form of those who cannot change it.
+func (f *form) outgoing() *models.Outgoing {
+	access := f.text("outgoing.access")
+	if access == "" {
+		return nil
+	}
+	return &models.Outgoing{Access: models.OutgoingAccess(access), Hosts: strings.Fields(f.text("outgoing.hosts"))}
 }
 
 // projectFormPage is the form of a project, or of a new one.
@@ -83,6 +93,8 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 		putDay(v.Form, "starts_at", &p.StartsAt)
 		putLastDay(v.Form, "ends_at", p.EndsAt)
 		putLaunch(v.Form, "launch.", p.Launch)
+		v.Form.Values["outgoing.access"] = string(p.Outgoing.Access)
+		v.Form.Values["outgoing.hosts"] = strings.Join(p.Outgoing.Hosts, "\n")
 		v.Form.Values["priority"] = strconv.FormatInt(p.Priority, 10)
 	}
 	v.Form = submittedOr(c, v.Form)

@@ -117,8 +117,8 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	if project == 0 {
 		project = list[0].ID
 	}
-	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"), c.QueryParam("time_zone"),
-		c.QueryParam("gpu_model"), after}
+	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"),
+		cmp.Or(c.QueryParam("time_zone"), actorOf(ctx).User.TimeZone), c.QueryParam("gpu_model"), after}
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
 	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel,
 		Slots: calendar.Slots, Now: a.Store.Now()}

@@ -71,6 +71,7 @@ func (w *world) bodies() map[string]string {
 		"POST /departments":                                    `{"name":"new"}`,
 		"POST /prices":                                         `{"model":"NVIDIA H200","billing":"on_demand","micros":1,"currency":"EUR"}`,
 		"PUT /departments/1":                                   `{"name":"new"}`,
+		"PUT /workspaces/1":                                    `{"name":"new"}`,
 		"POST " + at + "/preview":                              `{"quota":` + plenty + `}`,
 		"POST " + at + "/members/import":                       `{"csv":"email,role\neve@example.org,lead","dry_run":true}`,
 		"POST " + at + "/members/" + id(w.place) + "/handover": `{"to_member_id":1}`,
@@ -248,6 +249,21 @@ func TestAPINamesRefusedFields(t *testing.T) {
 	} {
 		if fields := w.refused("POST /workspaces", body); fields[field] == "" {
 			t.Errorf("POST /workspaces %s: %s is not named: %v", body, field, fields)
+		}
+	}
+}
+
+func TestAPINamesRefusedHosts(t *testing.T) {
+	w := newWorld(t)
+	for outgoing, field := range map[string]string{
+		`{"access":"some"}`:                         "outgoing.access",
+		`{"access":"listed","hosts":["127.0.0.1"]}`: "outgoing.hosts",
+		`{"access":"listed","hosts":"127.0.0.1"}`:   "outgoing.hosts",
+		`{"access":"none","hosts":["a.example"]}`:   "outgoing.hosts",
+	} {
+		body := `{"name":"n","quota":` + some + `,"outgoing":` + outgoing + `}`
+		if fields := w.refused("POST /projects", body); fields[field] == "" {
+			t.Errorf("%s: %s is not named: %v", body, field, fields)
 		}
 	}
 }

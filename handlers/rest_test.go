@@ -128,6 +128,14 @@ func TestAPIWorkspace(t *testing.T) {
 		t.Errorf("opening: %s", opening.raw)
 	}
 	w.problem(w.want(403, w.manager, "POST", at+"/open", ""))
+	if log := w.get(w.member, at+"/log"); log.status != 200 {
+		t.Errorf("log: %s", log.raw)
+	}
+	w.problem(w.want(403, w.manager, "GET", at+"/log", ""))
+	if named := w.want(200, w.member, "PUT", at, `{"name":" training "}`); named.body["name"] != "training" || named.body["state"] != "running" {
+		t.Errorf("renamed: %s", named.raw)
+	}
+	w.problem(w.want(422, w.member, "PUT", at, `{"name":" "}`))
 	if dirs := w.get(w.manager, at+"/directories"); len(dirs.body["items"].([]any)) < 5 || strings.Contains(dirs.raw, "/tmp") {
 		t.Errorf("directories: %s", dirs.raw)
 	}
@@ -252,6 +260,19 @@ func (w *world) walk(path string, limit int) int {
 }
 
 // What is foreign answers as if it did not exist.
+func TestAPIRefusesATakenName(t *testing.T) {
+	w := newWorld(t)
+	launch := `{"project_id":` + id(w.project) + `,"request":{"gpus":0},"name":`
+	w.want(201, w.member, "POST", "/workspaces", launch+`"first"}`)
+	second := w.want(201, w.member, "POST", "/workspaces", launch+`"second"}`)
+	at := "/workspaces/" + id(int64(second.body["id"].(float64)))
+	w.problem(w.want(409, w.member, "PUT", at, `{"name":"first"}`))
+	w.want(202, w.member, "POST", "/workspaces/1/stop", "")
+	if name := w.get(w.member, at).body["name"]; name != "second" {
+		t.Errorf("it is called %v", name)
+	}
+}
+
 func TestAPIForeign(t *testing.T) {
 	w := newWorld(t)
 	n := int64(w.launch(w.member, "").body["id"].(float64))
@@ -265,7 +286,8 @@ func TestAPIForeign(t *testing.T) {
 		{"GET", at + "/members/" + id(w.place), ""}, {"PUT", at + "/members/" + id(w.place), `{"role_id":1}`},
 		{"DELETE", at + "/members/" + id(w.place), ""},
 		{"GET", "/workspaces/" + id(n), ""}, {"POST", "/workspaces/" + id(n) + "/stop", ""}, {"POST", "/workspaces/" + id(n) + "/open", ""},
-		{"GET", "/workspaces/" + id(n) + "/directories", ""},
+		{"GET", "/workspaces/" + id(n) + "/directories", ""}, {"GET", "/workspaces/" + id(n) + "/log", ""},
+		{"PUT", "/workspaces/" + id(n), `{"name":"x"}`},
 		{"POST", "/launch/preview", `{"project_id":` + id(w.project) + `}`}, {"POST", "/workspaces", `{"project_id":` + id(w.project) + `}`},
 	} {
 		foreign := w.want(404, w.stranger, c.method, c.path, c.body)

@@ -107,7 +107,7 @@ func TestRunForm(t *testing.T) {
 	if strings.Join(r.Command, "|") != "python|two words|$HOME" || r.TimeLimitSeconds != 1800 || r.Demand.Cores != 10 || r.State != models.RunStarting {
 		t.Errorf("the run is %+v", r.Run)
 	}
-	ann.shows(ann.page(200, "GET", "/runs/1"), "Requested: ", "remain available there", "run-output:1")
+	ann.shows(ann.page(200, "GET", "/runs/1"), "Requested: ", "remain there", "run-output:1")
 	if a := w.get(w.admin, "/runs/1"); !strings.Contains(a.raw, `"events":[{"at":`) {
 		t.Errorf("its history is missing in %s", a.raw)
 	}

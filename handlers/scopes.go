@@ -15,8 +15,9 @@ var changeScopes = map[string]models.TokenScope{"Projects": models.ScopeProject,
 
 // ownScopes are the scopes of operations that differ from others of their tag.
 var ownScopes = map[string]models.TokenScope{"set-capacity": models.ScopeAdmin, "set-price": models.ScopeAdmin,
-	"invite-users":  models.ScopeAdmin,
-	"plan-capacity": models.ScopeRead, "allocate-barriers": models.ScopeRead, "read-run-log": models.ScopeLaunch,
+	"get-workspace-log": models.ScopeLaunch,
+	"invite-users":      models.ScopeAdmin,
+	"plan-capacity":     models.ScopeRead, "allocate-barriers": models.ScopeRead, "read-run-log": models.ScopeLaunch,
 	"plan-graph": models.ScopeRead, "get-run-graph": models.ScopeLaunch,
 	"put-file-rule": models.ScopeProject, "delete-file-rule": models.ScopeProject, "preview-file-rule": models.ScopeProject,
 	"add-curator": models.ScopeAdmin, "remove-curator": models.ScopeAdmin, "list-available": models.ScopeLaunch,

@@ -89,22 +89,28 @@ func TestOwnName(t *testing.T) {
 	if page := kim.page(422, "POST", "/account", "name", " "); !strings.Contains(page, "must not be empty") || strings.Count(page, `class="summary"`) != 1 {
 		t.Errorf("without a name: %s", page)
 	}
-	kim.leads("/account", "/account", "name", " Kim Lee ")
-	if page := kim.page(200, "GET", "/account"); !strings.Contains(page, "<h1>Kim Lee</h1>") || !strings.Contains(page, "Your name was changed.") {
+	if page := kim.page(422, "POST", "/account", "name", "Kim", "time_zone", "Local"); !strings.Contains(page, "is not a known time zone") {
+		t.Errorf("with the time zone of the server: %s", page)
+	}
+	kim.leads("/account", "/account", "name", " Kim Lee ", "time_zone", "Asia/Shanghai")
+	if page := kim.page(200, "GET", "/pool"); !strings.Contains(page, `data-time-zone="Asia/Shanghai"`) {
+		t.Errorf("pages show another time zone: %s", page)
+	}
+	if page := kim.page(200, "GET", "/account"); !strings.Contains(page, "<h1>Kim Lee</h1>") || !strings.Contains(page, "Saved.") {
 		t.Errorf("%s", page)
 	}
 	kim.page(409, "POST", "/account", "name", "Kim", "version", "1") // another tab
 	token := e.token("kim@example.org")
 	me := e.get(token, "/me")
-	if me.body["name"] != "Kim Lee" {
+	if me.body["name"] != "Kim Lee" || me.body["time_zone"] != "Asia/Shanghai" {
 		t.Errorf("%s", me.raw)
 	}
 	tag := me.header.Get("ETag")
-	if got := e.want(200, token, "PUT", "/me", `{"name":"Kim"}`, "If-Match", tag); got.body["name"] != "Kim" {
+	if got := e.want(200, token, "PUT", "/me", `{"name":"Kim"}`, "If-Match", tag); got.body["name"] != "Kim" || got.body["time_zone"] != "Asia/Shanghai" {
 		t.Errorf("%s", got.raw)
 	}
 	e.problem(e.want(412, token, "PUT", "/me", `{"name":"Lee"}`, "If-Match", tag))
-	if fields := e.problem(e.want(422, token, "PUT", "/me", `{"name":""}`)); len(fields) != 1 {
+	if fields := e.problem(e.want(422, token, "PUT", "/me", `{"name":"","time_zone":"Mars/Crater"}`)); len(fields) != 2 {
 		t.Errorf("%v", fields)
 	}
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -20,8 +21,9 @@ func (a *App) ownSessionsRoutes(p *echo.Group) {
 }
 
 func (a *App) updateSelfPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
-	_, err := a.Accounts.UpdateSelf(ctx, actorOf(ctx), policies.SelfChange{Name: f.text("name"), Version: f.version()})
-	return redirect{"/account", models.Say("Your name was changed.")}, err
+	zone := strings.TrimSpace(f.text("time_zone"))
+	_, err := a.Accounts.UpdateSelf(ctx, actorOf(ctx), policies.SelfChange{Name: f.text("name"), TimeZone: &zone, Version: f.version()})
+	return redirect{"/account", models.Say("Saved.")}, err
 }
 
 func (a *App) confirmEndSessionPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -19,10 +19,14 @@ func (a rest) workspacesOperations(s section) {
 		models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/stop", 202, "stop-workspaces",
 		models.Say("Stop workspaces, and tell their owners why")}, a.stopWorkspaces, http.StatusNotFound)
+	register(a, s, route{http.MethodPut, "/workspaces/{id}", 200, "rename-workspace",
+		models.Say("Rename a workspace; what runs in it is not affected")}, a.renameWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace",
 		models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace",
 		models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}/log", 200, "get-workspace-log",
+		models.Say("Get the end of the output of your workspace")}, a.getWorkspaceLog)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories",
 		models.Say("List the shared directories of a workspace")}, a.listDirectories)
 }
@@ -152,6 +156,16 @@ func (a *App) workspaceInPool(ctx context.Context, id int64) (workspaces.View, p
 		func(w workspaces.View) []int64 { return []int64{w.HolderID} })
 }
 
+// WorkspaceLog is what a workspace has printed.
+type WorkspaceLog struct {
+	Text string `json:"text" doc:"last lines of the notebook server, at most 64 KiB; secrets are masked"`
+}
+
+func (a rest) getWorkspaceLog(ctx context.Context, in *ByID) (*Response[WorkspaceLog], error) {
+	_, log, err := a.Workspaces.ReadLog(ctx, actorOf(ctx), in.ID)
+	return &Response[WorkspaceLog]{WorkspaceLog{log}}, err
+}
+
 // workspacesInPool are workspaces of a list with the view of the pool.
 func (a *App) workspacesInPool(ctx context.Context, f store.WorkspaceFilter, p store.Page) ([]workspaces.Summary, pool.View, error) {
 	return inPool(ctx, a, func(ctx context.Context) ([]workspaces.Summary, error) {
@@ -279,6 +293,13 @@ func (a rest) stopWorkspaces(ctx context.Context, in *Create[WorkspacesStop]) (*
 	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: in.Body.IDs, Reason: in.Body.Reason})
 	ids := convert(stopped.Workspaces, func(w models.Workspace) int64 { return w.ID })
 	return &Response[WorkspacesStopped]{WorkspacesStopped{ids, convert(stopped.Failed, stopFailure)}}, err
+}
+
+func (a rest) renameWorkspace(ctx context.Context, in *CreateIn[workspaces.RenameInput]) (*Found[WorkspaceDetail], error) {
+	if _, err := a.Workspaces.Rename(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+		return nil, err
+	}
+	return a.getWorkspace(ctx, &in.ByID)
 }
 
 func (a rest) keepWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {

@@ -14,6 +14,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/pool/projects"
+	"weir/storage"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -21,6 +22,9 @@ import (
 func (a *App) workspacesRoutes(p *echo.Group) {
 	p.GET("/workspaces", a.page(a.workspacesPage))
 	p.GET("/workspaces/:id", a.page(a.workspacePage))
+	p.GET("/workspaces/:id/rename", a.page(a.renameFormPage))
+	p.POST("/workspaces/:id/rename", a.submit(a.renameFormPage, a.renameWorkspacePage))
+	p.GET("/workspaces/:id/log", a.page(a.workspaceLogPage))
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
 	p.GET("/workspaces/stop", a.page(a.stopWorkspacesPage))
 	p.POST("/workspaces/stop", a.submit(a.stopWorkspacesPage, a.stopWorkspaces))
@@ -80,6 +84,7 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 		CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
+	v.CanReadLog = w.CanOpen
 	if v.Runs, err = a.runsOfWorkspace(ctx, w.Workspace); err != nil {
 		return nil, err
 	}
@@ -94,6 +99,23 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 		v.LaunchAgain = launchAgain(w.Workspace)
 	}
 	return web.WorkspacePage(v), nil
+}
+
+func (a *App) renameFormPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	w, err := a.Workspaces.ForRename(ctx, actorOf(ctx), number(c, "id"))
+	f := formOf(0)
+	f.Values["name"] = w.Name
+	return web.WorkspaceRenamePage(web.WorkspaceRenameView{ID: w.ID, Name: w.Name, Form: submittedOr(c, f)}), err
+}
+
+func (a *App) renameWorkspacePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	w, err := a.Workspaces.Rename(ctx, actorOf(ctx), number(c, "id"), workspaces.RenameInput{Name: f.text("name")})
+	return redirect{path("workspaces", w.ID), models.Say("Workspace renamed to %s.", w.Name)}, err
+}
+
+func (a *App) workspaceLogPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	w, log, err := a.Workspaces.ReadLog(ctx, actorOf(ctx), number(c, "id"))
+	return web.WorkspaceLogPage(web.WorkspaceLogView{ID: w.ID, Name: w.Name, Log: log}), err
 }
 
 func (a *App) openWorkspacePage(c echo.Context) error {
@@ -232,7 +254,7 @@ func (a *App) directoriesOf(ctx context.Context, w workspaces.View) (list []web.
 	}
 	plan, err := a.Directories.MountPlan(ctx, w.DirectoryUser)
 	for _, m := range plan.Mounts {
-		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
+		d := web.Directory{Path: m.Target, Purpose: storage.Purpose(m.Target, w.ProjectID, w.MemberID), Writable: !m.ReadOnly}
 		if inherited[m.Target] {
 			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")
 		}

@@ -34,6 +34,17 @@ func CheckText(field, text string, limit int, p *Problems) string {
 	return text
 }
 
+// CheckTimeZone returns a time zone by its name, such as Europe/Berlin; UTC if it is empty or
+// not known.
+func CheckTimeZone(field, name string, p *Problems) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		p.Add(field, "is not a known time zone; use one such as Europe/Berlin")
+		return time.UTC
+	}
+	return zone
+}
+
 // checkVisible rejects control and invisible formatting characters, which could
 // make different names look the same.
 func checkVisible(field, s string, p *Problems) {

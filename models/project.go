@@ -12,7 +12,8 @@ type Project struct {
 	EndsAt       *time.Time       `json:"ends_at"`                       // exclusive; nil is open-ended
 	Launch       LaunchParameters `json:"launch" gorm:"serializer:json"` // initial launch parameters
 	Priority     int64            `json:"priority"`                      // in the queue, 0 to 100; higher is earlier
-	JoinRequests bool             `json:"join_requests"`                 // accepts requests to join by its name
+	Outgoing     Outgoing         `json:"outgoing" gorm:"embedded;embeddedPrefix:outgoing_"`
+	JoinRequests bool             `json:"join_requests"` // accepts requests to join by its name
 	Version      int64            `json:"version"`
 	CreatedAt    time.Time        `json:"created_at"`
 }

@@ -10,6 +10,9 @@ import (
 
 var errQuantity = errors.New("not a quantity")
 
+// ErrTooLarge is the error of ParseCount for a number above MaxAmount.
+var ErrTooLarge = errors.New("too large")
+
 // ParseMiB parses an amount of memory, such as "16 GiB", "1.5G" or "512MiB", and
 // returns MiB, rounded up. The unit of a bare number is bare MiB.
 func ParseMiB(s string, bare int64) (int64, error) {
@@ -42,7 +45,10 @@ func ParseCPU(s string) (int64, error) {
 // ParseCount parses a whole number.
 func ParseCount(s string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
-	if err != nil || n < 0 || n > MaxAmount {
+	switch {
+	case n > MaxAmount: // also where it is out of the range of integers
+		return 0, ErrTooLarge
+	case err != nil || n < 0:
 		return 0, errQuantity
 	}
 	return n, nil

@@ -36,9 +36,7 @@ func (t Terms) Check(p *Problems) {
 	if t.GraceMinutes < 0 || t.GraceMinutes > maxGraceMinutes {
 		p.Add("grace_minutes", "must be from 0 to %d minutes", maxGraceMinutes)
 	}
-	if _, err := time.LoadLocation(t.TimeZone); err != nil || t.TimeZone == "Local" {
-		p.Add("time_zone", "is not a known time zone; use one such as Europe/Berlin")
-	}
+	CheckTimeZone("time_zone", t.TimeZone, p)
 	if len(t.Hours) > 21 || len(t.Devices) > 1000 || len(t.Projects) > 1000 {
 		p.Add("hours", "has too many entries")
 	}

@@ -214,5 +214,5 @@ func (a *Accounts) AddAccount(q *store.Queries, actor Actor, u *models.User) err
 // auditUser is an account in the audit, without secrets.
 func auditUser(u models.User) map[string]any {
 	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "auditor": u.Auditor,
-		"disabled": u.Disabled, "department_id": u.DepartmentID, "email_confirmed": !u.EmailUnconfirmed}
+		"disabled": u.Disabled, "department_id": u.DepartmentID, "email_confirmed": !u.EmailUnconfirmed, "time_zone": u.TimeZone}
 }

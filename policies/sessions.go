@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -69,7 +70,8 @@ func endSessions(q *store.Queries, user int64) error {
 // SelfChange is what people change of their own accounts. Version is the one that was read;
 // 0 accepts any.
 type SelfChange struct {
-	Name string `json:"name" maxLength:"100" doc:"display name"`
+	Name     string  `json:"name" maxLength:"100" doc:"display name"`
+	TimeZone *string `json:"time_zone,omitempty" maxLength:"100" doc:"time zone in which pages show times, such as Europe/Berlin; empty: that of the browser; absent: unchanged"`
 
 	Version int64 `json:"-"`
 }
@@ -81,6 +83,9 @@ func (a *Accounts) UpdateSelf(ctx context.Context, actor Actor, in SelfChange) (
 	}
 	var problems models.Problems
 	in.Name = models.CheckName("name", in.Name, &problems)
+	if in.TimeZone != nil {
+		models.CheckTimeZone("time_zone", *in.TimeZone, &problems)
+	}
 	if err := problems.Err(); err != nil {
 		return u, err
 	}
@@ -95,7 +100,7 @@ func (a *Accounts) UpdateSelf(ctx context.Context, actor Actor, in SelfChange) (
 			return models.Conflict("A service account has no platform role, and its name cannot be changed.")
 		}
 		before := u
-		u.Name = in.Name
+		u.Name, u.TimeZone = in.Name, *cmp.Or(in.TimeZone, &before.TimeZone)
 		if err := q.UpdateUser(&u); err != nil {
 			return err
 		}

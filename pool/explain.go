@@ -16,12 +16,17 @@ func DescribeDemand(d models.Demand) models.Text {
 // explainChoice explains a choice: what the policy optimizes, and the
 // criterion on which the second best machine was worse.
 func explainChoice(node, devices string, e placement.Explanation) models.Text {
-	if e.Nodes > 1 {
-		return models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d GPU cores remain available there.",
-			devices, node, describeAim(e.Policy), e.Nodes, e.Devices, describeDecider(e.RunnerUp), e.LeftoverCores)
+	aim, decider := describeAim(e.Policy), describeDecider(e.RunnerUp)
+	switch {
+	case e.Nodes > 1 && e.LeftoverCores == 0:
+		return models.Say("%s on %s: %s of %d GPUs on %d machines; now full; %s.", devices, node, aim, e.Devices, e.Nodes, decider)
+	case e.Nodes > 1:
+		return models.Say("%s on %s: %s of %d GPUs on %d machines; %d cores remain there; %s.",
+			devices, node, aim, e.Devices, e.Nodes, e.LeftoverCores, decider)
+	case e.LeftoverCores == 0:
+		return models.Say("%s on %s: %s of %d GPUs; now full.", devices, node, aim, e.Devices)
 	}
-	return models.Say("%s on %s: %s among %d suitable devices; %d GPU cores remain available there.",
-		devices, node, describeAim(e.Policy), e.Devices, e.LeftoverCores)
+	return models.Say("%s on %s: %s of %d GPUs; %d cores remain there.", devices, node, aim, e.Devices, e.LeftoverCores)
 }
 
 // describeAim describes what a policy optimizes.
@@ -32,7 +37,7 @@ func describeAim(policy string) models.Text {
 	case placement.Spread:
 		return models.Say("lowest load")
 	default:
-		return models.Say("tightest fit")
+		return models.Say("best fit")
 	}
 }
 
@@ -42,6 +47,8 @@ var _ = []models.Text{
 	models.Say("fewest newly used devices"), models.Say("the next best option would use idle devices"),
 	models.Say("the next best option has requests of other sizes"), models.Say("the next best option has %d more GPU cores available", 0),
 	models.Say("chosen at random"),
+	models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d GPU cores remain available there.", "", "", "", 0, 0, "", 0),
+	models.Say("%s on %s: %s among %d suitable devices; %d GPU cores remain available there.", "", "", "", 0, 0),
 }
 
 func describeDecider(r placement.RunnerUp) models.Text {

@@ -39,13 +39,13 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 func TestExplainChoice(t *testing.T) {
 	e := placement.Explanation{Policy: "weir", Nodes: 9, Devices: 40, LeftoverCores: 20,
 		RunnerUp: placement.RunnerUp{Node: 2, LostBy: placement.Unlinked, Margin: 3}}
-	want := "GPU 0 on alpha: lowest fragmentation among 9 machines with 40 suitable devices; " +
-		"the next best option has 3 more device pairs without NVLink; 20 GPU cores remain available there."
+	want := "GPU 0 on alpha: lowest fragmentation of 40 GPUs on 9 machines; 20 cores remain there; " +
+		"the next best option has 3 more device pairs without NVLink."
 	if got := explainChoice("alpha", "GPU 0", e).String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	e = placement.Explanation{Policy: "best-fit", Nodes: 1, Devices: 4, LeftoverCores: 20}
-	if got := explainChoice("alpha", "GPU 0", e).String(); got != "GPU 0 on alpha: tightest fit among 4 suitable devices; 20 GPU cores remain available there." {
+	if got := explainChoice("alpha", "GPU 0", e).String(); got != "GPU 0 on alpha: best fit of 4 GPUs; 20 cores remain there." {
 		t.Errorf("got %q", got)
 	}
 }

@@ -99,7 +99,7 @@ func (v AccountingView) summary(ctx context.Context) string {
 func (v AccountingView) name(ctx context.Context, r AccountingRow) string {
 	switch {
 	case v.Group == "billing":
-		return capitalised(TT(ctx, models.Billing(r.Name).Words()))
+		return begun(ctx, models.Billing(r.Name).Words())
 	case v.Group == "holder" && r.Name == string(models.HolderWorkspace):
 		return T(ctx, "Workspaces")
 	case v.Group == "holder" && r.Name == string(models.HolderRun):

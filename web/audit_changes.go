@@ -45,6 +45,8 @@ var columns = map[string]models.Text{
 	"demand":             models.Say("Request"),
 	"first_id":           models.Say("First deployment"),
 	"parts":              models.Say("Parts"),
+	"outgoing":           models.Say("Outgoing connections"),
+	"hosts":              models.Say("Hosts"),
 	"discovered_key":     models.Say("Discovered as"),
 	"download":           models.Say("Download"),
 	"draining":           models.Say("Draining"),
@@ -157,6 +159,8 @@ func (c change) value(ctx context.Context, value string) string {
 		return stateWord(ctx, value)
 	case name == "kind":
 		return translateWord(ctx, kindWords, value)
+	case c.Name == "outgoing.access":
+		return TT(ctx, models.OutgoingAccess(value).Words())
 	case name == "access":
 		return accessWord(ctx, models.FileAccess(value))
 	case name == "download" && value != "true" && value != "false":

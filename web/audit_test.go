@@ -28,6 +28,16 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+func TestChangeOfOutgoingConnections(t *testing.T) {
+	var said []string
+	for _, access := range models.OutgoingAccesses {
+		said = append(said, change{Name: "outgoing.access"}.value(t.Context(), string(access)))
+	}
+	if want := []string{"All that the installation allows", "None", "Listed hosts only"}; !slices.Equal(said, want) {
+		t.Errorf("%q", said)
+	}
+}
+
 func TestObjectPath(t *testing.T) {
 	project := int64(3)
 	for _, c := range []struct {

@@ -131,6 +131,8 @@ func (d Device) freeSummary(ctx context.Context) string {
 	switch {
 	case d.Enforcement != "":
 		parts = append(parts, enforcement(ctx, d.Enforcement))
+	case d.Sharing == models.SharingTimeSlicing && len(d.Shares) == 1 && d.Shares[0].Cores == 100: // it is shared with nobody
+		parts = append(parts, sharing(ctx, models.SharingExclusive))
 	case d.Sharing != "":
 		parts = append(parts, sharing(ctx, d.Sharing))
 	}

@@ -1351,7 +1351,7 @@ func sharingForm(v DeviceView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError("sharing", "", TT(ctx, v.Form.Errors["sharing"])).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError("sharing", "", begun(ctx, v.Form.Errors["sharing"])).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -246,19 +246,32 @@ func yesNo(ctx context.Context, b bool) string {
 	return T(ctx, "no")
 }
 
-// capitalised begins a sentence.
-func capitalised(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:]
+// begun renders a text with, in English, a capital letter, unless it begins with what somebody
+// has typed or named.
+func begun(ctx context.Context, t models.Text) string {
+	s := TT(ctx, t)
+	if From(ctx).Lang != models.English || s == "" || beginsWithName(t) {
+		return s
+	}
+	return capitalised(s)
 }
 
-// sentence renders a text with a full stop and, in English, a capital letter; an
-// empty text remains empty.
-func sentence(ctx context.Context, t models.Text) string {
-	s := TT(ctx, t)
-	if From(ctx).Lang == models.English { // in Chinese the first word can be the name of a machine
-		s = capitalised(s)
+func capitalised(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+func beginsWithName(t models.Text) bool {
+	if !strings.HasPrefix(t.Format, "%") || len(t.Args) == 0 {
+		return false
 	}
+	first, isText := t.Args[0].(models.Text)
+	return !isText || beginsWithName(first)
+}
+
+// sentence renders a text as begun does, and with a full stop; an empty text remains empty.
+func sentence(ctx context.Context, t models.Text) string {
+	s := begun(ctx, t)
 	if t.Empty() || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "。") {
 		return s
 	}

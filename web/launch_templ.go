@@ -282,7 +282,7 @@ func launchForm(v LaunchView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hintAndError("reservation_id", "", TT(ctx, v.Form.Errors["reservation_id"])).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hintAndError("reservation_id", "", begun(ctx, v.Form.Errors["reservation_id"])).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -445,7 +445,7 @@ func launchForm(v LaunchView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hintAndError("model_path", "", TT(ctx, v.Form.Errors["model_path"])).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hintAndError("model_path", "", begun(ctx, v.Form.Errors["model_path"])).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -572,9 +572,9 @@ func launchForm(v LaunchView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 string
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Target launch parameters"))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Launch parameters"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `launch.templ`, Line: 107, Col: 48}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `launch.templ`, Line: 107, Col: 41}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var25))
 			if templ_7745c5c3_Err != nil {
@@ -803,7 +803,7 @@ func environmentChoices(v LaunchView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError("environment_id", "", TT(ctx, v.Form.Errors["environment_id"])).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError("environment_id", "", begun(ctx, v.Form.Errors["environment_id"])).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

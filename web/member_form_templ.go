@@ -420,7 +420,7 @@ func roleChoices(c roleSelection) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError(c.Name, "", TT(ctx, c.Form.Errors[c.Name])).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(c.Name, "", begun(ctx, c.Form.Errors[c.Name])).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

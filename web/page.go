@@ -68,6 +68,14 @@ func htmlLang(ctx context.Context) string {
 	return "en"
 }
 
+// timeZone is that of the reader's account; empty: that of the browser.
+func timeZone(ctx context.Context) string {
+	if u := From(ctx).User; u != nil {
+		return u.TimeZone
+	}
+	return ""
+}
+
 // isCurrent reports whether the page is at or below an entry of the navigation.
 func isCurrent(ctx context.Context, href string) bool {
 	path, _, _ := strings.Cut(From(ctx).Path, "?")

@@ -165,7 +165,7 @@ func permissionChoice(c PermissionChoice) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError(name, "", TT(ctx, c.Form.Errors[name])).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(name, "", begun(ctx, c.Form.Errors[name])).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -383,7 +383,7 @@ func permissionBoxes(c PermissionChoice) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError(name, "", TT(ctx, c.Form.Errors[name])).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(name, "", begun(ctx, c.Form.Errors[name])).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

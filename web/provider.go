@@ -55,6 +55,16 @@ const emptyHours = 3
 // hourRows is how many spans of hours the form has.
 func (v ProviderView) hourRows() int { return len(v.Facts.Terms.Hours) + emptyHours }
 
+// hasHours reports whether there is a span, or something is typed into one.
+func (v ProviderView) hasHours() bool {
+	for i := range v.hourRows() {
+		if v.Form.anyIn(hourField(i, "from"), hourField(i, "to"), hourField(i, "days")) {
+			return true
+		}
+	}
+	return v.Form.failed("hours")
+}
+
 func (v ProviderView) topics() []string { return []string{"pool", "telemetry:" + number(v.Facts.ID)} }
 
 func (v ProviderView) subtitle(ctx context.Context) string {

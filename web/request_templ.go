@@ -98,7 +98,7 @@ func RequestPage(v RequestPageView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = head(capitalised(TT(ctx, v.What())), "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head(begun(ctx, v.What()), "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -267,7 +267,7 @@ func RequestPage(v RequestPageView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(frame{Title: capitalised(TT(ctx, v.What())), Topics: []string{"requests", "pool", userTopic(ctx)}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(frame{Title: begun(ctx, v.What()), Topics: []string{"requests", "pool", userTopic(ctx)}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -46,6 +46,10 @@ func periodSamples() []sample {
 		{"home-ending", "/", &li, HomePage(HomeView{Extensions: near, CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true}}})},
 		{"project-ending", "/projects/1", &root, ProjectPage(project)},
 		{"project-ending-asked", "/projects/1", &li, ProjectPage(seen)},
+		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n"})},
+		{"workspace-log-empty", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook"})},
+		{"workspace-rename", "/workspaces/5/rename", &li, WorkspaceRenamePage(WorkspaceRenameView{ID: 5, Name: "notebook", Form: Form{}.Refuse(
+			models.InvalidFields(models.Field{Name: "name", Reason: models.Say("must not be empty")}))})},
 		{"workspace-stopping", "/workspaces/5", &li, WorkspacePage(workspace)},
 		{"notifications-ending", "/notifications", &li, NotificationsPage(NotificationsView{Rows: notifications, Unread: 2, Extensions: map[int64]models.Extension{8: near[0], 7: asked[0]}})},
 		{"leavers", "/projects/1/former-members", &root, FormerMembersPage(sampleFormerMembers(true))},

@@ -17,7 +17,8 @@ type WorkspaceView struct {
 	Simulated     bool
 	CanOpen       bool
 	CanStop       bool
-	CanRun        bool           // commands in its environment
+	CanRun        bool // commands in its environment
+	CanReadLog    bool
 	Runs          []RunRow       // in its environment that have not ended
 	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
 	Idleness      *Idleness      // of a running workspace
@@ -27,6 +28,7 @@ type WorkspaceView struct {
 // Directory is a shared directory as the workspace sees it.
 type Directory struct {
 	Path     string
+	Purpose  models.Text
 	Writable bool
 	Note     models.Text // such as why a rule of a file is not in force on the mount
 }
@@ -47,4 +49,17 @@ func limitName(ctx context.Context, resource string) string {
 		return TT(ctx, t)
 	}
 	return fieldName(ctx, resource)
+}
+
+// WorkspaceLogView is the log of a workspace.
+type WorkspaceLogView struct {
+	ID        int64
+	Name, Log string
+}
+
+// WorkspaceRenameView renames a workspace. Fields of Form: name.
+type WorkspaceRenameView struct {
+	Form Form
+	ID   int64
+	Name string
 }

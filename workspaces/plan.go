@@ -277,7 +277,7 @@ func (p *Plan) mismatchError(environment int64) error {
 	if i < 0 {
 		return models.Invalid("environment_id", "is not in the catalog")
 	}
-	return models.Invalid("environment_id", "is not suitable: %s", p.Mismatches[i].Reasons[0])
+	return models.InvalidFields(models.Field{Name: "environment_id", Reason: p.Mismatches[i].Reasons[0]})
 }
 
 // setGPUMemory sets GPU memory that was not specified, within the role's limit.

@@ -98,6 +98,14 @@ func (p *processes) Start(_ context.Context, spec runtime.Spec) (runtime.State, 
 	return stateOf(key), nil
 }
 
+func (p *processes) Log(_ context.Context, state runtime.State) (string, error) {
+	one, err := p.find(state)
+	if err != nil || one == nil {
+		return "", err
+	}
+	return "printed", nil
+}
+
 func (p *processes) Poll(_ context.Context, state runtime.State) (runtime.Status, error) {
 	one, err := p.find(state)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,12 +78,17 @@ type ReconcilerConfig struct {
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
-	Env    func(models.Workspace) map[string]string
+	Env func(models.Workspace) map[string]string
+	// Lookup returns the IPv4 addresses of a name; LookupIPv4 when nil.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	Logger *slog.Logger
 }
 
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
+	if c.Lookup == nil {
+		c.Lookup = LookupIPv4
+	}
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
 		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{},
 		requests: map[int64]requestsSeen{}}

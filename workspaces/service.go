@@ -55,6 +55,11 @@ type Service struct {
 	// Models finds the models that workspaces are launched for; nil: there are none.
 	Models Models
 
+	// Logs reads what workspaces print; nil in tests without it.
+	Logs interface {
+		Log(context.Context, runtime.State) (string, error)
+	}
+
 	// Runs runs commands.
 	Runs runtime.Runs
 

@@ -54,6 +54,10 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 	if err != nil {
 		return s, nil, err
 	}
+	project, err := q.Project(store.AllProjects, c.ProjectID)
+	if err != nil {
+		return s, nil, err
+	}
 	user, err := q.User(c.UserID)
 	if err != nil {
 		return s, nil, err
@@ -73,7 +77,8 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 	shm, _ := strconv.ParseInt(parameter(target, "shm_mib"), 10, 64)
 	s = runtime.Spec{Project: c.ProjectID, Member: c.MemberID, User: user.Email, UID: uid, GID: gid,
 		Command: env.Command, Image: env.Image, Env: vars, Mounts: mounts,
-		CPU: c.Demand.CPUMilli, Memory: c.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
+		CPU: c.Demand.CPUMilli, Memory: c.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB),
+		Outgoing: r.outgoing(ctx, project.Outgoing)}
 	for _, p := range target {
 		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
 			s.Env[name] = p.Value

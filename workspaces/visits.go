@@ -19,15 +19,10 @@ const (
 // actor's running workspace. The token is bound to the user, the workspace and
 // the portal session or access token of the request.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
-	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
-	if err == nil {
-		err = actor.CheckScope(policies.WorkspaceOpen)
-	}
+	w, err := s.authorizeOwner(ctx, actor, id,
+		models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner."))
 	if err != nil {
 		return "", err
-	}
-	if !s.canOpen(actor, w) {
-		return "", models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner.")
 	}
 	if err := checkRunning(w.State); err != nil {
 		return "", err
@@ -37,6 +32,34 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 		return q.PutOneTimeToken(models.OneTimeToken{Hash: policies.HashSecret(secret), Purpose: "open", UserID: &w.UserID,
 			WorkspaceID: &w.ID, Session: actor.Session, ExpiresAt: q.Now().Add(openLifetime)})
 	})
+}
+
+// ReadLog returns the last lines that a workspace has printed, or printed before it failed; empty if
+// it has printed nothing. Only its owner may read them, because programs print keys.
+func (s *Service) ReadLog(ctx context.Context, actor policies.Actor, id int64) (models.Workspace, string, error) {
+	w, err := s.authorizeOwner(ctx, actor, id,
+		models.Forbidden("Only its owner can read the log of a workspace, because programs print keys."))
+	if err != nil {
+		return w, "", err
+	}
+	if w.State.Ended() || len(w.RuntimeState) == 0 || s.Logs == nil {
+		return w, w.LogTail, nil
+	}
+	log, err := s.Logs.Log(ctx, w.RuntimeState)
+	return w, log, err
+}
+
+// authorizeOwner finds a workspace that the actor may see, with a token for what is done in it.
+// Others than its owner get the refusal.
+func (s *Service) authorizeOwner(ctx context.Context, actor policies.Actor, id int64, refusal error) (models.Workspace, error) {
+	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
+	if err == nil {
+		err = actor.CheckScope(policies.WorkspaceOpen)
+	}
+	if err == nil && !s.canOpen(actor, w) {
+		err = refusal
+	}
+	return w, err
 }
 
 func checkRunning(state models.WorkspaceState) error {

@@ -143,6 +143,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	p.reconciler = workspaces.NewReconciler(reconciled)
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service.Models, service.Defaults, service.Runs, service.FindForeign = p.files, p.cfg.Launch, p.runs, p.foreign
+	service.Logs = p.runtime
 	p.runs.OnChange(func(int64) { p.reconciler.StepRuns() })
 	service.Parts, service.Served, service.Actors = p.parts, served, p.accounts
 	p.store.OnRevoke(service)

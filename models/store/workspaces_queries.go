@@ -15,9 +15,7 @@ import (
 func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) error {
 	c := w.Claim()
 	c.ID = 0
-	err := taken(q.db.Create(&c).Error, "name",
-		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name))
-	if err != nil {
+	if err := workspaceNameTaken(q.db.Create(&c).Error, w.Name); err != nil {
 		return err
 	}
 	w.HolderID = c.ID
@@ -25,6 +23,20 @@ func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) erro
 		return err
 	}
 	return q.AddEvent(w, message)
+}
+
+func workspaceNameTaken(err error, name string) error {
+	return taken(err, "name",
+		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", name))
+}
+
+// RenameWorkspace renames w; another active workspace of the same member and name is a Conflict.
+func (q *Queries) RenameWorkspace(w *models.Workspace, name string) error {
+	w.Name = name
+	if err := workspaceNameTaken(q.db.Model(&models.Claim{}).Where("id = ?", w.HolderID).UpdateColumn("name", name).Error, name); err != nil {
+		return err
+	}
+	return q.AddEvent(w, models.Say("Renamed to %s.", name))
 }
 
 // ErrChanged is inside the Conflict of a refused transition: the row has changed

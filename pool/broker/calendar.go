@@ -50,11 +50,7 @@ const Unknown = -1
 // when is the checked moment and view that a calendar is asked for.
 func (in CalendarInput) when(now time.Time) (at time.Time, err error) {
 	var p models.Problems
-	zone, err := time.LoadLocation(in.TimeZone)
-	if err != nil || in.TimeZone == "Local" {
-		p.Add("time_zone", "must be a time zone such as %s", "Europe/Berlin")
-		zone = time.UTC
-	}
+	zone := models.CheckTimeZone("time_zone", in.TimeZone, &p)
 	at = now.In(zone)
 	if in.Date != "" {
 		day, err := time.Parse(time.DateOnly, in.Date)

@@ -1,6 +1,7 @@
 package projects_test
 
 import (
+	"slices"
 	"testing"
 
 	"weir/models"
@@ -46,6 +47,22 @@ func TestDescribingAProject(t *testing.T) {
 		end := o.Store.Now().AddDate(1, 0, 0)
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, projects.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Actor(t, m), p.ID, projects.ProjectInput{Name: "mine"})), models.KindForbidden)
+
+		listed := projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(100).Input(),
+			Outgoing: &models.Outgoing{Access: models.OutgoingListed, Hosts: []string{"PyPI.org", "10.0.0.0/8", "pypi.org"}}}
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, listed)), models.KindForbidden, "outgoing")
+		if got, err = o.UpdateProject(o.Ctx, o.Root, p.ID, listed); err != nil || !slices.Equal(got.Outgoing.Hosts, []string{"10.0.0.0/8", "pypi.org"}) {
+			t.Errorf("%+v, %v", got.Outgoing, err)
+		}
+		for _, in := range []projects.ProjectInput{{Name: "sight"}, {Name: "sight", Outgoing: &got.Outgoing},
+			{Name: "sight", Outgoing: &models.Outgoing{Access: models.OutgoingListed, Hosts: []string{"PYPI.org", "10.0.0.0/8"}}}} {
+			again, err := o.UpdateProject(o.Ctx, owner, p.ID, in)
+			if err != nil || !again.Outgoing.Equal(got.Outgoing) {
+				t.Errorf("%+v, %v", again.Outgoing, err)
+			}
+		}
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "sight",
+			Outgoing: &models.Outgoing{Access: models.OutgoingListed}})), models.KindInvalid, "outgoing.hosts")
 
 		// A variable such as JUPYTER_CONFIG_PATH runs programs in the
 		// workspaces of all others.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -19,6 +20,7 @@ type ProjectInput struct {
 	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"start of the period of use; absent for now"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
+	Outgoing    *models.Outgoing        `json:"outgoing,omitempty" doc:"absent: all machines for a new project, otherwise unchanged"`
 	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"queue priority, 1 to 100, higher is scheduled first; 0 or absent: 50 for a new project, otherwise unchanged"`
 	Version     int64                   `json:"-"`
 }
@@ -30,6 +32,9 @@ func (in *ProjectInput) Check(now time.Time) error {
 	in.Description = models.CheckText("description", in.Description, 2000, &p)
 	in.Quota.Check("quota", &p)
 	in.Launch.Check("launch", &p)
+	if in.Outgoing != nil {
+		in.Outgoing.Check("outgoing", &p)
+	}
 	if in.Priority < 0 || in.Priority > 100 {
 		p.Add("priority", "must be from 1 to %d", 100)
 	}
@@ -44,7 +49,7 @@ func (in *ProjectInput) Check(now time.Time) error {
 // InputOf is the input of an unchanged project.
 func InputOf(p models.Project) ProjectInput {
 	return ProjectInput{Name: p.Name, Description: p.Description, Quota: p.Quota.Input(), StartsAt: &p.StartsAt, EndsAt: p.EndsAt,
-		Launch: p.Launch, Priority: p.Priority}
+		Launch: p.Launch, Outgoing: &p.Outgoing, Priority: p.Priority}
 }
 
 // CreateProject adds a project.
@@ -70,7 +75,8 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 		return p, err
 	}
 	p = models.Project{Name: in.Name, Description: in.Description, Quota: total, StartsAt: *cmp.Or(in.StartsAt, &now), EndsAt: in.EndsAt,
-		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
+		Launch: in.Launch, Outgoing: *cmp.Or(in.Outgoing, &models.Outgoing{Access: models.OutgoingAll}),
+		Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
 	if err := e.q.CreateProject(&p); err != nil {
 		return p, err
 	}
@@ -100,10 +106,10 @@ func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id in
 	return p, err
 }
 
-// describing is the input with the quota, period, priority and environment
+// describing is the input with the quota, period, outgoing connections, priority and environment
 // variables of p. It refuses other values.
 func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
-	e := models.Forbidden("Only platform administrators can change the quota, period of use, priority and environment variables of a project. Submit a request instead.")
+	e := models.Forbidden("Only platform administrators can change the quota, period of use, outgoing connections, priority and environment variables of a project. Submit a request instead.")
 	differs := func(name string, given bool) {
 		if given {
 			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed only by a platform administrator")})
@@ -115,9 +121,15 @@ func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
 	}
 	differs("starts_at", in.StartsAt != nil && !in.StartsAt.Equal(p.StartsAt))
 	differs("ends_at", in.EndsAt != nil && (p.EndsAt == nil || !in.EndsAt.Equal(*p.EndsAt)))
+	if in.Outgoing != nil {
+		o := models.Outgoing{Access: in.Outgoing.Access, Hosts: slices.Clone(in.Outgoing.Hosts)}
+		o.Check("outgoing", &models.Problems{})
+		differs("outgoing", !o.Equal(p.Outgoing))
+	}
 	differs("priority", in.Priority != 0 && in.Priority != p.Priority)
 	differs("launch.env", len(in.Launch.Env) > 0 && !maps.Equal(in.Launch.Env, p.Launch.Env))
 	in.Quota, in.StartsAt, in.EndsAt, in.Priority, in.Launch.Env = p.Quota.Input(), &p.StartsAt, p.EndsAt, p.Priority, p.Launch.Env
+	in.Outgoing = &p.Outgoing
 	if len(e.Fields) > 0 {
 		return in, e
 	}
@@ -139,7 +151,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 		return p, err
 	}
 	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, total, in.Launch
-	p.Priority = cmp.Or(in.Priority, p.Priority)
+	p.Outgoing, p.Priority = *cmp.Or(in.Outgoing, &before.Outgoing), cmp.Or(in.Priority, p.Priority)
 	p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
 	if err := checkQuota(e.q, p); err != nil {
 		return p, err

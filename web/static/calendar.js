@@ -1,8 +1,8 @@
 // The calendar in the reader's time zone, and dragging over the slots of a GPU. Each slot
 // is a link to the form; the span of several has the cores that all of them have.
 const here = new URL(location.href);
-if (!here.searchParams.has("time_zone")) {
-  here.searchParams.set("time_zone", Intl.DateTimeFormat().resolvedOptions().timeZone);
+if (!here.searchParams.has("time_zone") && !document.documentElement.dataset.timeZone) {
+  here.searchParams.set("time_zone", timeZone); // of live.js
   location.replace(here);
 }
 

@@ -60,7 +60,27 @@ function listen() {
   open();
 }
 
-// Times: the server writes UTC, the reader sees local time.
+// Times: the server writes UTC, the reader sees them in the time zone of the account or else of
+// the browser, which may not know the former.
+const timeZone = (() => {
+  try {
+    return new Intl.DateTimeFormat("sv", { timeZone: document.documentElement.dataset.timeZone || undefined }).resolvedOptions().timeZone;
+  } catch {
+    return Intl.DateTimeFormat().resolvedOptions().timeZone;
+  }
+})();
+
+// suggestZones offers the names of time zones where one is typed.
+function suggestZones() {
+  const input = document.querySelector("main input[name=time_zone]:not([type=hidden])");
+  if (!input || !Intl.supportedValuesOf) return;
+  const list = document.createElement("datalist");
+  list.id = "time-zones";
+  list.append(...Intl.supportedValuesOf("timeZone").map((name) => new Option(name)));
+  input.after(list);
+  input.setAttribute("list", list.id);
+}
+
 const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const formats = {
   moment: { year: "numeric", month: "2-digit", day: "2-digit", ...time },
@@ -87,9 +107,9 @@ function elapsed(at) {
 
 // localTimes writes the times in a part of the page.
 function localTimes(root = document) {
-  const title = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "full", timeStyle: "long" });
+  const title = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "full", timeStyle: "long", timeZone });
   // Swedish writes dates as 2026-03-12, which nobody misreads.
-  const text = Object.fromEntries(Object.entries(formats).map(([name, format]) => [name, new Intl.DateTimeFormat("sv", format)]));
+  const text = Object.fromEntries(Object.entries(formats).map(([name, format]) => [name, new Intl.DateTimeFormat("sv", { ...format, timeZone })]));
   for (const t of root.querySelectorAll("time[data-time]")) {
     const at = new Date(t.dateTime);
     if (isNaN(at)) continue;
@@ -155,7 +175,8 @@ document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons()
 document.addEventListener("DOMContentLoaded", () => {
   localTimes();
   const zone = document.querySelector("input[data-time-zone]");
-  if (zone) zone.value ||= Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone) zone.value ||= timeZone;
+  suggestZones();
   setInterval(localTimes, 5000); // countdowns and durations go on
   copyButtons();
   document.querySelector("[data-focus]")?.focus();

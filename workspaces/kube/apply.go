@@ -36,7 +36,15 @@ type applied struct {
 	mu      sync.Mutex
 	digest  string            // of what was applied; empty: apply it again
 	objects map[string]string // digest of each object in the API server's response
+
+	// An attempt that fails half way is continued: the objects of wanted that were applied, by
+	// their digests.
+	wanted string
+	done   map[string]bool
 }
+
+// again has everything applied again.
+func (a *applied) again() { a.digest, a.wanted, a.done = "", "", nil }
 
 func (p *projects) entry(id int64) *applied {
 	a, _ := p.LoadOrStore(id, &applied{objects: map[string]string{}})
@@ -46,13 +54,18 @@ func (p *projects) entry(id int64) *applied {
 // invalidate makes the next start of a project apply its objects again if an error
 // shows that its namespace has changed.
 func (p *projects) invalidate(id int64, err error) {
-	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if !isGone(err) {
 		return
 	}
 	a := p.entry(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.digest = ""
+	a.again()
+}
+
+// isGone reports whether an error shows that a namespace is deleted.
+func isGone(err error) bool {
+	return apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
 
 // ensureProject applies the objects of a project if they are new, or were changed
@@ -81,11 +94,16 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	if a.digest == wanted {
 		return nil
 	}
-	a.digest = ""
+	if a.wanted != wanted {
+		a.digest, a.wanted, a.done = "", wanted, map[string]bool{}
+	}
 	if err := r.applyProject(ctx, p, a); err != nil {
+		if isGone(err) {
+			a.again()
+		}
 		return err
 	}
-	a.digest = wanted
+	a.digest, a.wanted, a.done = wanted, "", nil
 	return nil
 }
 
@@ -116,10 +134,17 @@ func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *appli
 	return nil
 }
 
-// applyEach applies objects of one kind, and records the API server's responses in a.
+// applyEach applies those objects of one kind that an earlier attempt has not, and records the API server's responses in a.
 func applyEach[C any, O metav1.Object](ctx context.Context, a *applied, apply func(context.Context, C, metav1.ApplyOptions) (O, error),
 	all ...C) error {
 	for _, one := range all {
+		digest, err := digestOf(one)
+		if err != nil {
+			return err
+		}
+		if a.done[digest] {
+			continue
+		}
 		object, err := apply(ctx, one, applyOptions)
 		if err != nil {
 			return err
@@ -127,6 +152,7 @@ func applyEach[C any, O metav1.Object](ctx context.Context, a *applied, apply fu
 		if a.objects[nameOf(object)], err = digestOf(appliedFields(object)); err != nil {
 			return err
 		}
+		a.done[digest] = true
 	}
 	return nil
 }
@@ -169,12 +195,12 @@ func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVo
 
 // applyOwned applies the objects that a pod owns. The pod waits for its secret.
 func (r *Runtime) applyOwned(ctx context.Context, spec runtime.Spec, pod *corev1.Pod) error {
-	o := r.config.ownedObjects(spec, pod.UID)
+	o := r.config.ownedObjects(spec, pod)
 	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	m.secrets = secretsOf(o.Secret.StringData)
 	m.mu.Unlock()
-	if err := r.applySecret(ctx, pod, o.Secret); err != nil {
+	if err := r.applyWaited(ctx, pod, o); err != nil {
 		return err
 	}
 	if _, err := r.client.CoreV1().Services(pod.Namespace).Apply(ctx, o.Service, applyOptions); err != nil {
@@ -185,6 +211,16 @@ func (r *Runtime) applyOwned(ctx context.Context, spec runtime.Spec, pod *corev1
 	}
 	_, err := r.client.NetworkingV1().Ingresses(pod.Namespace).Apply(ctx, o.Ingress, applyOptions)
 	return err
+}
+
+// applyWaited applies what a pod needs before its command starts: it waits for its secret.
+func (r *Runtime) applyWaited(ctx context.Context, pod *corev1.Pod, o podOwned) error {
+	if o.Policy != nil {
+		if _, err := r.client.NetworkingV1().NetworkPolicies(pod.Namespace).Apply(ctx, o.Policy, applyOptions); err != nil {
+			return err
+		}
+	}
+	return r.applySecret(ctx, pod, o.Secret)
 }
 
 func (r *Runtime) applySecret(ctx context.Context, pod *corev1.Pod, secret *core.SecretApplyConfiguration) error {
@@ -233,7 +269,7 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	if known, ok := a.objects[nameOf(o)]; !ok || !deleted && err == nil && now == known && !released(o) {
 		return
 	}
-	a.digest = ""
+	a.again()
 	select {
 	case r.projects.drifted <- id:
 	default: // the next start applies it

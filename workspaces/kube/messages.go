@@ -289,6 +289,9 @@ func limitsOf(pod *corev1.Pod) []models.Limit {
 		limit("cpu", cpu, models.Say("%s CPU, enforced by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
 		limit("memory", memory, models.Say("%s, enforced by the node (cgroup)", models.FormatMiB(memory>>20))),
 	}
+	if o := outgoingOf(pod); o != nil {
+		all = append(all, outgoingLimit(o))
+	}
 	var gpu []models.Limit
 	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {
 		all = append(all, gpu...)

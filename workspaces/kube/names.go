@@ -28,6 +28,11 @@ const (
 	labelPart       = "weir.dev/deployment-part"
 	labelOwner      = "weir.dev/owner" // of pods; see runtime.Owner
 
+	labelOutgoing = "weir.dev/outgoing" // of pods whose connections are restricted
+
+	annotationOutgoing = "weir.dev/outgoing" // of such pods: what they may reach
+	restricted         = "restricted"        // the value of the label
+
 	annotationLimits = "weir.dev/limits"
 
 	manager      = "weir"           // also the field manager
@@ -210,7 +215,8 @@ func (c Config) has(id ref) bool {
 // missingLabels returns the patch that restores the labels of a pod; nil if it has
 // them. had are its former labels; nil: unknown.
 func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
-	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance {
+	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance &&
+		(pod.Labels[labelOutgoing] != "" || !isRestricted(pod)) {
 		return nil
 	}
 	if had == nil {
@@ -218,6 +224,10 @@ func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []
 		had = c.labels(nameNotebook, project)
 		c.owned(had)
 		had[labelWorkspace], had[labelGeneration] = strconv.FormatInt(id.Workspace, 10), strconv.FormatInt(id.Generation, 10)
+	}
+	if isRestricted(pod) {
+		had = maps.Clone(had)
+		had[labelOutgoing] = restricted
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": had}})
 	if err != nil {

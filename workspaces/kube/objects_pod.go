@@ -97,7 +97,10 @@ func (c Config) podOf(r ref, spec runtime.Spec) (*core.PodApplyConfiguration, *c
 	}
 	object := core.Pod(r.Pod, r.Namespace).WithAnnotations(gpu.annotations).
 		WithAnnotations(map[string]string{annotationLimits: string(limits)}).WithSpec(pod)
-	return object, &object.Spec.Containers[0], nil
+	if spec.Outgoing != nil {
+		err = restrict(object, spec.Outgoing)
+	}
+	return object, &object.Spec.Containers[0], err
 }
 
 // hostname is the name of a pod without the number of its start.
@@ -293,15 +296,17 @@ func (c Config) locate(project int64, source string) (*core.VolumeApplyConfigura
 type podOwned struct {
 	Secret  *core.SecretApplyConfiguration
 	Service *core.ServiceApplyConfiguration
-	Ingress *networking.IngressApplyConfiguration // nil without a domain
+	Ingress *networking.IngressApplyConfiguration       // nil without a domain
+	Policy  *networking.NetworkPolicyApplyConfiguration // nil where outgoingPolicy is
 }
 
 // ownedObjects returns the other objects of a start, owned by its pod.
-func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
+func (c Config) ownedObjects(spec runtime.Spec, pod *corev1.Pod) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
-	owner := ownerOf(r, pod)
+	owner := ownerOf(r, pod.UID)
 	o := podOwned{
-		Secret: secretObject(r, spec, pod, map[string]string{"JUPYTER_TOKEN": spec.Token}).WithLabels(labels),
+		Secret: secretObject(r, spec, pod.UID, map[string]string{"JUPYTER_TOKEN": spec.Token}).WithLabels(labels),
+		Policy: c.outgoingPolicy(r, pod, labels),
 		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithSpec(core.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(labels).
@@ -315,14 +320,21 @@ func (c Config) ownedObjects(spec runtime.Spec, pod types.UID) podOwned {
 	return o
 }
 
-// runSecret returns the variables of a run, owned by its pod.
-func (c Config) runSecret(k runKind, spec runtime.Spec, pod types.UID) *core.SecretApplyConfiguration {
-	return secretObject(c.runRef(k, spec), spec, pod, nil).WithLabels(c.runLabels(k, spec))
+// runObjects returns the variables of a run and its policy, owned by its pod. Parts of
+// deployments open no connections at all.
+func (c Config) runObjects(k runKind, spec runtime.Spec, pod *corev1.Pod) podOwned {
+	r, labels := c.runRef(k, spec), c.runLabels(k, spec)
+	o := podOwned{Secret: secretObject(r, spec, pod.UID, nil).WithLabels(labels)}
+	if k.name == nameRun {
+		o.Policy = c.outgoingPolicy(r, pod, labels)
+	}
+	return o
 }
 
 // secretObject returns the variables of spec and more of them, owned by a pod.
 func secretObject(r ref, spec runtime.Spec, pod types.UID, more map[string]string) *core.SecretApplyConfiguration {
 	env := map[string]string{"PIP_BREAK_SYSTEM_PACKAGES": "1"} // the root is read-only: pip can only write to the home
+	maps.Copy(env, runtime.Threads(spec))
 	maps.Copy(env, spec.Env)
 	maps.Copy(env, more)
 	return core.Secret(r.Pod, r.Namespace).WithOwnerReferences(ownerOf(r, pod)).WithImmutable(true).WithStringData(env)

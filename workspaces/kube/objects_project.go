@@ -101,29 +101,31 @@ func (c Config) limitRange(ns string, q Quota) *core.LimitRangeApplyConfiguratio
 }
 
 // networkPolicies deny all connections except those from the portal to notebooks and
-// the parts of deployments, and those of notebooks to the DNS, the portal and the configured
-// networks.
+// the parts of deployments, those of notebooks to the portal, and, unless their project restricts
+// them, to the DNS and the configured networks; see [Config.outgoingPolicy].
 func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfiguration {
 	closed := networking.NetworkPolicy("default-deny", ns).WithSpec(networking.NetworkPolicySpec().
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
+	commands := meta.LabelSelectorRequirement().WithKey(labelName).WithOperator("In").WithValues(nameNotebook, nameRun)
 	open := networking.NetworkPolicySpec().WithPolicyTypes("Ingress", "Egress").
-		WithPodSelector(meta.LabelSelector().WithMatchExpressions(meta.LabelSelectorRequirement().
-			WithKey(labelName).WithOperator("In").WithValues(nameNotebook, nameRun))).
-		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...)).
-		WithEgress(networking.NetworkPolicyEgressRule().WithTo(resolver()).
-			WithPorts(policyPorts("UDP", 53)...).WithPorts(policyPorts("TCP", 53)...))
+		WithPodSelector(meta.LabelSelector().WithMatchExpressions(commands)).
+		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...))
 	if c.Portal.Port != 0 {
 		open.WithEgress(networking.NetworkPolicyEgressRule().WithTo(c.Portal.peers()...).WithPorts(policyPorts("TCP", c.Portal.Port)...))
 	}
+	outgoing := networking.NetworkPolicySpec().WithPolicyTypes("Egress").
+		WithPodSelector(meta.LabelSelector().WithMatchExpressions(commands,
+			meta.LabelSelectorRequirement().WithKey(labelOutgoing).WithOperator("DoesNotExist"))).
+		WithEgress(networking.NetworkPolicyEgressRule().WithTo(resolver()).
+			WithPorts(policyPorts("UDP", 53)...).WithPorts(policyPorts("TCP", 53)...))
 	for _, e := range c.Egress {
-		open.WithEgress(networking.NetworkPolicyEgressRule().WithPorts(policyPorts("TCP", e.Ports...)...).
-			WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(e.CIDR).WithExcept(e.Except...))))
+		outgoing.WithEgress(e.rule())
 	}
 	parts := networking.NetworkPolicySpec().WithPolicyTypes("Ingress", "Egress").
 		WithPodSelector(meta.LabelSelector().WithMatchLabels(map[string]string{labelName: namePart})).
 		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...))
 	return []*networking.NetworkPolicyApplyConfiguration{closed, networking.NetworkPolicy("notebooks", ns).WithSpec(open),
-		networking.NetworkPolicy("deployments", ns).WithSpec(parts)}
+		networking.NetworkPolicy("outgoing", ns).WithSpec(outgoing), networking.NetworkPolicy("deployments", ns).WithSpec(parts)}
 }
 
 // resolver selects the cluster's DNS.

@@ -85,34 +85,75 @@ func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
 	return m.logTail
 }
 
-func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
-	if m.secrets == nil { // started by an earlier process
-		secret, err := r.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-		if err != nil {
-			return err // the log may only be shown with its secrets masked
-		}
-		env := map[string]string{}
-		for name, value := range secret.Data {
-			env[name] = string(value)
-		}
-		m.secrets = secretsOf(env)
+// readSecrets reads the secrets of a pod, which an earlier process may have started: its log may
+// only be shown with them masked.
+func (r *Runtime) readSecrets(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
+	if m.secrets != nil {
+		return nil
 	}
+	secret, err := r.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	env := map[string]string{}
+	for name, value := range secret.Data {
+		env[name] = string(value)
+	}
+	m.secrets = secretsOf(env)
+	return nil
+}
+
+func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
+	if err := r.readSecrets(ctx, pod, m); err != nil {
+		return err
+	}
+	log, err := r.readLog(ctx, pod)
+	if err == nil {
+		m.logTail = runtime.LogTail(log, m.secrets...)
+	}
+	return err
+}
+
+// readLog returns the last lines of a pod's log, in whole lines, because the rest of one could
+// show a part of a secret.
+func (r *Runtime) readLog(ctx context.Context, pod *corev1.Pod) (string, error) {
 	lines, bytes := int64(logLines), int64(logRead)
 	stream, err := r.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: containerName, TailLines: &lines, LimitBytes: &bytes}).Stream(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer stream.Close()
 	b, err := io.ReadAll(io.LimitReader(stream, logRead))
-	if err != nil {
-		return err
-	}
-	if len(b) == logRead { // cut, perhaps within a secret
+	if len(b) == logRead {
 		b = b[:strings.LastIndexByte(string(b), '\n')+1]
 	}
-	m.logTail = runtime.LogTail(string(b), m.secrets...)
-	return nil
+	return string(b), err
+}
+
+// Log returns the last lines of a workspace; see [runtime.Runtime].
+func (r *Runtime) Log(ctx context.Context, state runtime.State) (string, error) {
+	id, err := parseState(state)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	pod, err := r.find(ctx, id)
+	if err != nil || pod == nil {
+		return "", err
+	}
+	m := r.pods.entry(pod.UID)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := r.readSecrets(ctx, pod, m); err != nil {
+		return "", refusal(err)
+	}
+	log, err := r.readLog(ctx, pod)
+	if err != nil {
+		return "", refusal(err)
+	}
+	return runtime.LogEnd(runtime.MaxLog, log, m.secrets...), nil
 }
 
 // secretsOf returns the values of an environment that a log must not show. Longer

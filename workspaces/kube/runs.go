@@ -141,7 +141,7 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 		return nil, refusal(err)
 	}
 	models.Failpoint("kube.pod")
-	if err := r.cluster.applySecret(ctx, pod, r.cluster.config.runSecret(r.kind, spec, pod.UID)); err != nil {
+	if err := r.cluster.applyWaited(ctx, pod, r.cluster.config.runObjects(r.kind, spec, pod)); err != nil {
 		return id.state(), refusal(err)
 	}
 	return id.state(), r.write(id, cursorFile, cursor{})

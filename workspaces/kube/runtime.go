@@ -217,7 +217,7 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 		return nil, nil
 	}
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
-	if err == nil && r.config.owns(pod) {
+	if err == nil && r.config.owns(pod) && r.config.missingLabels(pod, id, nil) == nil {
 		return pod, nil
 	}
 	r.mu.Lock()

@@ -77,7 +77,7 @@ func (r *Runtime) Limits() []models.Limit {
 	if err := group.remove(); err != nil {
 		r.config.Logger.Warn("cannot remove a cgroup", "err", err)
 	}
-	return append(limits, r.network.limit())
+	return append(limits, r.network.limit(nil))
 }
 
 // setting is a file of a cgroup and its value.

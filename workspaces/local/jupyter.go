@@ -45,7 +45,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 	if in.Network {
 		in.unblock = s.ownNetwork(in.networkFile())
 	}
-	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
+	s.names(fmt.Sprintf("ws-%d", spec.Workspace), in.Network, spec.Outgoing)
 	r.bindGPUs(ctx, s, spec.GPUs)
 	s.installation(program, r.config.Dir)
 	if !spec.MountsHome() {
@@ -96,6 +96,7 @@ func environment(program string, spec runtime.Spec) map[string]string {
 		// The root is read-only: pip can only write to the home.
 		"PIP_BREAK_SYSTEM_PACKAGES": "1",
 	}
+	maps.Copy(env, runtime.Threads(spec))
 	maps.Copy(env, spec.Env)
 	maps.Copy(env, runtime.NotebookEnvironment(spec, innerXDG))
 	maps.Copy(env, map[string]string{"SHELL": "/bin/bash", "JUPYTER_TOKEN": spec.Token})

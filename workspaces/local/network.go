@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,20 +18,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"weir/models"
+	"weir/workspaces/runtime"
 )
 
 // The network of a sandbox. Its addresses are reserved for documentation, so that they hide
 // no network that a workspace may want to reach.
-const (
-	innerNetwork = "203.0.113.0/24"
-	innerDNS     = "203.0.113.3"
-	linkMTU      = "65520"
-	tunDevice    = "/dev/net/tun"
+var (
+	innerNetwork = netip.MustParsePrefix("203.0.113.0/24")
+	innerDNS     = netip.MustParseAddr("203.0.113.3")
 )
 
-// closedNetworks are not reachable from a sandbox: link-local addresses, and those at which
-// clouds answer with the credentials of the machine.
-var closedNetworks = []string{"169.254.0.0/16", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"}
+const (
+	linkMTU   = "65520"
+	tunDevice = "/dev/net/tun"
+)
 
 // connectTime is how long the network of a starting sandbox may take.
 const connectTime = time.Minute
@@ -91,13 +92,31 @@ func findNetwork(user identity) network {
 	return n
 }
 
-// limit says how the network of a sandbox is separated.
-func (n network) limit() models.Limit {
-	if !n.missing.Empty() {
-		return models.Limit{Resource: "network", How: n.missing}
+// limit says how the network of a sandbox with some allowed connections is separated.
+func (n network) limit(allowed *runtime.Outgoing) models.Limit {
+	limit := models.Limit{Resource: "network", Enforced: n.missing.Empty()}
+	switch {
+	case !limit.Enforced:
+		limit.How = n.missing
+	case allowed == nil:
+		limit.How = models.Say("a network of its own, with a way to other machines but not to this one")
+	case len(allowed.Unknown) > 0:
+		limit.How = models.Say("a network of its own, with a way only to the hosts that the project lists; unknown when it started: %s",
+			strings.Join(allowed.Unknown, ", "))
+	case len(allowed.Networks) > 0:
+		limit.How = models.Say("a network of its own, with a way only to the hosts that the project lists")
+	default:
+		limit.How = models.Say("a network of its own without a way to other machines, as the project requires")
 	}
-	return models.Limit{Resource: "network", Enforced: true,
-		How: models.Say("a network of its own, with a way to other machines but not to this one")}
+	return limit
+}
+
+// check refuses to start a sandbox whose connections this machine cannot restrict.
+func (n network) check(allowed *runtime.Outgoing) error {
+	if allowed != nil && !n.missing.Empty() {
+		return models.Conflict("The project restricts outgoing connections, which this machine cannot enforce: its network is %s.", n.missing)
+	}
+	return nil
 }
 
 // openDevice lets every user of this thread's mounts open the device of network interfaces.
@@ -138,13 +157,12 @@ func (s *sandbox) ownNetwork(fifo string) (unblock *os.File) {
 		return unblock
 	}
 	s.add("--unshare-net", "--block-fd", s.inherit(read), "--sync-fd", s.inherit(alive))
-	s.data("/etc/resolv.conf", resolverSettings())
 	return unblock
 }
 
 // resolverSettings are those of this machine, whose resolver the helper asks.
 func resolverSettings() string {
-	lines := []string{"nameserver " + innerDNS}
+	lines := []string{"nameserver " + innerDNS.String()}
 	b, _ := os.ReadFile("/etc/resolv.conf")
 	for line := range strings.Lines(string(b)) {
 		if f := strings.Fields(line); len(f) > 1 && (f[0] == "search" || f[0] == "options") {
@@ -242,13 +260,8 @@ func (r *Runtime) closeRoutes(ctx context.Context, in *instance, user, netns *os
 		return err
 	}
 	var batch strings.Builder
-	for _, network := range closedNetworks {
+	for _, network := range closedRoutes(addresses, in.Outgoing) {
 		fmt.Fprintf(&batch, "route replace prohibit %s\n", network)
-	}
-	for _, a := range addresses {
-		if own, ok := a.(*net.IPNet); ok && own.IP.To4() != nil && !own.IP.IsLoopback() {
-			fmt.Fprintf(&batch, "route replace prohibit %s/32\n", own.IP)
-		}
 	}
 	cmd := exec.CommandContext(ctx, r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--",
 		r.network.ip, "-batch", "-")
@@ -288,7 +301,7 @@ func (r *Runtime) startHelper(ctx context.Context, in *instance, user, netns, al
 	defer log.Close()
 	// In the user namespace it has the rights to leave the files of this machine.
 	cmd := exec.Command(r.network.nsenter, "--user=/proc/self/fd/3", "--preserve-credentials", "--",
-		r.network.helper, "--configure", "--mtu="+linkMTU, "--cidr="+innerNetwork, "--disable-host-loopback",
+		r.network.helper, "--configure", "--mtu="+linkMTU, "--cidr="+innerNetwork.String(), "--disable-host-loopback",
 		"--enable-sandbox", "--enable-seccomp", "--exit-fd=5", "--ready-fd=6", "--netns-type=path", "/proc/self/fd/4", "tap0")
 	r.asUserOf(in, cmd)
 	cmd.ExtraFiles = []*os.File{user, netns, alive, tell}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces/runtime"
 )
 
@@ -85,12 +87,23 @@ for address in sys.argv[1:]:
     except OSError as e: print(address, "refused")
 ' `
 
+// asking prints why the resolver of the way out does not answer.
+const asking = `python3 -c '
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(5)
+try: s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\7example\3org\0\0\1\0\1", ("203.0.113.3", 53)); print("resolver", len(s.recv(512)))
+except OSError as e: print("resolver", type(e).__name__)
+'; `
+
+func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
 func separateNetwork(t testing.TB, r *Runtime) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make another machine")
 	}
-	if l := r.network.limit(); !l.Enforced {
+	if l := r.network.limit(nil); !l.Enforced {
 		t.Fatalf("the network is %s (“tools/setup test” installs what is missing)", l.How)
 	}
 }
@@ -194,7 +207,7 @@ func TestMissingNetworkHelperIsShown(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	n := findNetwork(identity{uid: testUser, gid: testUser, drop: true})
 	t.Setenv("PATH", path)
-	if l := n.limit(); l.Enforced || l.Resource != "network" || !strings.Contains(l.How.String(), "slirp4netns is not installed") {
+	if l := n.limit(nil); l.Enforced || l.Resource != "network" || !strings.Contains(l.How.String(), "slirp4netns is not installed") {
 		t.Errorf("it says %+v", l)
 	}
 	r := open(t, config(t.TempDir()))
@@ -205,6 +218,70 @@ func TestMissingNetworkHelperIsShown(t *testing.T) {
 	s := reach(t, r, state, runtime.PhaseExited)
 	if l := limitOf(t, s, "network"); s.LogTail != "started\n" || l.Enforced || l.How.String() != n.missing.String() {
 		t.Errorf("it says %+v and printed %q", l, s.LogTail)
+	}
+	spec.Workspace, spec.Outgoing = 2, &runtime.Outgoing{}
+	if _, err := r.Start(t.Context(), spec); models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), "slirp4netns is not installed") {
+		t.Errorf("a project that restricts connections starts there: %v", err)
+	}
+}
+
+// A sandbox reaches what its project lists, by address and by name, and nothing else, also by a
+// way out that another server has made again.
+func TestOutgoingConnections(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	separateNetwork(t, r)
+	other := netip.MustParseAddrPort(otherMachine(t, greet))
+	here, err := net.Listen("tcp", ":0") // at an address of this machine that is in the listed network
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	accept(here, greet)
+	names := map[string][]netip.Addr{"mirror.example": {other.Addr()}}
+	for i, c := range []struct {
+		allowed     runtime.Outgoing
+		reached     bool
+		says, hosts string
+	}{
+		{runtime.Outgoing{}, false, "without a way to other machines", ""},
+		{runtime.Outgoing{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.128/25")}}, false, "only to the hosts that the project lists", ""},
+		{runtime.Outgoing{Networks: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, Names: names}, true, "lists", "mirror.example"},
+		{runtime.Outgoing{Networks: []netip.Prefix{netip.PrefixFrom(other.Addr(), 32)}, Names: names, Unknown: []string{"gone.example"}}, true,
+			"unknown when it started: gone.example", "mirror.example"},
+	} {
+		spec := scriptSpec(int64(i+1), "mkfifo /run/weir/go; read -r _ </run/weir/go; getent hosts mirror.example gone.example localhost; "+asking+connecting+
+			fmt.Sprintf("%s mirror.example:%d 198.51.100.1:%d", other, other.Port(), portOf(here)))
+		spec.Outgoing = &c.allowed
+		state := start(t, r, spec)
+		in, err := r.parseState(state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(c.allowed.Unknown) > 0 { // once
+			first := helperOf(in)
+			r.Close()
+			r = open(t, r.config)
+			if err := unix.Kill(first, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			poll(t, r, state)
+			eventually(t, "there is a helper again", func() bool { pid := helperOf(in); return pid != 0 && pid != first })
+		}
+		eventually(t, "it goes on", func() bool { return os.WriteFile(filepath.Join(in.shared(), "go"), []byte("\n"), 0) == nil })
+		s := reach(t, r, state, runtime.PhaseExited)
+		if l := limitOf(t, s, "network"); !l.Enforced || !strings.Contains(l.How.String(), c.says) {
+			t.Errorf("%+v: it says %+v", c.allowed, l)
+		}
+		answer := map[bool]string{true: "hello", false: "refused"}[c.reached]
+		for _, line := range []string{fmt.Sprintf("%s %s\n", other, answer), fmt.Sprintf("mirror.example:%d %s\n", other.Port(), answer),
+			fmt.Sprintf("198.51.100.1:%d refused\n", portOf(here)), "resolver PermissionError\n", "localhost\n"} {
+			if !strings.Contains(s.LogTail, line) {
+				t.Errorf("%+v: without %q:\n%s", c.allowed, line, s.LogTail)
+			}
+		}
+		if known := strings.Contains(s.LogTail, other.Addr().String()+"  "); known != (c.hosts != "") {
+			t.Errorf("%+v: names:\n%s", c.allowed, s.LogTail)
+		}
 	}
 }
 

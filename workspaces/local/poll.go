@@ -16,6 +16,15 @@ import (
 // probeTimeout is how long Poll waits for the response of a starting notebook.
 const probeTimeout = 300 * time.Millisecond
 
+// Log returns the last lines of a workspace; see [runtime.Runtime].
+func (r *Runtime) Log(_ context.Context, state runtime.State) (string, error) {
+	in, err := r.parseState(state)
+	if err != nil || in.foreign() {
+		return "", err
+	}
+	return in.logEnd(runtime.MaxLog), nil
+}
+
 // Poll returns the status of a workspace; see [runtime.Runtime].
 func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status, error) {
 	in, err := r.parseState(state)

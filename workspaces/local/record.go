@@ -35,6 +35,8 @@ type record struct {
 	GID        uint32         `json:"gid,omitempty"`
 	Network    bool           `json:"network,omitempty"` // it has a network namespace
 	Limits     []models.Limit `json:"limits"`
+
+	Outgoing *runtime.Outgoing `json:"outgoing,omitempty"`
 }
 
 // instance is one start of a workspace, or one of [Runs], and its directory:
@@ -247,9 +249,11 @@ const (
 )
 
 // tail returns the end of the log with the token masked.
-func (in *instance) tail() string {
+func (in *instance) tail() string { return in.logEnd(runtime.MaxLogTail) }
+
+func (in *instance) logEnd(limit int) string {
 	token := in.token()
-	return runtime.LogTail(string(readEnd(in.logFile(), runtime.MaxLogTail+len(token))), token)
+	return runtime.LogEnd(limit, string(readEnd(in.logFile(), limit+len(token))), token)
 }
 
 // trimLog limits the size of the log. Truncation is safe because the notebook

@@ -86,17 +86,17 @@ func TestEnvironmentOfARun(t *testing.T) {
 	dir := share(t)
 	r := openRuns(t, config(t.TempDir()))
 	spec := scriptSpec(7, "")
-	spec.Env = map[string]string{"EXTRA": "given"}
+	spec.Env, spec.CPU = map[string]string{"EXTRA": "given", "OMP_NUM_THREADS": "9"}, 1500
 	spec.Mounts = []models.Mount{{Source: dir, Target: "/notebook/data"}}
 	spec.GPUs = []runtime.GPU{{UUID: "GPU-a", Cores: 50, MemoryMiB: 4096, Simulated: true, Enforcement: "advisory"}}
 	state, err := r.Start(t.Context(), 1, spec, []string{"sh", "-c",
-		`echo "$(hostname) $EXTRA $PWD $(id -un) token=$JUPYTER_TOKEN"; env | grep GPU-a; touch /notebook/data/made; ls /usr/x /etc/shadow`})
+		`echo "$(hostname) $EXTRA $PWD $(id -un) token=$JUPYTER_TOKEN threads=$OPENBLAS_NUM_THREADS,$OMP_NUM_THREADS"; env | grep GPU-a; touch /notebook/data/made; ls /usr/x /etc/shadow`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(t, r.runtime, state) })
 	code, out := endOf(t, r, state), logOf(t, r, state)
-	if code != 2 || !strings.Contains(out, "ws-7 given /home/jovyan jovyan token=\n") || !strings.Contains(out, "=GPU-a\n") || !exists(filepath.Join(dir, "made")) {
+	if code != 2 || !strings.Contains(out, "ws-7 given /home/jovyan jovyan token= threads=2,9\n") || !strings.Contains(out, "=GPU-a\n") || !exists(filepath.Join(dir, "made")) {
 		t.Errorf("%d: %s", code, out)
 	}
 }

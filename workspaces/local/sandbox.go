@@ -205,11 +205,19 @@ func (s *sandbox) tmpfs(target, mode string, mib int64) {
 	s.add("--tmpfs", target)
 }
 
-// hostname sets the host name of the sandbox, which resolves without DNS.
-func (s *sandbox) hostname(name string) {
-	s.add("--hostname", name)
-	hosts, _ := os.ReadFile("/etc/hosts")
-	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(string(hosts), "\n"), name))
+// names sets the host name of the sandbox, which resolves without DNS, and which other names
+// it knows.
+func (s *sandbox) names(host string, ownNetwork bool, allowed *runtime.Outgoing) {
+	s.add("--hostname", host)
+	file, _ := os.ReadFile("/etc/hosts")
+	hosts, resolver := string(file), resolverSettings()
+	if allowed != nil {
+		hosts, resolver = knownNames(allowed)
+	}
+	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(hosts, "\n"), host))
+	if ownNetwork {
+		s.data("/etc/resolv.conf", resolver)
+	}
 }
 
 // installation mounts read-only the installations of a program outside /usr and of

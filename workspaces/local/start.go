@@ -135,6 +135,9 @@ func (r *Runtime) abandon(in *instance) error {
 // launch creates the files of the workspace, starts its process behind a gate, and
 // opens the gate when the process is recorded.
 func (r *Runtime) launch(ctx context.Context, in *instance, spec runtime.Spec, command []string) error {
+	if err := r.network.check(spec.Outgoing); err != nil {
+		return err
+	}
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
@@ -180,7 +183,7 @@ func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess
 		in.Limits = append(in.Limits, models.Limit{Resource: "user",
 			How: models.Say("shared with other workspaces, and so are the limits of the kernel by user, such as inotify instances and keys")})
 	}
-	in.Limits = append(in.Limits, r.network.limit())
+	in.Limits = append(in.Limits, r.network.limit(in.Outgoing))
 	in.Limits = append(in.Limits, runtime.GPULimits(spec.GPUs, runtime.GPU.Isolation)...)
 	if err := in.save(); err != nil {
 		return err
@@ -203,7 +206,7 @@ func (r *Runtime) makeFiles(in *instance, spec runtime.Spec) error {
 	}
 	user := r.userOf(spec)
 	in.UID, in.GID = user.uid, user.gid
-	in.Network = r.network.missing.Empty()
+	in.Network, in.Outgoing = r.network.missing.Empty(), spec.Outgoing
 	if in.Network {
 		if err := unix.Mkfifo(in.networkFile(), 0o600); err != nil {
 			return err

@@ -57,6 +57,15 @@ func (s Spec) MountsHome() bool {
 	return slices.ContainsFunc(s.Mounts, func(m models.Mount) bool { return m.Target == NotebookHome })
 }
 
+// Threads returns the variables by which libraries use no more threads than the CPU limit
+// feeds. What a person sets instead takes precedence.
+func Threads(s Spec) map[string]string {
+	if s.CPU == 0 {
+		return nil
+	}
+	return models.ThreadVariables((s.CPU + 999) / 1000)
+}
+
 // NotebookEnvironment returns the environment variables of a notebook that take
 // precedence over those of its spec. runtimeDir is a private directory for the
 // sockets of kernels.
@@ -127,19 +136,25 @@ func JupyterFiles(traits ...string) map[string]string {
 // MaxLogTail is the maximum size of a log tail in bytes.
 const MaxLogTail = 4 << 10
 
+// MaxLog is the maximum length of the log of a workspace, in bytes.
+const MaxLog = 64 << 10
+
 // LogTail returns the end of a log with its secrets masked, in whole lines if
 // possible.
-func LogTail(log string, secrets ...string) string {
+func LogTail(log string, secrets ...string) string { return LogEnd(MaxLogTail, log, secrets...) }
+
+// LogEnd is LogTail with another maximum length.
+func LogEnd(limit int, log string, secrets ...string) string {
 	s := strings.ToValidUTF8(log, "\uFFFD")
 	for _, secret := range secrets {
 		if secret != "" {
 			s = strings.ReplaceAll(s, secret, "[token]")
 		}
 	}
-	if len(s) <= MaxLogTail {
+	if len(s) <= limit {
 		return s
 	}
-	s = s[len(s)-MaxLogTail:]
+	s = s[len(s)-limit:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 {
 		return s[i+1:]
 	}

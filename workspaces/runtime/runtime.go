@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,10 @@ type Runtime interface {
 	// Poll returns the status of a workspace. If the workspace is gone, the phase
 	// is PhaseExited; an error means that the status is unknown.
 	Poll(ctx context.Context, state State) (Status, error)
+
+	// Log returns the last lines that a workspace has printed, at most MaxLog bytes, with its
+	// secrets masked; empty if it is gone.
+	Log(ctx context.Context, state State) (string, error)
 
 	// Stop terminates the workspace, and kills it if it still runs after a
 	// grace period of the runtime. It does not wait: call it again until Poll
@@ -105,6 +110,15 @@ type Spec struct {
 	GPUs    []GPU
 	Kernels string // of a run: directory of the sockets of its workspace's kernels; empty: none
 	Node    string // name of the provider that has the GPUs; empty without any
+
+	Outgoing *Outgoing // the only connections to other machines; nil: to all
+}
+
+// Outgoing are the machines to which a sandbox may open connections.
+type Outgoing struct {
+	Networks []netip.Prefix          `json:"networks"` // IPv4
+	Names    map[string][]netip.Addr `json:"names"`    // the only ones that are known in the sandbox
+	Unknown  []string                `json:"unknown"`  // listed, but without addresses at the start
 }
 
 // GPU is one share of a workspace on one device.

@@ -160,6 +160,9 @@ func testStartTwice(t *testing.T, b *bench) {
 	if strings.Count(s.LogTail, "started") != 1 {
 		t.Errorf("it ran more than once:\n%s", s.LogTail)
 	}
+	if log, err := b.Runtime.Log(b.ctx, first); err != nil || log != s.LogTail {
+		t.Errorf("the log is %q, %v", log, err)
+	}
 	if all := b.list(t, b.Runtime); len(all) != 1 {
 		t.Errorf("%d run", len(all))
 	}

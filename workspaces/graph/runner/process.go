@@ -10,15 +10,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/models"
 )
 
 // outputPatience is how long the output of an operator's descendants is read after it has
 // ended.
 const outputPatience = 5 * time.Second
-
-// threadVariables tell libraries how many threads to use.
-var threadVariables = []string{"OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-	"NUMBA_NUM_THREADS", "RAYON_NUM_THREADS", "JULIA_NUM_THREADS", "GOMAXPROCS"}
 
 // process is a running operator.
 type process struct {
@@ -45,8 +43,9 @@ func launch(command []string, attempt string, cpus []int, stdout, stderr *lines)
 	p.cmd.WaitDelay = outputPatience
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.cmd.Env = append(os.Environ(), attemptVariable+"="+attempt)
-	for _, name := range threadVariables {
-		p.cmd.Env = append(p.cmd.Env, name+"="+strconv.Itoa(len(cpus)))
+	p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS="+strconv.Itoa(len(cpus)))
+	for name, value := range models.ThreadVariables(int64(len(cpus))) {
+		p.cmd.Env = append(p.cmd.Env, name+"="+value)
 	}
 	var before, pinned unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &before); err != nil {

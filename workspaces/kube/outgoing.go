@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"encoding/json"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	core "k8s.io/client-go/applyconfigurations/core/v1"
+	meta "k8s.io/client-go/applyconfigurations/meta/v1"
+	networking "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"weir/models"
+	"weir/workspaces/runtime"
+)
+
+// restrict has a pod know only the names that it may know, and keeps what it may reach. The label
+// takes it out of the policy that opens the configured networks to all pods of a project.
+func restrict(object *core.PodApplyConfiguration, o *runtime.Outgoing) error {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	object.WithLabels(map[string]string{labelOutgoing: restricted}).WithAnnotations(map[string]string{annotationOutgoing: string(text)})
+	// Kubernetes requires the address of a resolver: no program listens there.
+	object.Spec.WithDNSPolicy(corev1.DNSNone).WithDNSConfig(core.PodDNSConfig().WithNameservers("127.0.0.1"))
+	names := map[netip.Addr][]string{} // Kubernetes accepts each address once
+	for name, addresses := range o.Names {
+		for _, a := range addresses {
+			names[a] = append(names[a], name)
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(names), netip.Addr.Compare) {
+		object.Spec.WithHostAliases(core.HostAlias().WithIP(a.String()).WithHostnames(slices.Sorted(slices.Values(names[a]))...))
+	}
+	return nil
+}
+
+// isRestricted reports whether the connections of a pod are restricted, by what nobody can change.
+func isRestricted(pod *corev1.Pod) bool { return pod.Spec.DNSPolicy == corev1.DNSNone }
+
+// outgoingOf returns what a pod may reach, as it was when it was created; nil: everything that is
+// configured.
+func outgoingOf(pod *corev1.Pod) *runtime.Outgoing {
+	if !isRestricted(pod) {
+		return nil
+	}
+	var o runtime.Outgoing
+	if json.Unmarshal([]byte(pod.Annotations[annotationOutgoing]), &o) != nil {
+		return &runtime.Outgoing{}
+	}
+	return &o
+}
+
+// outgoingLimit says how the connections of a restricted pod are limited.
+func outgoingLimit(o *runtime.Outgoing) models.Limit {
+	l := models.Limit{Resource: "network", Enforced: true, How: models.Say("a network policy of its own, which the network of the cluster has to enforce")}
+	if len(o.Unknown) > 0 {
+		l.How = models.Say("a network policy of its own, which the network of the cluster has to enforce; unknown when it started: %s",
+			strings.Join(o.Unknown, ", "))
+	}
+	return l
+}
+
+// outgoingPolicy opens to a pod, by its labels, what is both listed and configured; nil if that
+// is nothing, or if the pod is not restricted.
+func (c Config) outgoingPolicy(r ref, pod *corev1.Pod, labels map[string]string) *networking.NetworkPolicyApplyConfiguration {
+	o := outgoingOf(pod)
+	if o == nil {
+		return nil
+	}
+	var open []*networking.NetworkPolicyEgressRuleApplyConfiguration
+	for _, e := range c.Egress {
+		for _, listed := range o.Networks {
+			if within, ok := e.within(listed); ok {
+				open = append(open, within.rule())
+			}
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return networking.NetworkPolicy(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(ownerOf(r, pod.UID)).
+		WithSpec(networking.NetworkPolicySpec().WithPolicyTypes("Egress").
+			WithPodSelector(meta.LabelSelector().WithMatchLabels(labels)).WithEgress(open...))
+}
+
+// within is what e allows in a network.
+func (e Egress) within(network netip.Prefix) (Egress, bool) {
+	narrow, err := netip.ParsePrefix(e.CIDR)
+	if err != nil || !narrow.Overlaps(network) {
+		return e, false
+	}
+	if network.Bits() > narrow.Bits() {
+		narrow = network
+	}
+	part := Egress{CIDR: narrow.String(), Ports: e.Ports}
+	for _, text := range e.Except {
+		except, err := netip.ParsePrefix(text)
+		if err != nil || !except.Overlaps(narrow) {
+			continue
+		}
+		if except.Bits() <= narrow.Bits() {
+			return e, false
+		}
+		part.Except = append(part.Except, text)
+	}
+	return part, true
+}
+
+func (e Egress) rule() *networking.NetworkPolicyEgressRuleApplyConfiguration {
+	return networking.NetworkPolicyEgressRule().WithPorts(policyPorts("TCP", e.Ports...)...).
+		WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(e.CIDR).WithExcept(e.Except...)))
+}
