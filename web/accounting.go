@@ -141,7 +141,7 @@ func (v AccountingView) chart(ctx context.Context) Chart {
 	}
 	top := max(1, largest([]Line{allocated}))
 	title := T(ctx, "GPU core hours allocated per interval")
-	return Chart{ID: "chart-core-hours", Title: title, Top: top, TopWord: models.CoreHours(top), From: v.From, To: v.Until,
+	return Chart{ID: "chart-core-hours", Title: title, Top: top, Say: models.CoreHours, From: v.From, To: v.Until,
 		Lines: []Line{allocated}, Summary: T(ctx, "%s over %s: at most %s, in total %s.", title, daysWord(ctx, v.days()),
 			models.CoreHours(max(0, largest([]Line{allocated}))),
 			models.CoreHours(v.Total.CoreMS))}

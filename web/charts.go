@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -13,9 +14,9 @@ import (
 type Chart struct {
 	ID       string
 	Title    string
-	Summary  string // text alternative
-	Top      int64  // the largest amount that can be drawn
-	TopWord  string
+	Summary  string             // text alternative
+	Top      int64              // the largest amount that can be drawn
+	Say      func(int64) string // formats an amount
 	From, To time.Time
 	Lines    []Line
 }
@@ -52,6 +53,31 @@ func (c Chart) path(l Line) string {
 		drawing = true
 	}
 	return b.String()
+}
+
+// values are the formatted amounts of each step, of the lines one below the other, for the
+// script that shows those under the pointer. It is a JSON list of texts, empty at gaps.
+func (c Chart) values() (string, error) {
+	steps := []string{}
+	for _, l := range c.Lines {
+		for i, v := range l.Values {
+			if i >= len(steps) {
+				steps = append(steps, "")
+			}
+			if v < 0 {
+				continue
+			}
+			if steps[i] != "" {
+				steps[i] += "\n"
+			}
+			if l.Label != "" {
+				steps[i] += l.Label + " "
+			}
+			steps[i] += c.Say(v)
+		}
+	}
+	b, err := json.Marshal(steps)
+	return string(b), err
 }
 
 func coordinate(v float64) string {

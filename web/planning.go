@@ -81,7 +81,7 @@ func (r Replay) chart(ctx context.Context, name, title string, top int64) Chart 
 		inUse.Values = append(inUse.Values, p.InUse)
 		waiting.Values = append(waiting.Values, p.Waiting)
 	}
-	return Chart{ID: name, Title: title, Top: top, TopWord: grouped(top), From: r.From, To: r.To, Lines: []Line{capacity, inUse, waiting},
+	return Chart{ID: name, Title: title, Top: top, Say: grouped, From: r.From, To: r.To, Lines: []Line{capacity, inUse, waiting},
 		Summary: T(ctx, "%s: GPU cores of capacity, in use and queued. On average, %d%% are in use.", title, r.InUse)}
 }
 

@@ -163,7 +163,7 @@ func (v UsageView) chart(ctx context.Context, i int) Chart {
 	lines := []Line{quota, allocated, inUse}
 	top := max(1, largest(lines))
 	title := TT(ctx, amount.Label)
-	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top),
+	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, Say: func(n int64) string { return models.Quantity(amount.Name, n) },
 		From: v.From, To: v.Until, Lines: lines,
 		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.days()),
 			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}

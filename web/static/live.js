@@ -162,6 +162,64 @@ addEventListener("click", (e) => {
   }
 });
 
+// The shortcut of the search. It has a modifier, as WCAG 2.1.4 wants it for those who type by voice.
+const mac = /Mac|iPhone|iPad/.test(navigator.platform);
+
+function showShortcut() {
+  const key = document.querySelector(".find kbd");
+  if (!key) return;
+  key.textContent = mac ? "⌘K" : "Ctrl K";
+  key.hidden = false;
+}
+
+addEventListener("keydown", (e) => {
+  if (e.key?.toLowerCase() !== "k" || !(mac ? e.metaKey : e.ctrlKey) || e.shiftKey || e.altKey) return;
+  const input = document.querySelector(".find input");
+  if (!input) return;
+  e.preventDefault();
+  if (!input.checkVisibility()) document.getElementById("menu").showPopover();
+  input.focus();
+  input.select();
+});
+
+// Charts: the amounts of the step under the pointer, and a line there.
+function showValues(svg, x) {
+  const steps = JSON.parse(svg.dataset.values), from = Number(svg.dataset.from), length = (Number(svg.dataset.to) - from) / steps.length;
+  const i = Math.max(0, Math.min(steps.length - 1, Math.floor(x * steps.length)));
+  const moment = new Intl.DateTimeFormat("sv", { ...formats.moment, timeZone }).format(from + i * length);
+  const values = svg.parentElement.querySelector(".chart-values");
+  values.textContent = moment + "\n" + (steps[i] || "–");
+  values.hidden = false;
+  values.classList.toggle("left", x > 0.5);
+  svg.querySelector(".under").setAttribute("d", `M${(600 * (i + 0.5)) / steps.length} 0V100`);
+}
+
+function hideValues(svg) {
+  svg.parentElement.querySelector(".chart-values").hidden = true;
+  svg.querySelector(".under").setAttribute("d", "");
+}
+
+for (const name of ["pointermove", "pointerdown"]) {
+  addEventListener(name, (e) => {
+    const over = e.target.closest?.("svg[data-values]");
+    for (const values of document.querySelectorAll(".chart-values:not([hidden])")) {
+      const svg = values.parentElement.querySelector("svg");
+      if (svg !== over) hideValues(svg);
+    }
+    pointed = over && { id: over.parentElement.getAttribute("aria-labelledby"), x: e.clientX };
+    showPointed();
+  });
+}
+
+// showPointed shows the amounts under the pointer, again after the page was read again.
+let pointed = null;
+function showPointed() {
+  const svg = pointed && document.querySelector(`.chart[aria-labelledby="${pointed.id}"] svg`);
+  if (!svg) return;
+  const box = svg.getBoundingClientRect();
+  showValues(svg, (pointed.x - box.left) / box.width);
+}
+
 // A response that came from elsewhere, such as the sign-in page after the
 // session ended, is no new state of this page.
 document.addEventListener("htmx:before:response", (e) => {
@@ -170,7 +228,7 @@ document.addEventListener("htmx:before:response", (e) => {
     location.reload();
   }
 });
-document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons(); });
+document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons(); showPointed(); });
 
 document.addEventListener("DOMContentLoaded", () => {
   localTimes();
@@ -179,6 +237,7 @@ document.addEventListener("DOMContentLoaded", () => {
   suggestZones();
   setInterval(localTimes, 5000); // countdowns and durations go on
   copyButtons();
+  showShortcut();
   document.querySelector("[data-focus]")?.focus();
   listen();
 });
