@@ -80,7 +80,7 @@ func (b *tab) says(text string) {
 // key presses a key with modifiers; code is that of the key.
 func (b *tab) key(key string, modifiers int64) {
 	b.t.Helper()
-	code := map[string]int64{"a": 65, "c": 67, "v": 86, "x": 88, "F2": 113, "Delete": 46, "ArrowDown": 40, "ArrowUp": 38, "Enter": 13, " ": 32, "Escape": 27}[key]
+	code := map[string]int64{"a": 65, "c": 67, "k": 75, "v": 86, "x": 88, "F2": 113, "Delete": 46, "ArrowDown": 40, "ArrowUp": 38, "Enter": 13, " ": 32, "Escape": 27}[key]
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
 		call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Modifiers: modifiers, WindowsVirtualKeyCode: code})
 	}

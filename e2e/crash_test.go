@@ -102,7 +102,7 @@ func TestNotebookKilled(t *testing.T) {
 // does not put right.
 func TestFailpoints(t *testing.T) {
 	t.Parallel()
-	for _, step := range []string{"start.intent", "start.launched", "start.ready", "stop.gone"} {
+	for _, step := range []string{"start.intent", "start.launched", "start.ready", "restart.gone", "stop.gone"} {
 		t.Run(step, func(t *testing.T) {
 			eachDatabase(t, func(t *testing.T, o options) { dieAt(t, o, step) })
 		})
@@ -119,17 +119,20 @@ func dieAt(t *testing.T, o options, step string) {
 	}
 	other := ada.await(ada.launch(team.Project, env, "bystander"), "running", starting)
 	otherAt := s.sandboxes()
-	stopping := strings.HasPrefix(step, "stop.")
+	stopping, restarting := strings.HasPrefix(step, "stop."), strings.HasPrefix(step, "restart.")
 	var victim int64
-	if stopping {
+	if stopping || restarting {
 		victim = ada.await(ada.launch(team.Project, env, "victim"), "running", starting).ID
 	}
 
 	s.stop()
 	s.start("WEIR_FAILPOINT=" + step)
-	if stopping {
+	switch {
+	case stopping:
 		ada.call("POST", workspacePath(victim)+"/stop", nil, nil)
-	} else {
+	case restarting:
+		ada.call("POST", workspacePath(victim)+"/restart", nil, nil)
+	default:
 		ada.call("POST", "/workspaces", launchBodyIn(team.Project, env, "victim"), nil)
 	}
 	if code := s.wait(); code != -1 {

@@ -5,7 +5,7 @@ package e2e
 import "strings"
 
 // clusterSteps are the steps at which a server that drives a cluster is killed.
-var clusterSteps = []string{"start.intent", "kube.namespace", "kube.pod", "kube.secret", "start.launched", "start.ready", "kube.deleted", "stop.gone"}
+var clusterSteps = []string{"start.intent", "kube.namespace", "kube.pod", "kube.secret", "start.launched", "start.ready", "restart.gone", "kube.deleted", "stop.gone"}
 
 // diesAt kills the server at a step of a start or a stop. Its successor takes
 // up what was begun; what ran meanwhile is not touched.
@@ -13,16 +13,20 @@ func (f *faultyPortal) diesAt(step string) {
 	other := f.running("bystander")
 	before, _ := f.objects()
 	stopping := step == "kube.deleted" || strings.HasPrefix(step, "stop.")
+	restarting := strings.HasPrefix(step, "restart.")
 	var victim int64
-	if stopping {
+	if stopping || restarting {
 		victim = f.running("victim").ID
 	}
 
 	f.stop()
 	f.start("WEIR_FAILPOINT=" + step)
-	if stopping {
+	switch {
+	case stopping:
 		f.ada.call("POST", workspacePath(victim)+"/stop", nil, nil)
-	} else {
+	case restarting:
+		f.ada.call("POST", workspacePath(victim)+"/restart", nil, nil)
+	default:
 		f.ada.call("POST", "/workspaces", launchBodyIn(f.team.Project, f.env, "victim"), nil)
 	}
 	if code := f.wait(); code != -1 {

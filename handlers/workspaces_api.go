@@ -21,12 +21,16 @@ func (a rest) workspacesOperations(s section) {
 		models.Say("Stop workspaces, and tell their owners why")}, a.stopWorkspaces, http.StatusNotFound)
 	register(a, s, route{http.MethodPut, "/workspaces/{id}", 200, "rename-workspace",
 		models.Say("Rename a workspace; what runs in it is not affected")}, a.renameWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/restart", 202, "restart-workspace",
+		models.Say("Restart your running workspace, which keeps its GPU shares; see its state")}, a.restartWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/keep", 200, "keep-workspace",
 		models.Say("Keep an idle workspace running for another whole limit")}, a.keepWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace",
 		models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}/log", 200, "get-workspace-log",
 		models.Say("Get the end of the output of your workspace")}, a.getWorkspaceLog)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}/telemetry", 200, "get-workspace-telemetry",
+		models.Say("Get what a workspace used in the last hour")}, a.getWorkspaceTelemetry)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories",
 		models.Say("List the shared directories of a workspace")}, a.listDirectories)
 }
@@ -166,6 +170,26 @@ func (a rest) getWorkspaceLog(ctx context.Context, in *ByID) (*Response[Workspac
 	return &Response[WorkspaceLog]{WorkspaceLog{log}}, err
 }
 
+// WorkspaceTelemetry is what a workspace used in the last hour.
+type WorkspaceTelemetry struct {
+	Items []WorkspaceMeasurement `json:"items" doc:"measurements, oldest first, about four a minute; none while the notebook server does not answer"`
+}
+
+// WorkspaceMeasurement is what a workspace used on average since the measurement before.
+type WorkspaceMeasurement struct {
+	At         time.Time `json:"at"`
+	CPUMilli   int64     `json:"cpu_milli" doc:"CPU used by all processes but the notebook server"`
+	MemoryMiB  int64     `json:"memory_mib" doc:"memory used by all processes; what they share is counted once"`
+	GPUPercent *int64    `json:"gpu_percent,omitempty" doc:"utilization of the GPUs; absent if it is not known, or others use these GPUs too"`
+}
+
+func (a rest) getWorkspaceTelemetry(ctx context.Context, in *ByID) (*Response[WorkspaceTelemetry], error) {
+	list, err := a.Workspaces.Telemetry(ctx, actorOf(ctx), in.ID)
+	return &Response[WorkspaceTelemetry]{WorkspaceTelemetry{convert(list, func(m models.WorkspaceTelemetry) WorkspaceMeasurement {
+		return WorkspaceMeasurement{m.At.UTC(), m.CPUMilli, m.MemoryMiB, m.GPUPercent}
+	})}}, err
+}
+
 // workspacesInPool are workspaces of a list with the view of the pool.
 func (a *App) workspacesInPool(ctx context.Context, f store.WorkspaceFilter, p store.Page) ([]workspaces.Summary, pool.View, error) {
 	return inPool(ctx, a, func(ctx context.Context) ([]workspaces.Summary, error) {
@@ -264,6 +288,13 @@ func eventOf(e models.WorkspaceEvent) WorkspaceEvent {
 
 func (a rest) stopWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
 	if _, err := a.Workspaces.Stop(ctx, actorOf(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return a.getWorkspace(ctx, in)
+}
+
+func (a rest) restartWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
+	if _, err := a.Workspaces.Restart(ctx, actorOf(ctx), in.ID); err != nil {
 		return nil, err
 	}
 	return a.getWorkspace(ctx, in)

@@ -24,6 +24,8 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 	p.GET("/workspaces/:id", a.page(a.workspacePage))
 	p.GET("/workspaces/:id/rename", a.page(a.renameFormPage))
 	p.POST("/workspaces/:id/rename", a.submit(a.renameFormPage, a.renameWorkspacePage))
+	p.GET("/workspaces/:id/restart", a.page(a.confirmRestartPage))
+	p.POST("/workspaces/:id/restart", a.submit(a.confirmRestartPage, a.restartWorkspacePage))
 	p.GET("/workspaces/:id/log", a.page(a.workspaceLogPage))
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
 	p.GET("/workspaces/stop", a.page(a.stopWorkspacesPage))
@@ -84,11 +86,14 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 		CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
-	v.CanReadLog = w.CanOpen
+	v.CanReadLog, v.CanRestart = w.CanOpen, w.CanRestart
 	if v.Runs, err = a.runsOfWorkspace(ctx, w.Workspace); err != nil {
 		return nil, err
 	}
-	v.Simulated = anySimulated(v.Devices)
+	v.Simulated, v.Now = anySimulated(v.Devices), a.Store.Now()
+	if v.Telemetry, err = a.Workspaces.Telemetry(ctx, actor, w.ID); err != nil {
+		return nil, err
+	}
 	if v.Directories, v.Outdated, err = a.directoriesOf(ctx, w); err != nil {
 		return nil, err
 	}
@@ -111,6 +116,16 @@ func (a *App) renameFormPage(ctx context.Context, c echo.Context) (templ.Compone
 func (a *App) renameWorkspacePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	w, err := a.Workspaces.Rename(ctx, actorOf(ctx), number(c, "id"), workspaces.RenameInput{Name: f.text("name")})
 	return redirect{path("workspaces", w.ID), models.Say("Workspace renamed to %s.", w.Name)}, err
+}
+
+func (a *App) confirmRestartPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	w, err := a.Workspaces.ForRestart(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmRestart(w)), err
+}
+
+func (a *App) restartWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	w, err := a.Workspaces.Restart(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{path("workspaces", w.ID), models.Say("Restarting %s.", w.Name)}, err
 }
 
 func (a *App) workspaceLogPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -91,6 +91,7 @@ type Workspace struct {
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
+	Restarting    bool       // while it starts: what ran before is stopped first
 	StartFailed   bool       // while it stops: it will end as failed
 	ActiveAt      *time.Time // last use through the proxy
 	WorkedAt      *time.Time // when it last worked; nil: not known

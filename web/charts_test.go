@@ -49,3 +49,31 @@ func TestSlots(t *testing.T) {
 		t.Errorf("listed are %+v", got)
 	}
 }
+
+// The values of a step are those of all lines that have one there.
+func TestChartValues(t *testing.T) {
+	c := Chart{Say: percentWords, Lines: []Line{{Label: "limit", Values: []int64{100, 100, -1}}, {Values: []int64{7, -1, -1}}}}
+	if got, err := c.values(); err != nil || got != `["limit 100%\n7%","limit 100%",""]` {
+		t.Errorf("%s, %v", got, err)
+	}
+	if got, err := (Chart{}).values(); err != nil || got != "[]" {
+		t.Errorf("without lines: %s, %v", got, err)
+	}
+}
+
+func TestWorkspaceSteps(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC)
+	at := func(ago time.Duration, cpu int64, gpu *int64) models.WorkspaceTelemetry {
+		return models.WorkspaceTelemetry{At: now.Add(-ago), CPUMilli: cpu, MemoryMiB: 10 * cpu, GPUPercent: gpu}
+	}
+	v := WorkspaceView{Now: now, Telemetry: []models.WorkspaceTelemetry{at(2*time.Hour, 9, nil), at(35*time.Second, 2, nil), at(40*time.Second, 4, new(int64(50))), at(5*time.Second, 6, nil)}}
+	steps := v.steps()
+	if n := len(steps); n != workspaceSteps || !steps[n-1].At.Equal(now.Truncate(workspaceStep)) {
+		t.Fatalf("%d steps, the last from %s", n, steps[n-1].At)
+	}
+	got := measuredSteps(steps)
+	want := []workspaceUse{{steps[workspaceSteps-1].At, 6, 60, -1}, {steps[workspaceSteps-2].At, 3, 30, 50}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"weir/models"
 )
@@ -19,10 +20,13 @@ type WorkspaceView struct {
 	CanStop       bool
 	CanRun        bool // commands in its environment
 	CanReadLog    bool
-	Runs          []RunRow       // in its environment that have not ended
-	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
-	Idleness      *Idleness      // of a running workspace
-	LaunchAgain   string         // address of a launch with the same values, or empty
+	CanRestart    bool
+	Runs          []RunRow                    // in its environment that have not ended
+	ScheduledStop *ScheduledStop              // when and why it stops; nil if it has no end
+	Idleness      *Idleness                   // of a running workspace
+	Telemetry     []models.WorkspaceTelemetry // of the last hour, oldest first
+	Now           time.Time
+	LaunchAgain   string // address of a launch with the same values, or empty
 }
 
 // Directory is a shared directory as the workspace sees it.
@@ -62,4 +66,16 @@ type WorkspaceRenameView struct {
 	Form Form
 	ID   int64
 	Name string
+}
+
+// ConfirmRestart asks for confirmation before programs end.
+func ConfirmRestart(w models.Workspace) ConfirmView {
+	return ConfirmView{
+		Title: models.Say("Restart %s?", w.Name),
+		Consequences: []models.Text{models.Say("Running programs end, and what is only in their memory is lost. Files are kept."),
+			models.Say("It keeps its resources and starts again with the same parameters, in the present version of its environment.")},
+		Button: models.Say("Restart"),
+		Action: workspacePath(w.ID) + "/restart",
+		Back:   workspacePath(w.ID),
+	}
 }

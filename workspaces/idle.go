@@ -59,7 +59,7 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 		observations[i] = r.observe(ctx, running[i], gpus[running[i].ID])
 	})
 	next := make(map[int64]observed, len(running))
-	var failed []error
+	failed := []error{r.saveTelemetry(ctx, running, observations, gpus)}
 	for i, w := range running {
 		o, last, state := observations[i], r.observed[w.ID], idleStateOf(w)
 		if o == nil { // unknown is not idle

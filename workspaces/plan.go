@@ -260,17 +260,25 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 		err = cmp.Or(err, invalid)
 	}
 	if err == nil {
-		err = p.mismatchError(in.EnvironmentID)
+		err = p.mismatchError(in)
 	}
 	return err
 }
 
 // mismatchError is the error of a launch that no environment matches.
-func (p *Plan) mismatchError(environment int64) error {
+func (p *Plan) mismatchError(in LaunchInput) error {
 	if err := p.Model.mismatch(p.Mismatches); err != nil && len(p.Matches) == 0 {
 		return err
 	}
+	environment := in.EnvironmentID
 	if environment == 0 {
+		constraints, _ := ParseVersionConstraints("version_constraints", in.VersionConstraints) // they were read before
+		for _, c := range constraints {
+			mayHave := func(m Mismatch) bool { return m.Environment.Unchecked() || versionOf(m.Environment, c.Name) != "" }
+			if len(p.Mismatches) > 0 && !slices.ContainsFunc(p.Mismatches, mayHave) {
+				return models.Invalid("version_constraints", "no environment has %s", c.Name)
+			}
+		}
 		return models.Invalid("version_constraints", "match none of the %d environments", len(p.Mismatches))
 	}
 	i := slices.IndexFunc(p.Mismatches, func(m Mismatch) bool { return m.Environment.ID == environment })

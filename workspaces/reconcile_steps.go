@@ -15,6 +15,9 @@ import (
 func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 	switch w.State {
 	case models.StateStarting:
+		if w.Restarting {
+			return r.endForRestart(ctx, w)
+		}
 		if w.RuntimeState == nil {
 			return r.start(ctx, w)
 		}
@@ -86,7 +89,10 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	case runtime.PhaseRunning:
 		models.Failpoint("start.ready")
 		now := r.config.Store.Now()
-		w.State, w.Progress, w.StartedAt = models.StateRunning, 100, &now
+		w.State, w.Progress = models.StateRunning, 100
+		if w.StartedAt == nil { // a restart does not begin its use anew
+			w.StartedAt = &now
+		}
 		w.Endpoint, w.Limits = status.Endpoint, append([]models.Limit{}, status.Limits...)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
@@ -183,11 +189,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		return err
 	}
 	if w.RuntimeState != nil {
-		if err := r.config.Runtime.Stop(ctx, w.RuntimeState); err != nil {
-			return err
-		}
-		status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
-		if err != nil || status.Phase != runtime.PhaseExited {
+		if gone, err := r.stopped(ctx, w); err != nil || !gone {
 			return err
 		}
 		models.Failpoint("stop.gone")
@@ -197,6 +199,15 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)
+}
+
+// stopped calls Stop of the runtime, and reports whether nothing runs any more.
+func (r *Reconciler) stopped(ctx context.Context, w *models.Workspace) (bool, error) {
+	if err := r.config.Runtime.Stop(ctx, w.RuntimeState); err != nil {
+		return false, err
+	}
+	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
+	return status.Phase == runtime.PhaseExited, err
 }
 
 // adopt finds what may have been launched for w although its state was not saved:
@@ -223,6 +234,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	from := w.State
 	now := r.config.Store.Now()
 	w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = state, reason, &now, nil, models.Endpoint{}, 0
+	w.Restarting = false
 	message := models.Say("Stopped. Its shares were released.")
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)

@@ -51,6 +51,30 @@ func TestRunsEndWithTheirWorkspace(t *testing.T) {
 	})
 }
 
+// The same holds for a restart, which ends the programs that renewed it.
+func TestRunsEndWithTheRestartOfTheirWorkspace(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		ws := w.until(w.T, w.launch(w.T, "notebook", models.LaunchParameters{}).ID, models.StateRunning)
+		leased := w.leased(ws.ID, models.LaunchParameters{})
+		free, err := w.StartRun(w.ctx, w.actor, workspaces.RunInput{WorkspaceID: ws.ID, ProjectID: w.project.ID, Command: []string{"sleep", "600"}})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(leased.ID, models.RunRunning)
+		w.ticks(free.ID, models.RunRunning)
+		if _, err := w.Restart(w.ctx, w.actor, ws.ID); err != nil {
+			w.Fatal(err)
+		}
+		w.until(w.T, ws.ID, models.StateRunning)
+		if got := w.run(leased.ID); got.State != models.RunStopping || got.Reason.String() != "Its workspace was restarted." {
+			w.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+		if got := w.run(free.ID); got.State != models.RunRunning {
+			w.Errorf("the other one is %s: %s", got.State, got.Reason)
+		}
+	})
+}
+
 // A run with a lease is refused for a workspace that has ended, with which it would end.
 func TestLeaseNeedsAWorkspaceThatGoesOn(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {

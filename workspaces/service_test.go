@@ -37,6 +37,7 @@ func TestBadLaunches(t *testing.T) {
 			{"reserved variable", b.ask("a", models.LaunchParameters{Env: map[string]string{"WEIR_TOKEN": "x"}}), models.KindInvalid, "env"},
 			{"unknown when_insufficient", workspaces.LaunchInput{ProjectID: b.project.ID, WhenInsufficient: "perhaps"}, models.KindInvalid, "when_insufficient"},
 			{"malformed version constraint", workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "!"}, models.KindInvalid, "version_constraints"},
+			{"package that no environment has", workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "cobol, python"}, models.KindInvalid, "version_constraints"},
 			{"version constraint that nothing satisfies", workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "cobol"}, models.KindInvalid, "version_constraints"},
 			{"no such environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: 999}, models.KindInvalid, "environment_id"},
 			{"negative environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: -1}, models.KindInvalid, "environment_id"},

@@ -37,6 +37,7 @@ type View struct {
 	Shares        []models.Share
 	ScheduledStop *ScheduledStop       // when it is stopped, with its membership or project; nil: never, or it has ended
 	DirectoryUser models.DirectoryUser // what decides over its directories now
+	CanRestart    bool                 // now
 	// CanLaunchAgain is set for the owner who may still launch in the project.
 	CanLaunchAgain bool
 }
@@ -54,6 +55,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	}
 	v.Summary = s.summary(actor, view)
 	v.CanLaunchAgain = w.UserID == actor.User.ID && actor.CanLaunchIn(w.ProjectID)
+	v.CanRestart = v.CanLaunchAgain && w.State == models.StateRunning
 	if v.Events, err = q.WorkspaceEvents(id); err != nil {
 		return v, err
 	}

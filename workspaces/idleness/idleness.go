@@ -22,6 +22,8 @@ type Observation struct {
 	CPU      time.Duration  // used by all processes but the server's own, since their start
 	IOBytes  int64          // read and written by them
 	GPU      int64          // utilisation of its GPUs, percent; 0 also if it is not known
+
+	MemoryBytes int64 // used by all processes, -1: unknown; not a sign of work
 }
 
 // Processes that use less than this, on average between two observations, wait. A

@@ -59,6 +59,8 @@ func ReadActivity(ctx context.Context, at models.Endpoint, token string) (o idle
 		} `json:"terminals"`
 		CPU float64 `json:"cpu_seconds"`
 		IO  float64 `json:"io_bytes"`
+
+		Memory *float64 `json:"memory_bytes"` // nil: of a server with an earlier extension
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxActivity)).Decode(&report); err != nil {
 		return o, fmt.Errorf("the notebook server's report of activity: %w", err)
@@ -70,7 +72,10 @@ func ReadActivity(ctx context.Context, at models.Endpoint, token string) (o idle
 	for _, t := range report.Terminals {
 		o.Typed = youngest(o.Typed, t.Typed)
 	}
-	o.CPU, o.IOBytes = seconds(report.CPU), int64(min(max(report.IO, 0), math.MaxInt64/2))
+	o.CPU, o.IOBytes, o.MemoryBytes = seconds(report.CPU), bytes(report.IO), -1
+	if report.Memory != nil {
+		o.MemoryBytes = bytes(*report.Memory)
+	}
 	return o, nil
 }
 
@@ -81,6 +86,9 @@ func youngest(known *time.Duration, age float64) *time.Duration {
 	}
 	return known
 }
+
+// bytes converts a number that a notebook gave, which may be any.
+func bytes(n float64) int64 { return int64(min(max(n, 0), math.MaxInt64/2)) }
 
 // seconds converts a number that a notebook gave, which may be any.
 func seconds(n float64) time.Duration {

@@ -69,6 +69,10 @@ func testActivity(t *testing.T, b *bench) {
 	if first.Executed == nil || *first.Executed > time.Minute {
 		t.Fatalf("after a cell: %+v", first)
 	}
+	kernel.Execute(t.Context(), t, "held = b'x' * (64 << 20)")
+	if grown := read().MemoryBytes - first.MemoryBytes; grown < 48<<20 || grown > 96<<20 {
+		t.Errorf("64 MiB more are %d bytes beside %d", grown, first.MemoryBytes)
+	}
 	done := make(chan string)
 	go func() {
 		done <- kernel.Execute(t.Context(), t, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.01)")

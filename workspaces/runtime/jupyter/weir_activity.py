@@ -12,6 +12,7 @@ from tornado import ioloop, web
 
 DELIMITER = b"<IDS|MSG>"
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Kernel:
@@ -81,12 +82,13 @@ class Activity:
     def report(self):
         self.follow()
         now = time.monotonic()
-        cpu, io = totals()
+        cpu, io, memory = totals()
         return {
             "kernels": [{"busy": k.busy, "executed": now - k.executed} for k in self.kernels.values()],
             "terminals": [{"typed": seconds} for seconds in self.typed()],
             "cpu_seconds": cpu,
             "io_bytes": io,
+            "memory_bytes": memory,
         }
 
 
@@ -98,12 +100,17 @@ def watched(kernel):
 
 def totals():
     """Return the CPU seconds and the bytes read and written of all processes, with
-    those that they have waited for, except what this server itself used."""
-    ticks = io = 0
+    those that they have waited for, except what this server itself used; and the bytes
+    of memory of all processes, of which what they share is counted once, by the process
+    that shares most."""
+    ticks = io = private = shared = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:
                 fields = f.read().rpartition(b")")[2].split()
+            with open(f"/proc/{pid}/statm", "rb") as f:
+                resident, common = map(int, f.read().split()[1:3])
+            private, shared = private + resident - common, max(shared, common)
             own = int(pid) == os.getpid()
             ticks += sum(map(int, fields[13:15] if own else fields[11:15]))
             if not own:
@@ -111,7 +118,7 @@ def totals():
                     io += sum(int(line.split()[1]) for line in f if line[1:6] == b"char:")
         except (OSError, ValueError, IndexError):
             continue  # it has ended, or is not the user's
-    return ticks / TICKS, io
+    return ticks / TICKS, io, (private + shared) * PAGE
 
 
 def load(app):
