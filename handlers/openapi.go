@@ -137,6 +137,7 @@ var apiTags = []struct{ name, description models.Text }{
 	{models.Say("Requests"), models.Say("Requests, approvals and pool capacity")},
 	{models.Say("Audit"), models.Say("Audit log")},
 	{models.Say("Access"), models.Say("Access checks")},
+	{models.Say("Search"), models.Say("Search by name")},
 }
 
 func documentTags() (tags []*huma.Tag) {
@@ -169,6 +170,7 @@ func (a rest) operations(api huma.API) {
 		{"Requests", []func(section){a.requestsOperations, a.capacityOperations, a.pricesOperations}},
 		{"Audit", []func(section){a.auditOperations}},
 		{"Access", []func(section){a.accessOperations}},
+		{"Search", []func(section){a.searchOperations}},
 	} {
 		for _, register := range noun.operations {
 			register(section{api, noun.tag})

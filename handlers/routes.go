@@ -76,7 +76,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
 		a.reservationsRoutes, a.runsRoutes, a.servingRoutes, a.splitPresetsRoutes, a.signInPolicyRoutes,
 		a.filesRoutes, a.curatorsRoutes, a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes,
-		a.auditRoutes, a.barriersRoutes, a.graphsRoutes} {
+		a.auditRoutes, a.barriersRoutes, a.graphsRoutes, a.searchRoutes} {
 		routes(p)
 	}
 }
