@@ -11,6 +11,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 )
 
 func (a rest) auditOperations(s section) {
@@ -53,38 +54,25 @@ func auditValue(text string) any {
 	return json.RawMessage(text)
 }
 
-// AuditFilter chooses changes.
-type AuditFilter struct {
-	Actor     string    `query:"actor" maxLength:"254" doc:"actor: an email address or a system component"`
-	Action    string    `query:"action" maxLength:"100" doc:"action, such as create, update or delete"`
-	Object    string    `query:"object" maxLength:"100" doc:"resource type, such as project"`
-	ObjectID  int64     `query:"object_id" minimum:"1" doc:"ID of the resource"`
-	ProjectID int64     `query:"project_id" minimum:"1" doc:"project ID"`
-	From      time.Time `query:"from" doc:"start time, inclusive"`
-	Until     time.Time `query:"until" doc:"end time, exclusive"`
-}
-
-func (f AuditFilter) model() store.AuditFilter { return store.AuditFilter(f) }
-
-// AuditQuery selects a page of the audit log.
-type AuditQuery struct {
+// AuditList selects a page of the audit log.
+type AuditList struct {
 	Paging
-	AuditFilter
+	policies.AuditQuery
 }
 
-func (a rest) listAudit(ctx context.Context, in *AuditQuery) (*Response[List[AuditEntry]], error) {
+func (a rest) listAudit(ctx context.Context, in *AuditList) (*Response[List[AuditEntry]], error) {
 	return listed(in.Paging, func(e models.AuditEntry) int64 { return e.ID }, func(p store.Page) ([]models.AuditEntry, error) {
-		return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), p)
+		return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.AuditQuery, p)
 	}, auditEntryOf)
 }
 
 var auditColumns = []string{"id", "at", "actor_id", "actor", "address", "via", "action", "object", "object_id", "project_id",
 	"before", "after", "previous", "sha256"}
 
-func (a rest) downloadAudit(ctx context.Context, in *AuditFilter) (*huma.StreamResponse, error) {
+func (a rest) downloadAudit(ctx context.Context, in *policies.AuditQuery) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-audit.csv", auditColumns, auditCells, func(e models.AuditEntry) int64 { return e.ID },
 		func(ctx context.Context, page store.Page) ([]models.AuditEntry, error) {
-			return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), page)
+			return a.Accounts.AuditEntries(ctx, actorOf(ctx), *in, page)
 		})
 }
 

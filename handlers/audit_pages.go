@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -9,7 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"weir/models/store"
+	"weir/models"
+	"weir/policies"
 	"weir/web"
 )
 
@@ -23,13 +25,13 @@ func (a *App) auditPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
-	filter := f.auditFilter()
-	v := web.AuditView{Form: f.asSubmitted(), Filtered: filter != store.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
-	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, pageSize+1))
-	if err != nil {
+	in := f.auditQuery()
+	v := web.AuditView{Form: f.asSubmitted(), Filtered: in != policies.AuditQuery{}, CSV: apiPrefix + "/audit.csv" + auditAddress(in)}
+	rows, err := a.Accounts.AuditEntries(ctx, actor, in, pageAfter(c, pageSize+1))
+	if err != nil && models.KindOf(err) != models.KindInvalid {
 		return err
 	}
-	if err := f.err(); err != nil {
+	if err := cmp.Or(f.err(), err); err != nil {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
 	}
@@ -40,11 +42,11 @@ func (a *App) auditPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.AuditPage(v))
 }
 
-// auditFilter reads the filter; days are whole, in UTC, and the last one
+// auditQuery reads the filter; days are whole, in UTC, and the last one
 // counts.
-func (f *form) auditFilter() store.AuditFilter {
-	out := store.AuditFilter{Actor: strings.TrimSpace(f.text("actor")), Action: f.text("action"), Object: f.text("object"),
-		ObjectID: f.number("object_id"), ProjectID: f.number("project_id")}
+func (f *form) auditQuery() policies.AuditQuery {
+	out := policies.AuditQuery{Actor: strings.TrimSpace(f.text("actor")), Action: f.text("action"), Object: f.text("object"),
+		ObjectID: f.number("object_id"), ProjectID: f.number("project_id"), Project: strings.TrimSpace(f.text("project_name"))}
 	if t := f.day("from"); t != nil {
 		out.From = *t
 	}
@@ -54,10 +56,10 @@ func (f *form) auditFilter() store.AuditFilter {
 	return out
 }
 
-// auditQuery is the filter as the REST API takes it.
-func auditQuery(f store.AuditFilter) string {
+// auditAddress is the filter as the REST API takes it.
+func auditAddress(f policies.AuditQuery) string {
 	q := url.Values{}
-	for name, text := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
+	for name, text := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object, "project_name": f.Project} {
 		if text != "" {
 			q.Set(name, text)
 		}

@@ -109,6 +109,8 @@ func TestAuditFiltersAndPages(t *testing.T) {
 		"&action=create&object=project": func(e map[string]any) bool { return e["action"] == "create" && e["object"] == "project" },
 		"&object_id=1&object=role":      func(e map[string]any) bool { return e["object_id"] == 1.0 && e["object"] == "role" },
 		"&project_id=1":                 func(e map[string]any) bool { return e["project_id"] == 1.0 },
+		"&project_name=vision":          func(e map[string]any) bool { return e["project_id"] == 1.0 },
+		"&actor=ROOT@example.org":       func(e map[string]any) bool { return e["actor"] == "root@example.org" },
 		"&from=2000-01-01T00:00:00Z":    func(map[string]any) bool { return true },
 		"&until=2000-01-01T00:00:00Z":   func(map[string]any) bool { return false },
 	} {
@@ -213,6 +215,38 @@ func TestAuditDownloadEndsWithTheRight(t *testing.T) {
 	if n := strings.Count(i.Body.String(), "\n"); n == 0 || n > store.PageSize+1 {
 		t.Errorf("%d lines were sent", n)
 	}
+}
+
+// An actor's full name stands for the email address, if it is of one account: of all for those
+// who may list these, of the members for a manager.
+func TestAuditByName(t *testing.T) {
+	w := newWorld(t)
+	for _, email := range []string{"li@example.org", "kim@example.org", "kim2@example.org"} {
+		w.create(w.admin, "/users", `{"email":"`+email+`","name":"`+map[bool]string{true: "Li Wei", false: "Kim"}[email == "li@example.org"]+`","admin":true,"password":"choose a long password"}`)
+	}
+	w.create(w.token("li@example.org"), "/departments", `{"name":"by li"}`)
+	query := "&actor=li+wei&object=department"
+	if list := w.entries(10, query); len(list) != 1 || list[0]["actor"] != "li@example.org" {
+		t.Errorf("%v", list)
+	}
+	for query, field := range map[string]string{"actor=Kim": "actor", "project_name=sound": "project_name"} {
+		if p := w.problem(w.want(422, w.admin, "GET", "/audit?"+query, "")); p[field] == "" {
+			t.Errorf("%s: %v", query, p)
+		}
+	}
+	w.create(w.admin, "/users", `{"email":"sly@example.org","name":"weir reconciler","password":"choose a long password"}`)
+	w.want(200, w.token("sly@example.org"), "PUT", "/me", `{"name":"weir reconciler"}`)
+	if list := w.entries(10, "&actor=weir+reconciler"); len(list) != 0 {
+		t.Errorf("somebody who calls himself like a component: %v", list)
+	}
+	if list := w.want(200, w.manager, "GET", "/audit?project_name=vision"+query, "").body["items"].([]any); len(list) != 0 {
+		t.Errorf("Li is no member: %v", list)
+	}
+	w.want(200, w.manager, "GET", "/audit?project_name=vision&actor=Kim", "") // nobody there
+	w.want(422, w.stranger, "GET", "/audit?project_name=vision", "")
+	ada := w.visitor("ada@example.org", true)
+	ada.shows(ada.page(200, "GET", "/audit?actor=Li+Wei&object=department"), "department by li (1)", `value="Li Wei"`)
+	ada.shows(ada.page(422, "GET", "/audit?project_name=sound"), `id="f-project_name-error"`)
 }
 
 func TestAuditPage(t *testing.T) {

@@ -131,10 +131,13 @@ func (a Actor) GrantedScope() store.Scope {
 	return store.Scope{Projects: slices.Sorted(maps.Keys(a.Grants))}
 }
 
+// systemPrefix begins the labels of system components.
+const systemPrefix = "weir "
+
 // Label names the actor in an audit entry.
 func (a Actor) Label() string {
 	if a.System != "" {
-		return "weir " + a.System
+		return systemPrefix + a.System
 	}
 	return a.User.Email
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -94,20 +95,70 @@ func auditJSON(v any) (string, error) {
 	return string(b), err
 }
 
+// AuditQuery selects entries of the audit log; a zero field matches all.
+type AuditQuery struct {
+	Actor     string    `query:"actor" maxLength:"254" doc:"actor: the email address or the full name of a user, or a system component"`
+	Action    string    `query:"action" maxLength:"100" doc:"action, such as create, update or delete"`
+	Object    string    `query:"object" maxLength:"100" doc:"resource type, such as project"`
+	ObjectID  int64     `query:"object_id" minimum:"1" doc:"ID of the resource"`
+	ProjectID int64     `query:"project_id" minimum:"1" doc:"project ID; absent for the project with the given name, or all"`
+	Project   string    `query:"project_name" maxLength:"100" doc:"exact project name; alternative to project_id"`
+	From      time.Time `query:"from" doc:"start time, inclusive"`
+	Until     time.Time `query:"until" doc:"end time, exclusive"`
+}
+
 // AuditEntries lists changes, newest first: of one project, or all for
 // administrators and auditors. Addresses of clients, and by how much approvals
 // exceeded the capacity, are for the latter only.
-func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f store.AuditFilter, page store.Page) ([]models.AuditEntry, error) {
-	if err := a.access.Check(actor, f.ProjectID, AuditRead); err != nil {
+func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, in AuditQuery, page store.Page) ([]models.AuditEntry, error) {
+	q := a.store.Read(ctx)
+	if name := strings.TrimSpace(in.Project); in.ProjectID == 0 && name != "" {
+		p, err := q.ProjectByName(actor.Scope(), name)
+		if err != nil {
+			return nil, models.NotFoundAs(err, models.Invalid("project_name", "no project has this name"))
+		}
+		in.ProjectID = p.ID
+	}
+	if err := a.access.Check(actor, in.ProjectID, AuditRead); err != nil {
 		return nil, err
 	}
-	list, err := a.store.Read(ctx).Audit(f, page)
+	f := store.AuditFilter{Action: in.Action, Object: in.Object, ObjectID: in.ObjectID, ProjectID: in.ProjectID,
+		From: in.From, Until: in.Until}
+	var err error
+	if f.Actor, err = a.auditedActor(q, actor, in); err != nil {
+		return nil, err
+	}
+	list, err := q.Audit(f, page)
 	if !a.access.May(actor, Platform, AuditRead) {
 		for i := range list {
 			list[i].Address, list[i].After = "", withoutCapacity(list[i].After)
 		}
 	}
 	return list, err
+}
+
+// auditedActor is how the audit log names an actor. A user's full name is known to those
+// who may list the accounts, and to others where the user is or was a member.
+func (a *Accounts) auditedActor(q *store.Queries, reader Actor, in AuditQuery) (string, error) {
+	name := strings.TrimSpace(in.Actor)
+	switch {
+	case strings.HasPrefix(name, systemPrefix), strings.HasPrefix(name, models.ServiceAccountPrefix):
+		return name, nil // people could call themselves like that
+	case name == "" || strings.Contains(name, "@"):
+		return strings.ToLower(name), nil
+	}
+	project := in.ProjectID
+	if a.access.May(reader, Platform, UserRead) {
+		project = 0
+	}
+	users, err := q.UsersNamed(name, project)
+	switch {
+	case len(users) > 1:
+		return "", models.Invalid("actor", "%d accounts have this name; enter an email address", len(users))
+	case len(users) == 1:
+		return users[0].Email, nil
+	}
+	return name, err
 }
 
 // withoutCapacity removes from an entry by how much an approval exceeded the

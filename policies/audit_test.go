@@ -70,7 +70,7 @@ func TestAuditOfTokens(t *testing.T) {
 		if err != nil || len(list) != 1 || !strings.Contains(list[0].Before, `"name":"ci"`) || list[0].Via != "token ci" {
 			t.Errorf("%+v, %v", list, err)
 		}
-		if _, err := accounts.AuditEntries(t.Context(), actor, store.AuditFilter{}, store.Page{}); models.KindOf(err) != models.KindForbidden {
+		if _, err := accounts.AuditEntries(t.Context(), actor, policies.AuditQuery{}, store.Page{}); models.KindOf(err) != models.KindForbidden {
 			t.Errorf("who is no administrator reads the audit: %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func TestAuditOfAProject(t *testing.T) {
 			{d.root.User, "192.0.2.1", `{"beyond":5,"n":1}`},
 			{p.people[models.PermissionManager], "", `{"n":1}`},
 		} {
-			list, err := d.AuditEntries(d.ctx, d.load(t, c.reader), store.AuditFilter{ProjectID: p.project.ID}, store.Page{})
+			list, err := d.AuditEntries(d.ctx, d.load(t, c.reader), policies.AuditQuery{ProjectID: p.project.ID}, store.Page{})
 			if err != nil || len(list) != 1 || list[0].Address != c.address || list[0].After != c.after {
 				t.Errorf("%s reads %+v, %v; want the address %q and %s", c.reader.Email, list, err, c.address, c.after)
 			}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -20,13 +21,14 @@ type AuditView struct {
 
 // auditFields are the inputs of the filter.
 var auditFields = map[string]field{
-	"actor":      {Label: models.Say("Actor"), Hint: models.Say("Full email address, or weir followed by the component name.")},
-	"action":     {Label: models.Say("Action")},
-	"object":     {Label: models.Say("Object")},
-	"object_id":  {Label: models.Say("Object ID"), Hint: models.Say("Numeric ID of the object."), Inputmode: "numeric"},
-	"project_id": {Label: models.Say("Project ID"), Hint: models.Say("The number in the project's URL."), Inputmode: "numeric"},
-	"from":       {Label: models.Say("From"), Hint: models.Say("First day, in UTC."), Type: "date"},
-	"until":      {Label: models.Say("Until"), Hint: models.Say("Last day, in UTC."), Type: "date"},
+	"actor":        {Label: models.Say("Actor"), Hint: models.Say("Full name or email address, or weir followed by the component name.")},
+	"action":       {Label: models.Say("Action")},
+	"object":       {Label: models.Say("Object")},
+	"object_id":    {Label: models.Say("Object ID"), Hint: models.Say("Numeric ID of the object."), Inputmode: "numeric"},
+	"project_name": {Label: models.Say("Project"), Hint: models.Say("Exact name.")},
+	"project_id":   {Label: models.Say("Project ID"), Hint: models.Say("The number in the project's URL."), Inputmode: "numeric"},
+	"from":         {Label: models.Say("From"), Hint: models.Say("First day, in UTC."), Type: "date"},
+	"until":        {Label: models.Say("Until"), Hint: models.Say("Last day, in UTC."), Type: "date"},
 }
 
 var objectWords = map[string]models.Text{
@@ -96,6 +98,7 @@ var actionWords = map[string]models.Text{
 	"resume":               models.Say("resume"),
 	"retire":               models.Say("remove"),
 	"signal":               models.Say("signal"),
+	"restart":              models.Say("restart"),
 	"restore":              models.Say("restore"),
 	"write":                models.Say("write"),
 	"revoke":               models.Say("revoke"),
@@ -148,6 +151,26 @@ func authenticatedBy(ctx context.Context, via string) string {
 		return T(ctx, "password link")
 	}
 	return ""
+}
+
+// byID reports whether the filter has an ID.
+func (v AuditView) byID() bool {
+	return v.Form.Value("object_id") != "" || v.Form.Value("project_id") != ""
+}
+
+// auditedName is what the changed thing is called, before the change if it has another name
+// since, with its ID.
+func auditedName(e models.AuditEntry) string {
+	for _, state := range []string{e.Before, e.After} {
+		var named struct{ Name string }
+		if json.Unmarshal([]byte(state), &named) == nil && named.Name != "" {
+			return named.Name + " (" + number(e.ObjectID) + ")"
+		}
+	}
+	if e.ObjectID == 0 {
+		return ""
+	}
+	return number(e.ObjectID)
 }
 
 // objectPath is where the changed thing is shown, if it is somewhere.

@@ -88,6 +88,19 @@ func (q *Queries) Users(search string, page Page) (users []models.User, err erro
 	return users, db.Find(&users).Error
 }
 
+// UsersNamed lists the accounts with a name, in any case, by id: all, or those who are or were
+// members of a project.
+func (q *Queries) UsersNamed(name string, project int64) (users []models.User, err error) {
+	if !storable(name) {
+		return nil, nil
+	}
+	db := q.db.Where("LOWER(name) = ?", strings.ToLower(name))
+	if project != 0 {
+		db = db.Where("id IN (SELECT user_id FROM members WHERE project_id = ?)", project)
+	}
+	return users, db.Order("id").Limit(PageSize).Find(&users).Error
+}
+
 // LockUsers locks the administrators: no other transaction can change them.
 func (q *Queries) LockUsers() error {
 	return q.lock("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
