@@ -44,7 +44,7 @@ func (f *form) asSubmitted() web.Form {
 		if len(v) > 0 && !strings.Contains(name, "password") && name != "code" {
 			w.Values[name] = v[0]
 		}
-		if strings.HasSuffix(name, "permissions") { // a box each
+		if strings.HasSuffix(name, "permissions") || name == "events" { // a box each
 			w.Values[name] = strings.Join(v, " ")
 		}
 	}

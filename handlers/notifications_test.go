@@ -103,10 +103,13 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 	ada, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
 	ada.shows(ada.page(200, "GET", "/webhooks"), "No webhooks yet.", "--smtp-url")
 	ada.shows(ada.page(422, "POST", "/webhooks", "name", "chat", "url", "http://example.org"), "must start with https://", `value="http://example.org"`)
-	page := ada.page(201, "POST", "/webhooks", "name", "chat", "url", "https://example.org/hook", "events", "request.*\r\nworkspace.failed", "enabled", "1")
+	page := ada.page(201, "POST", "/webhooks", "name", "chat", "url", "https://example.org/hook", "+events", "request.*", "+events", "workspace.failed", "enabled", "1")
 	ada.shows(page, "whsec_", "It will not be shown again.")
 	ada.shows(ada.page(200, "GET", "/webhooks"), "chat", "request.*", "!whsec_")
 	ada.shows(ada.page(200, "GET", "/webhooks/1"), "!whsec_", "No deliveries.", "!two secrets", `data-topics="deliveries`)
+	ada.shows(ada.page(200, "GET", "/webhooks/1"), `value="request.*" checked`, `value="workspace.failed" checked`, `value="workspace.idle">`, "!Others")
+	ada.shows(ada.page(422, "POST", "/webhooks/1", "name", "", "url", "https://example.org/hook", "+events", "quota.nearly-used", "+events", "work*", "version", "1"),
+		`value="quota.nearly-used" checked`, `value="work*" checked`, "Others", `value="request.*">`)
 	got := w.get(w.admin, "/webhooks/1")
 	if got.body["url"] != "https://example.org/hook" || strings.Contains(got.raw, "whsec_") || len(got.body["events"].([]any)) != 2 {
 		t.Errorf("%s", got.raw)

@@ -81,7 +81,11 @@ func (v visitor) page(status int, method, path string, form ...string) string {
 	v.Helper()
 	values := url.Values{}
 	for i := 0; i < len(form); i += 2 {
-		values.Set(form[i], form[i+1])
+		if name, more := strings.CutPrefix(form[i], "+"); more { // one of several boxes
+			values.Add(name, form[i+1])
+		} else {
+			values.Set(form[i], form[i+1])
+		}
 	}
 	r := httptest.NewRequestWithContext(v.Context(), method, path, strings.NewReader(values.Encode()))
 	if method == http.MethodPost {

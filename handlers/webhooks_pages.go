@@ -51,7 +51,7 @@ func (a *App) newWebhookPage(ctx context.Context, c echo.Context) (templ.Compone
 }
 
 func (f *form) webhookInput() notifications.WebhookInput {
-	return notifications.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"),
+	return notifications.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.values["events"], Enabled: f.bool("enabled"),
 		Version: f.version()}
 }
 
@@ -91,7 +91,7 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 
 func webhookForm(w models.Webhook) web.Form {
 	f := formOf(w.Version)
-	f.Values["name"], f.Values["url"], f.Values["events"] = w.Name, w.URL, strings.Join(w.Events, "\n")
+	f.Values["name"], f.Values["url"], f.Values["events"] = w.Name, w.URL, strings.Join(w.Events, " ")
 	if w.Enabled {
 		f.Values["enabled"] = "1"
 	}

@@ -268,7 +268,7 @@ var fields = map[string]field{
 	"url_private": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Can be in a private network."),
 		Type: "url", Required: true, Mono: true},
 	"events": {Label: models.Say("Events"),
-		Hint: models.Say("Notification types, one per line, such as request.approved, or request.* for all types with that prefix. Leave empty for all."), Rows: 4, Mono: true},
+		Hint: models.Say("Select none to receive all events.")},
 	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("Queued messages wait until the webhook is enabled again.")},
 	"by_mail": {Label: models.Say("Email notifications"), Hint: models.Say("Notifications are also sent to your email address.")},
 	"mixed": {Label: models.Say("Shared between projects"),
