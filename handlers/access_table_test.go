@@ -91,6 +91,7 @@ var queries = map[string]string{
 	apiPrefix + "/projects/:id/files/environment": "path=/notebook/$project/project_model", apiPrefix + "/projects/:id/files/model": "path=/notebook/$project/project_model",
 	"/projects/:id/files/model": "path=/notebook/$project/project_model",
 	"/projects/:id/files/graph": "path=/notebook/$project/project_model/tiny/vision.onnx&cpus=8", apiPrefix + "/projects/:id/files/graph": "path=/notebook/$project/project_model/tiny/vision.onnx&cpus=8",
+	"/search": "q=vision", apiPrefix + "/search": "q=vision",
 	"/requests/new": "kind=role&project_id=$project", "/events": "topic=project:$project",
 }
 

@@ -153,7 +153,7 @@ const (
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/api/v1/runs/:id/log": true, "/api/v1/runs/:id/graph": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/workspaces/:id/log": true, "/api/v1/workspaces/:id/log": true, "/api/v1/projects/:id/available": true,
+	"/api/v1/access": true, "/api/v1/search": true, "/api/v1/runs/:id/log": true, "/api/v1/runs/:id/graph": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/workspaces/:id/restart": true, "/workspaces/:id/log": true, "/api/v1/workspaces/:id/log": true, "/api/v1/projects/:id/available": true,
 	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/model": true, filesRoute + "/graph": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
 	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/graph": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
@@ -180,6 +180,8 @@ var whole = map[string]map[string]string{
 	"/reservations/new": {"projects": "summed"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},
+	"/search?q=citizen99": {"users": "the same", "projects": "the same"}, "/api/v1/search?q=citizen99": {"users": "the same", "projects": "the same"},
+	"/audit?actor=Citizen+1": {"users": "a name in any case"},
 	// What is computed of each project is in no index; one row each.
 	"/projects?sort=allocated": {"projects": "sorted"}, "/projects?sort=members": {"projects": "sorted"},
 	"/projects?sort=remaining": {"projects": "sorted"}, "/projects?sort=in_use": {"projects": "sorted"}, "/projects?sort=ends_at": {"projects": "sorted"},
@@ -192,7 +194,8 @@ var variants = map[string][]string{
 	"/projects": {"?sort=name", "?sort=quota&order=desc", "?sort=ends_at", "?sort=allocated", "?sort=in_use", "?sort=remaining", "?sort=members", "?state=active"},
 	"/access":   {"?user_id=1&project_id=1&right=workspace:launch"}, "/api/v1/access": {"?user_id=1&project_id=1&object=workspace&act=launch"},
 	"/reservations/calendar": {"?project_id=1"}, "/api/v1/reservations/calendar": {"?project_id=1"},
-	"/audit":           {"?object=project", "?actor=citizen1@example.org"},
+	"/audit":  {"?object=project", "?actor=citizen1@example.org", "?actor=Citizen+1"},
+	"/search": {"?q=citizen99"}, "/api/v1/search": {"?q=citizen99"},
 	"/people":          {"?q=citizen99"},
 	"/requests":        {"?filter=pending", "?filter=decided"},
 	"/workspaces":      {"?state=ended", "?state=all", "?owner=all", "?owner=all&q=citizen99&idle_hours=1"},

@@ -140,6 +140,8 @@ var twins = map[string]string{
 	"POST /workspaces/stop":                     "POST /workspaces/stop",
 	"GET /workspaces/:id/rename":                "GET /workspaces/{id}",
 	"POST /workspaces/:id/rename":               "PUT /workspaces/{id}",
+	"GET /workspaces/:id/restart":               "GET /workspaces/{id}",
+	"POST /workspaces/:id/restart":              "POST /workspaces/{id}/restart",
 	"POST /workspaces/:id/keep":                 "POST /workspaces/{id}/keep",
 	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
 	"GET /reservations":                         "GET /reservations",
@@ -246,6 +248,7 @@ var twins = map[string]string{
 	"POST /people/:id/second-factor/reset":       "DELETE /users/{id}/second-factor",
 
 	"GET /audit":                     "GET /audit",
+	"GET /search":                    "GET /search",
 	"GET /notifications":             "GET /notifications",
 	"GET /notifications/bell":        "GET /notifications/unread",
 	"POST /notifications/read":       "POST /notifications/read",
@@ -416,7 +419,7 @@ func TestParametersOfListsHaveOneNaming(t *testing.T) {
 	schema := func(ref string) string { return strings.TrimPrefix(ref, "#/components/schemas/") }
 	named := []string{"q", "sort", "order", "cursor", "limit", "from", "until"}
 	selections := []string{"list-environments version_constraints", "list-requests filter", "list-deliveries mail", "list-file-access path", "list-file-rules above",
-		"list-workspaces idle_hours", "get-accounting group", "get-project-accounting group"}
+		"list-workspaces idle_hours", "get-accounting group", "get-project-accounting group", "list-audit project_name"}
 	lists := 0
 	for path, methods := range doc.Paths {
 		op, ok := methods["get"]

@@ -130,12 +130,15 @@ func CheckAmount(field string, n int64, p *Problems) {
 	}
 }
 
+// unlimitedSign is an unlimited amount in tables. In sentences it is a word; see [Text.In].
+const unlimitedSign = "∞"
+
 // Quantity formats an amount of the named resource for people: "50 cores",
 // "16 GiB", "1.5 CPU", and "∞" for an unlimited one.
 func Quantity(name string, value int64) string {
 	switch {
 	case IsUnlimited(value):
-		return "∞"
+		return unlimitedSign
 	case name == "cpu_milli":
 		return trimFloat(float64(value) / 1000)
 	case strings.HasSuffix(name, "_mib"):

@@ -36,8 +36,13 @@ func (t Text) In(language string) string {
 	}
 	args := make([]any, len(t.Args))
 	for i, a := range t.Args {
-		if nested, ok := a.(Text); ok {
-			a = nested.In(language)
+		switch v := a.(type) {
+		case Text:
+			a = v.In(language)
+		case string:
+			if v == unlimitedSign {
+				a = Say("unlimited").In(language)
+			}
 		}
 		args[i] = a
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -39,35 +40,53 @@ func requestPath(n int64) string { return "/requests/" + number(n) }
 // decisionLabels are those of a decision.
 var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "confirm_beyond"}
 
-// factRow is the facts about one resource.
+// factRow is what a request changes of one resource, with the facts to decide it by.
 type factRow struct {
-	Name      string
-	Label     models.Text
-	Now       string
-	Requested int64
-	Left      int64
-	Used      string
-	UsedOne   string
-	Pool      CapacityRow
+	Label  models.Text
+	Change string // such as "50 → 80"; empty if no amount is requested
+	Facts  string
 }
 
-// factRows are the rows of the table beside a request.
-func (v RequestPageView) factRows(ctx context.Context) []factRow {
+// factRows are the resources that a request changes; all, if it is not about amounts.
+func (v RequestPageView) factRows(ctx context.Context) (rows []factRow) {
 	f := v.Facts
-	var lines []factRow
-	asked, left := v.Requested.Amounts().Amounts(), f.Left.Amounts()
 	for i, p := range f.Capacity {
 		if v.vector() && !v.concerns(i) {
 			continue
 		}
-		l := factRow{Name: p.Name, Label: p.Label, Requested: asked[i].Value, Left: left[i].Value, Pool: p}
-		l.Used, l.UsedOne = used(ctx, f.Used, i), used(ctx, f.UsedByOne, i)
-		if f.Now != nil {
-			l.Now = models.Quantity(p.Name, f.Now.Amounts()[i].Value)
+		row := factRow{Label: p.Label, Facts: v.factsOf(ctx, i, p)}
+		if v.vector() {
+			requested := v.Requested.Amounts().Amounts()[i].Value
+			row.Change = models.Quantity(p.Name, requested)
+			if f.Now != nil && v.State == models.RequestPending {
+				now := f.Now.Amounts()[i].Value
+				if now == requested {
+					continue
+				}
+				row.Change = models.Quantity(p.Name, now) + " → " + row.Change
+			}
 		}
-		lines = append(lines, l)
+		rows = append(rows, row)
 	}
-	return lines
+	return rows
+}
+
+// factsOf are the facts about the i-th resource in one line.
+func (v RequestPageView) factsOf(ctx context.Context, i int, p CapacityRow) string {
+	f := v.Facts
+	var facts []string
+	add := func(label, value string) { facts = append(facts, T(ctx, "%s: %s", label, value)) }
+	if f.Quota != nil {
+		add(T(ctx, "Unallocated quota"), models.Quantity(p.Name, f.Left.Amounts()[i].Value))
+		add(T(ctx, "Project usage"), used(ctx, f.Used, i))
+	}
+	if f.UsedByOne != nil {
+		add(T(ctx, "Requester usage"), used(ctx, f.UsedByOne, i))
+	}
+	add(T(ctx, "Capacity"), p.capacity(ctx))
+	add(T(ctx, "Allocatable"), p.allocatable(ctx))
+	add(T(ctx, "Allocated"), models.Quantity(p.Name, p.Value))
+	return strings.Join(facts, " · ")
 }
 
 // used formats an average; storage is not measured.

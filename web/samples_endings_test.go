@@ -40,6 +40,14 @@ func periodSamples() []sample {
 		{ID: 8, Kind: "period.ending", Text: models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", "vision", "2026-07-01"), Link: "/projects/1", CreatedAt: ago(time.Hour)},
 		{ID: 7, Kind: "deadline.ended", Text: models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", "vision", "2026-07-01"), CreatedAt: ago(2 * time.Hour)},
 	}
+	measured := sampleWorkspace(models.StateRunning)
+	measured.Now, measured.CanRestart = now, true
+	for i := range 40 {
+		measured.Telemetry = append(measured.Telemetry, models.WorkspaceTelemetry{At: ago(time.Duration(40-i) * time.Minute), CPUMilli: int64(i * 40), MemoryMiB: int64(900 + i), GPUPercent: ptr(int64(i))})
+	}
+	found := SearchView{Text: "vision", Form: Form{Values: map[string]string{"q": "vision"}}, More: []string{"workspace"}, Results: []SearchResult{
+		{Kind: "project", ID: 1, Name: "vision"}, {Kind: "workspace", ID: 5, Name: "notebook", Detail: "vision · Li Wei", State: "running"},
+		{Kind: "user", ID: 3, Name: "Li Wei", Detail: li.Email}, {Kind: "provider", ID: 1, Name: "node-1", State: "online"}}}
 	formerMember := sampleFormerMembers(true).Rows[1]
 	return []sample{
 		{"workspace-idle", "/workspaces/5", &li, WorkspacePage(idleWorkspace())},
@@ -48,6 +56,10 @@ func periodSamples() []sample {
 		{"project-ending-asked", "/projects/1", &li, ProjectPage(seen)},
 		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n"})},
 		{"workspace-log-empty", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook"})},
+		{"workspace-measured", "/workspaces/5", &li, WorkspacePage(measured)},
+		{"workspace-restart", "/workspaces/5/restart", &li, ConfirmPage(ConfirmRestart(measured.Workspace.Workspace))},
+		{"search", "/search?q=vision", &root, SearchPage(found)},
+		{"search-none", "/search?q=x", &li, SearchPage(SearchView{Text: "x", Form: Form{Values: map[string]string{"q": "x"}}})},
 		{"workspace-rename", "/workspaces/5/rename", &li, WorkspaceRenamePage(WorkspaceRenameView{ID: 5, Name: "notebook", Form: Form{}.Refuse(
 			models.InvalidFields(models.Field{Name: "name", Reason: models.Say("must not be empty")}))})},
 		{"workspace-stopping", "/workspaces/5", &li, WorkspacePage(workspace)},

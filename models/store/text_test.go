@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -67,6 +68,20 @@ func TestTextsCount(t *testing.T) {
 		if got := models.Say("in about %d days", n).String(); got != want {
 			t.Errorf("%d: %q", n, got)
 		}
+	}
+}
+
+// An unlimited amount is a sign in tables and a word in sentences, also in stored ones.
+func TestUnlimitedInSentences(t *testing.T) {
+	amount := models.Quantity("cpu_milli", models.Unlimited)
+	text := models.Say("%s: %s", "CPU", models.Say("%s CPU, enforced by the system (cgroup)", amount))
+	row, err := text.Value()
+	var read models.Text
+	if err := errors.Join(err, read.Scan(row)); err != nil {
+		t.Fatal(err)
+	}
+	if amount != "∞" || text.String() != "CPU: unlimited CPU, enforced by the system (cgroup)" || read.In(models.Chinese) != text.In(models.Chinese) || !strings.Contains(read.In(models.Chinese), "不限") {
+		t.Errorf("%q, %q, %q", amount, text, read.In(models.Chinese))
 	}
 }
 
