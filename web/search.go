@@ -26,7 +26,7 @@ type SearchResult struct {
 	State  string
 }
 
-var searchField = field{Label: models.Say("Name"), Hint: models.Say("Part of the name of a project, workspace, person or machine."), Type: "search"}
+var searchField = field{Label: models.Say("Name"), Type: "search"}
 
 // searchKind is a kind of results: its title, and the address of a result and of all of them.
 type searchKind struct {
