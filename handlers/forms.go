@@ -69,6 +69,13 @@ func confirmPage(c echo.Context, v web.ConfirmView) templ.Component {
 	return web.ConfirmPage(v)
 }
 
+// renamePage asks for another name.
+func renamePage(c echo.Context, name, action, back string) templ.Component {
+	f := formOf(0)
+	f.Values["name"] = name
+	return web.RenamePage(web.RenameView{Name: name, Action: action, Back: back, Form: submittedOr(c, f)})
+}
+
 func (f *form) text(name string) string { return f.values.Get(name) }
 
 func (f *form) bool(name string) bool { return f.values.Get(name) == "1" || f.values.Get(name) == "on" }

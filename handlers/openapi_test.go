@@ -242,6 +242,8 @@ var twins = map[string]string{
 	"GET /account/passkeys/new":                  "GET /me/second-factor",
 	"POST /account/passkeys/new":                 "POST /me/passkeys/ceremony",
 	"POST /account/passkeys":                     "POST /me/passkeys",
+	"GET /account/passkeys/:id/rename":           "GET /me/passkeys",
+	"POST /account/passkeys/:id/rename":          "PUT /me/passkeys/{id}",
 	"GET /account/passkeys/:id/delete":           "GET /me/passkeys",
 	"POST /account/passkeys/:id/delete":          "DELETE /me/passkeys/{id}",
 	"GET /people/:id/second-factor/reset":        "GET /users/{id}",

@@ -16,6 +16,7 @@ func (a rest) passkeyOperations(s section) {
 		models.Say("Begin to create a passkey in a browser")}, a.beginPasskey, http.StatusTooManyRequests)
 	register(a, s, route{http.MethodPost, "/me/passkeys", 201, "add-passkey",
 		models.Say("Add a passkey that the browser created")}, a.addPasskey)
+	register(a, s, route{http.MethodPut, "/me/passkeys/{id}", 200, "rename-passkey", models.Say("Rename a passkey")}, a.renamePasskey)
 	register(a, s, route{http.MethodDelete, "/me/passkeys/{id}", 204, "delete-passkey",
 		models.Say("Remove a passkey; ends all other sessions")}, a.deletePasskey)
 }
@@ -74,6 +75,11 @@ func (a rest) addPasskey(ctx context.Context, in *Create[PasskeyInput]) (*Create
 	}
 	p, err := a.Accounts.AddPasskey(ctx, actorOf(ctx), in.Body.NewPasskey)
 	return created(0, passkeyOf(p), err, "me/passkeys", p.ID)
+}
+
+func (a rest) renamePasskey(ctx context.Context, in *CreateIn[policies.PasskeyName]) (*Response[Passkey], error) {
+	p, err := a.Accounts.RenamePasskey(ctx, actorOf(ctx), in.ID, in.Body)
+	return &Response[Passkey]{passkeyOf(p)}, err
 }
 
 func (a rest) deletePasskey(ctx context.Context, in *ByID) (*Nothing, error) {

@@ -18,6 +18,8 @@ func (a *App) passkeyRoutes(p *echo.Group) {
 	p.GET("/account/passkeys/new", a.page(a.proofPage(web.NewPasskeyPage)))
 	p.POST("/account/passkeys/new", a.beginPasskeyPage)
 	p.POST("/account/passkeys", a.addPasskeyPage)
+	p.GET("/account/passkeys/:id/rename", a.page(a.renamePasskeyForm))
+	p.POST("/account/passkeys/:id/rename", a.submit(a.renamePasskeyForm, a.renamePasskeyPage))
 	p.GET("/account/passkeys/:id/delete", a.page(a.confirmDeletePasskeyPage))
 	p.POST("/account/passkeys/:id/delete", a.submit(nil, a.deletePasskeyPage))
 }
@@ -70,9 +72,24 @@ func (a *App) addPasskeyPage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/account")
 }
 
-func (a *App) confirmDeletePasskeyPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+// passkey is the one in the address, of the reader.
+func (a *App) passkey(ctx context.Context, c echo.Context) (models.Passkey, error) {
 	list, err := a.Accounts.Passkeys(ctx, actorOf(ctx), actorOf(ctx).User.ID)
-	p, err := find(list, err, models.NotFound("passkey"), func(p models.Passkey) bool { return p.ID == number(c, "id") })
+	return find(list, err, models.NotFound("passkey"), func(p models.Passkey) bool { return p.ID == number(c, "id") })
+}
+
+func (a *App) renamePasskeyForm(ctx context.Context, c echo.Context) (templ.Component, error) {
+	p, err := a.passkey(ctx, c)
+	return renamePage(c, p.Name, path("account/passkeys", p.ID)+"/rename", "/account"), err
+}
+
+func (a *App) renamePasskeyPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	p, err := a.Accounts.RenamePasskey(ctx, actorOf(ctx), number(c, "id"), policies.PasskeyName{Name: f.text("name")})
+	return redirect{"/account", models.Say("The passkey is called %s now.", p.Name)}, err
+}
+
+func (a *App) confirmDeletePasskeyPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	p, err := a.passkey(ctx, c)
 	return confirmPage(c, web.ConfirmDeletePasskey(p)), err
 }
 

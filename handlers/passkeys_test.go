@@ -84,6 +84,16 @@ func TestPasskeyPages(t *testing.T) {
 	(&door{entrance: e}).page(422, "POST", "/signin/passkey", (&door{entrance: e}).usesPasskey(a)...)
 	a.Origin = passkeyOrigin
 
+	rename := strings.Replace(remove, "/delete", "/rename", 1)
+	kim.page(200, "GET", rename)
+	if page := kim.page(422, "POST", rename, "name", " "); !strings.Contains(page, "f-name-error") {
+		t.Errorf("without a name: %s", page)
+	}
+	kim.leads("/account", rename, "name", "old phone")
+	if account := kim.page(200, "GET", "/account"); !strings.Contains(account, "The passkey is called old phone now.") {
+		t.Errorf("the account: %s", account)
+	}
+
 	kim.page(200, "GET", remove)
 	kim.leads("/account", remove)
 	kim.page(200, "GET", "/account")
@@ -159,6 +169,14 @@ func TestPasskeysOverREST(t *testing.T) {
 	kim := &door{entrance: e}
 	kim.leads("/pool", "/signin/passkey", kim.usesPasskey(a)...)
 	at := path("me/passkeys", int64(added.body["id"].(float64)))
+	if fields := e.problem(e.want(422, token, "PUT", at, `{"name":""}`)); fields["name"] == "" && fields["body.name"] == "" {
+		t.Errorf("refused %v", fields)
+	}
+	e.problem(e.want(404, e.member, "PUT", at, `{"name":"mine"}`))
+	if renamed := e.want(200, token, "PUT", at, `{"name":"old phone"}`); renamed.body["name"] != "old phone" {
+		t.Errorf("%s", renamed.raw)
+	}
+	kim.page(200, "GET", "/account") // a name ends no session
 	e.problem(e.want(404, e.member, "DELETE", at, ""))
 	e.want(204, token, "DELETE", at, "")
 	kim.page(303, "GET", "/account")

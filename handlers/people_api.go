@@ -58,7 +58,7 @@ type Person struct {
 	Memberships []Membership `json:"memberships"`
 	Identities  []Identity   `json:"identities" doc:"identities at external identity providers"`
 	Passkeys    []Passkey    `json:"passkeys" doc:"with which the person signs in without a password"`
-	TimeZone    string       `json:"time_zone" doc:"in which pages show times; empty: that of the browser"`
+	TimeZone    string       `json:"time_zone" doc:"in which pages and emails show times; empty: that of the browser, and UTC"`
 }
 
 // Membership is a user's membership of a project, with the limit and use.

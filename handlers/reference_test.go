@@ -172,7 +172,7 @@ func TestExamplesAreValid(t *testing.T) {
 // Examples that no server accepts before something else has happened: a link or a mail
 // was sent, a membership has ended, the role has room for a service account, a reservation
 // is there at that time.
-var notSent = []string{"deploy-model", "create-split-preset", "create-completion", "create-chat-completion", "create-embeddings", "classify-images", "stop-workspaces", "start-run", "preview-run", "renew-run", "signal-run", "change-reservation", "preview-reservation-change", "rename-workspace", "accept-invitation", "set-password", "change-password", "forgot-password",
+var notSent = []string{"deploy-model", "create-split-preset", "create-completion", "create-chat-completion", "create-embeddings", "classify-images", "stop-workspaces", "start-run", "preview-run", "renew-run", "signal-run", "change-reservation", "preview-reservation-change", "rename-workspace", "rename-passkey", "accept-invitation", "set-password", "change-password", "forgot-password",
 	"begin-second-factor", "begin-passkey", "add-passkey", "confirm-second-factor", "create-recovery-codes", "disable-second-factor", "create-handover",
 	"create-service-account", "create-service-token", "create-directory", "copy-file", "move-file", "upload-file", "upload-archive", "set-model-environment"} // of service accounts and files, which are not there
 

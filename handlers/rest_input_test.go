@@ -44,6 +44,7 @@ func (w *world) bodies() map[string]string {
 		"PUT /users/1/password":                                `{"password":"correct horse"}`,
 		"PUT /me":                                              `{"name":"x"}`,
 		"POST /me/passkeys/ceremony":                           `{"password":"x"}`,
+		"PUT /me/passkeys/1":                                   `{"name":"x"}`,
 		"POST /me/passkeys":                                    `{"name":"x","ceremony":"x","credential":{}}`,
 		"POST /me/second-factor":                               `{"password":"x"}`,
 		"POST /me/second-factor/confirm":                       `{"code":"000000"}`,

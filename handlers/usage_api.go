@@ -48,6 +48,7 @@ type AllUsage struct {
 	From      time.Time    `json:"from"`
 	Until     time.Time    `json:"until" doc:"end of the span"`
 	Used      models.Usage `json:"used" doc:"usage of all projects"`
+	Steps     []UsageStep  `json:"steps" doc:"usage of all projects in intervals of equal length, oldest first"`
 	Simulated bool         `json:"simulated" doc:"includes simulated GPUs"`
 	List[UsageOfProject]
 }
@@ -135,7 +136,8 @@ func (a rest) listProjectUsage(ctx context.Context, in *AllUsageQuery) (*Respons
 	if err != nil {
 		return nil, err
 	}
-	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated}
+	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated,
+		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) })}
 	v.Items = convert(u.Projects, func(p projects.UsageOfProject) UsageOfProject {
 		return UsageOfProject{p.Project.ID, p.Project.Name, p.Project.Quota, p.Used, p.OfQuota, p.OfTotal}
 	})

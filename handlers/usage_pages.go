@@ -32,7 +32,7 @@ func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Used: u.Used, Simulated: u.Simulated}
+	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Steps: usageSteps(u.Steps), Used: u.Used, Simulated: u.Simulated}
 	for _, p := range u.Projects {
 		v.Rows = append(v.Rows, web.ProjectUse{ID: p.Project.ID, Name: p.Project.Name, Quota: p.Project.Quota, Used: p.Used,
 			OfQuota: p.OfQuota.GPUCores, OfTotal: p.OfTotal.GPUCores})
@@ -67,11 +67,13 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 	return web.UsagePage(v), nil
 }
 
+func usageSteps(steps []projects.UsageStep) []web.UsageStep {
+	return convert(steps, func(s projects.UsageStep) web.UsageStep { return web.UsageStep(s) })
+}
+
 func usageView(u projects.ProjectUsage) web.UsageView {
 	v := web.UsageView{Project: u.Project.Project, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Simulated: u.Simulated}
-	for _, s := range u.Steps {
-		v.Steps = append(v.Steps, web.UsageStep(s))
-	}
+	v.Steps = usageSteps(u.Steps)
 	for _, r := range u.Roles {
 		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse,
 			Used: r.Used, OfTotal: r.OfTotal.GPUCores})

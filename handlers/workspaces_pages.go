@@ -108,9 +108,8 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 
 func (a *App) renameFormPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	w, err := a.Workspaces.ForRename(ctx, actorOf(ctx), number(c, "id"))
-	f := formOf(0)
-	f.Values["name"] = w.Name
-	return web.WorkspaceRenamePage(web.WorkspaceRenameView{ID: w.ID, Name: w.Name, Form: submittedOr(c, f)}), err
+	at := path("workspaces", w.ID)
+	return renamePage(c, w.Name, at+"/rename", at), err
 }
 
 func (a *App) renameWorkspacePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -79,6 +79,6 @@ func (h HolderView) ShareEnding(at time.Time, why Text) (n Notification, ok bool
 		return n, false
 	}
 	return Notification{Kind: NotificationWorkspaceEnding, Link: h.Kind.Path(h.ObjectID),
-		Text: Say("The GPU share of the workspace %s ends at %s: %s.", h.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
+		Text: Say("The GPU share of the workspace %s ends at %s: %s.", h.Name, Instant{At: at}, why),
 		Data: WorkspaceNotification{WorkspaceID: h.ObjectID, ProjectID: h.ProjectID, Name: h.Name, UserID: h.UserID, EndsAt: new(at.UTC())}}, true
 }

@@ -66,19 +66,36 @@ func LastDay(end time.Time) time.Time { return Day(end.Add(-time.Nanosecond)) }
 // AfterDay is the exclusive end of a period with this last day.
 func AfterDay(last time.Time) time.Time { return Day(last).AddDate(0, 0, 1) }
 
-// EndMoment formats an exclusive end in UTC, midnight as the day before.
-func EndMoment(end time.Time) string {
+// EndMoment is an exclusive end in a Text, midnight as the day before.
+func EndMoment(end time.Time) Instant {
 	if last := LastDay(end); end.Equal(AfterDay(last)) {
 		return Moment(last)
 	}
 	return Moment(end)
 }
 
-// Moment formats a time in UTC, midnight as a date.
-func Moment(t time.Time) string {
+// Moment is a time in a Text, midnight in UTC as a date.
+func Moment(t time.Time) Instant {
 	t = t.UTC()
-	if t.Equal(t.Truncate(24 * time.Hour)) {
-		return t.Format(time.DateOnly)
+	return Instant{t, t.Equal(t.Truncate(24 * time.Hour))}
+}
+
+// Instant is a time among the arguments of a Text: in UTC, in an email in its reader's time
+// zone. A date is the same everywhere.
+type Instant struct {
+	At   time.Time
+	Date bool
+}
+
+// String is the time in UTC.
+func (i Instant) String() string { return i.in(time.UTC) }
+
+func (i Instant) in(zone *time.Location) string {
+	switch {
+	case i.Date:
+		return i.At.UTC().Format(time.DateOnly)
+	case zone == time.UTC:
+		return i.At.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return t.Format("2006-01-02 15:04 UTC")
+	return i.At.In(zone).Format("2006-01-02 15:04 UTC-07:00")
 }

@@ -19,7 +19,7 @@ func TestLastDay(t *testing.T) {
 		if got := LastDay(end).Format(time.DateOnly); got != c.last {
 			t.Errorf("the last day before %s is %s, want %s", c.end, got, c.last)
 		}
-		if got := EndMoment(end); got != c.moment {
+		if got := EndMoment(end).String(); got != c.moment {
 			t.Errorf("%s is shown as %s, want %s", c.end, got, c.moment)
 		}
 		if after := AfterDay(LastDay(end)); after.Before(end) || !LastDay(after).Equal(LastDay(end)) {

@@ -94,7 +94,7 @@ func (t Terms) Open(at time.Time) (open bool, until *time.Time) {
 // spans are the windows' occurrences from the day before a time until more than
 // a week after it, in order.
 func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
-	zone := zoneOf(t.TimeZone)
+	zone := TimeZone(t.TimeZone)
 	local := at.In(zone)
 	for day := -1; day <= 9; day++ {
 		date := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, zone)
@@ -110,8 +110,8 @@ func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
 
 var zones sync.Map // by name; loading one reads a file
 
-// zoneOf returns a time zone that was checked before; UTC when it is unknown.
-func zoneOf(name string) *time.Location {
+// TimeZone returns a time zone that was checked before; UTC when it is empty or unknown.
+func TimeZone(name string) *time.Location {
 	if known, ok := zones.Load(name); ok {
 		return known.(*time.Location)
 	}

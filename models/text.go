@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Text is a sentence for a person: an English format of the catalog and its
@@ -15,7 +16,7 @@ type Text struct {
 	Args   []any
 }
 
-// Say makes a Text. Arguments must survive JSON: strings, numbers, Texts.
+// Say makes a Text. Arguments must survive JSON: strings, numbers, Instants, Texts.
 func Say(format string, args ...any) Text { return Text{Format: format, Args: args} }
 
 // Render renders a sentence in a language.
@@ -27,9 +28,12 @@ func (t Text) String() string { return t.In(English) }
 // Empty reports whether the text is empty.
 func (t Text) Empty() bool { return t.Format == "" }
 
-// In renders the sentence and the Texts among its arguments in a language. A
-// format that is not in the catalog stays as it is.
-func (t Text) In(language string) string {
+// In renders the sentence and the Texts among its arguments in a language, with times in
+// UTC. A format that is not in the catalog stays as it is.
+func (t Text) In(language string) string { return t.InZone(language, time.UTC) }
+
+// InZone is In with times in a time zone.
+func (t Text) InZone(language string, zone *time.Location) string {
 	format := texts.format(language, t)
 	if len(t.Args) == 0 {
 		return format
@@ -38,7 +42,9 @@ func (t Text) In(language string) string {
 	for i, a := range t.Args {
 		switch v := a.(type) {
 		case Text:
-			a = v.In(language)
+			a = v.InZone(language, zone)
+		case Instant:
+			a = v.in(zone)
 		case string:
 			if v == unlimitedSign {
 				a = Say("unlimited").In(language)
@@ -77,6 +83,10 @@ type storedArg struct {
 	Float *float64    `json:"n,omitempty"`
 	Str   *string     `json:"s,omitempty"`
 	Text  *storedText `json:"t,omitempty"`
+
+	// An Instant, beside its Str for servers that do not know it.
+	At   *time.Time `json:"m,omitempty"`
+	Date bool       `json:"d,omitempty"`
 }
 
 func (t Text) stored() storedText {
@@ -98,6 +108,8 @@ func storeArg(a any) storedArg {
 		return storedArg{Int: &v}
 	case float64:
 		return storedArg{Float: &v}
+	case Instant:
+		return storedArg{Str: new(v.String()), At: &v.At, Date: v.Date}
 	case Text:
 		return storedArg{Text: new(v.stored())}
 	default:
@@ -113,6 +125,8 @@ func (s storedText) text() Text {
 			t.Args = append(t.Args, *a.Int)
 		case a.Float != nil:
 			t.Args = append(t.Args, *a.Float)
+		case a.At != nil:
+			t.Args = append(t.Args, Instant{*a.At, a.Date})
 		case a.Text != nil:
 			t.Args = append(t.Args, a.Text.text())
 		case a.Str != nil:

@@ -19,7 +19,7 @@ type User struct {
 	Disabled          bool
 	EmailUnconfirmed  bool // no one has shown that the person has the address
 	DepartmentID      *int64
-	TimeZone          string     // in which pages show times, such as Europe/Berlin; empty: that of the browser
+	TimeZone          string     // in which pages and emails show times, such as Europe/Berlin; empty: that of the browser
 	SecondFactorAt    *time.Time // when it was enabled; nil: the account has none
 	SessionGeneration int64      // sessions of an earlier generation are no longer valid
 	Version           int64

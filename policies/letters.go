@@ -13,6 +13,7 @@ type Message struct {
 	Text     models.Text
 	Path     string // of the link in the portal
 	Language string
+	Zone     *time.Location // of the times in Text; nil: UTC
 }
 
 // WriteLetter writes a letter and makes its link, in the transaction of the sender. An
@@ -37,8 +38,8 @@ func (a *Accounts) passwordLetter(q *store.Queries, l models.Letter) (m Message,
 		return m, err
 	}
 	preference, err := q.NotificationPreference(u.ID)
-	return Message{u.Email, models.Say("Set a new password with this link. It works once. If you did not request it, ignore this message."),
-		link.Path(), preference.Language}, err
+	return Message{To: u.Email, Text: models.Say("Set a new password with this link. It works once. If you did not request it, ignore this message."),
+		Path: link.Path(), Language: preference.Language}, err
 }
 
 func invitationLetter(q *store.Queries, l models.Letter) (m Message, err error) {
@@ -58,7 +59,7 @@ func invitationLetter(q *store.Queries, l models.Letter) (m Message, err error) 
 	if i.Project != "" {
 		text = models.Say("%s invites you to the project %s.", i.InviterName, i.Project)
 	}
-	return Message{i.Email, text, link.Path(), preference.Language}, err
+	return Message{To: i.Email, Text: text, Path: link.Path(), Language: preference.Language}, err
 }
 
 // CheckPending refuses an invitation that can no longer be accepted, and says why.

@@ -180,6 +180,38 @@ func (a *Accounts) passkeyRefused(ctx context.Context, err error) error {
 	return models.Invalid("credential", "is not a valid response to the ceremony; begin again")
 }
 
+// PasskeyName is a new name of a passkey.
+type PasskeyName struct {
+	Name string `json:"name" maxLength:"100" doc:"tells your passkeys apart"`
+}
+
+// RenamePasskey renames a passkey of the actor's account.
+func (a *Accounts) RenamePasskey(ctx context.Context, actor Actor, id int64, in PasskeyName) (p models.Passkey, err error) {
+	if err := checkAccountWrite(actor); err != nil {
+		return p, err
+	}
+	var problems models.Problems
+	in.Name = models.CheckName("name", in.Name, &problems)
+	err = a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
+		if p, err = q.Passkey(actor.User.ID, id); err != nil {
+			return err
+		}
+		if err := problems.Err(); err != nil {
+			return err
+		}
+		before := auditPasskey(p)
+		if p.Name == in.Name {
+			return nil
+		}
+		p.Name = in.Name
+		if err := q.RenamePasskey(p.ID, p.Name); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "rename-passkey", Object: "account", ID: p.UserID, Before: before, After: auditPasskey(p)})
+	})
+	return p, err
+}
+
 // DeletePasskey removes a passkey of the actor's account, and ends all sessions: it may
 // have begun one.
 func (a *Accounts) DeletePasskey(ctx context.Context, actor Actor, id int64) error {

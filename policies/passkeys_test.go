@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +156,19 @@ func TestSignInWithPasskey(t *testing.T) {
 			t.Fatal(err)
 		}
 		ada = d.load(t, u)
-		want(t, d.DeletePasskey(d.ctx, d.load(t, d.add(t, "eve@example.org", false)), p.ID), models.KindNotFound)
+		eve := d.load(t, d.add(t, "eve@example.org", false))
+		_, err = d.RenamePasskey(d.ctx, eve, p.ID, policies.PasskeyName{Name: "mine"})
+		want(t, err, models.KindNotFound)
+		want(t, d.DeletePasskey(d.ctx, eve, p.ID), models.KindNotFound)
+		for range 2 { // the second time, nothing changes
+			if _, err := d.RenamePasskey(d.ctx, ada, p.ID, policies.PasskeyName{Name: "old phone"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		renamed, err := d.store.Read(d.ctx).Audit(store.AuditFilter{Action: "rename-passkey", Object: "account"}, store.Page{})
+		if err != nil || len(renamed) != 1 || !strings.Contains(renamed[0].After, "old phone") {
+			t.Errorf("the audit: %+v, %v", renamed, err)
+		}
 		if err := d.DeletePasskey(d.ctx, ada, p.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -233,6 +246,8 @@ func TestPasskeyRights(t *testing.T) {
 		_, err = d.AddPasskey(d.ctx, program, policies.NewPasskey{})
 		want(t, err, models.KindForbidden)
 		want(t, d.DeletePasskey(d.ctx, program, 1), models.KindForbidden)
+		_, err = d.RenamePasskey(d.ctx, program, 1, policies.PasskeyName{Name: "x"})
+		want(t, err, models.KindForbidden)
 		a, _ := d.adds(t, ada, policies.Proof{Password: password}, "phone")
 		for range 100 {
 			_, err = d.signsInWith(policies.PasskeySignIn{})

@@ -71,7 +71,7 @@ func endSessions(q *store.Queries, user int64) error {
 // 0 accepts any.
 type SelfChange struct {
 	Name     string  `json:"name" maxLength:"100" doc:"display name"`
-	TimeZone *string `json:"time_zone,omitempty" maxLength:"100" doc:"time zone in which pages show times, such as Europe/Berlin; empty: that of the browser; absent: unchanged"`
+	TimeZone *string `json:"time_zone,omitempty" maxLength:"100" doc:"time zone in which pages and emails show times, such as Europe/Berlin; empty: that of the browser, and UTC; absent: unchanged"`
 
 	Version int64 `json:"-"`
 }

@@ -90,6 +90,7 @@ var actionWords = map[string]models.Text{
 	"end-session":           models.Say("end session"),
 	"end-sessions":          models.Say("end sessions"),
 	"add-passkey":           models.Say("add passkey"),
+	"rename-passkey":        models.Say("rename passkey"),
 	"delete-passkey":        models.Say("remove passkey"),
 	"create-recovery-codes": models.Say("create recovery codes"),
 	"use-recovery-code":     models.Say("use recovery code"),

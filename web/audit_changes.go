@@ -185,9 +185,9 @@ func (c change) value(ctx context.Context, value string) string {
 func columnTime(name string, t time.Time) string {
 	switch name {
 	case "starts_at", "joined_at":
-		return models.Moment(t)
+		return models.Moment(t).String()
 	case "ends_at", "until":
-		return models.EndMoment(t)
+		return models.EndMoment(t).String()
 	}
 	return t.UTC().Format("2006-01-02 15:04 UTC")
 }

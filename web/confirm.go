@@ -5,6 +5,14 @@ import "weir/models"
 // reasonOf is what an error says to a person.
 func reasonOf(err error) models.Text { return Form{}.Refuse(err).Message }
 
+// RenameView asks for another name. Fields of Form: name.
+type RenameView struct {
+	Name   string // at present
+	Action string // where the form posts to
+	Back   string
+	Form   Form
+}
+
 // ConfirmView asks for confirmation before something is lost. It works without scripts:
 // a delete link leads to this page.
 type ConfirmView struct {

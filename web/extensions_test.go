@@ -22,7 +22,7 @@ func TestExtensionInWords(t *testing.T) {
 		{models.RequestDeadline, -time.Minute, "Your membership in vision ended on "},
 	} {
 		e.Kind, e.EndsAt = c.kind, now.Add(c.left)
-		if got := extensionText(ctx, e); got != c.want+models.EndMoment(e.EndsAt)+"." {
+		if got := extensionText(ctx, e); got != c.want+models.EndMoment(e.EndsAt).String()+"." {
 			t.Errorf("%s, %s before: %q", c.kind, c.left, got)
 		}
 	}

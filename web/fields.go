@@ -29,7 +29,7 @@ var fields = map[string]field{
 	"name":        {Label: models.Say("Name"), Required: true},
 	"person_name": {Label: models.Say("Full name"), Required: true},
 	"person_time_zone": {Label: models.Say("Time zone"),
-		Hint: models.Say("In which pages show times, for example Europe/Berlin. Default: that of the browser. Emails show UTC.")},
+		Hint: models.Say("In which pages and emails show times, for example Europe/Berlin. Default: that of the browser; in emails UTC.")},
 	"password": {Label: models.Say("Password"), Type: "password", Autocomplete: "current-password", Required: true},
 	"new_password": {Label: models.Say("New password"),
 		Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},

@@ -60,7 +60,7 @@ func periodSamples() []sample {
 		{"workspace-restart", "/workspaces/5/restart", &li, ConfirmPage(ConfirmRestart(measured.Workspace.Workspace))},
 		{"search", "/search?q=vision", &root, SearchPage(found)},
 		{"search-none", "/search?q=x", &li, SearchPage(SearchView{Text: "x", Form: Form{Values: map[string]string{"q": "x"}}})},
-		{"workspace-rename", "/workspaces/5/rename", &li, WorkspaceRenamePage(WorkspaceRenameView{ID: 5, Name: "notebook", Form: Form{}.Refuse(
+		{"workspace-rename", "/workspaces/5/rename", &li, RenamePage(RenameView{Name: "notebook", Action: "/workspaces/5/rename", Back: "/workspaces/5", Form: Form{}.Refuse(
 			models.InvalidFields(models.Field{Name: "name", Reason: models.Say("must not be empty")}))})},
 		{"workspace-stopping", "/workspaces/5", &li, WorkspacePage(workspace)},
 		{"notifications-ending", "/notifications", &li, NotificationsPage(NotificationsView{Rows: notifications, Unread: 2, Extensions: map[int64]models.Extension{8: near[0], 7: asked[0]}})},

@@ -65,6 +65,7 @@ type PersonUse struct {
 // AllUsageView is the usage of all projects.
 type AllUsageView struct {
 	UsageRange
+	Steps     []UsageStep
 	Rows      []ProjectUse
 	Used      models.Usage
 	Simulated bool
@@ -150,23 +151,44 @@ func (v UsageView) charts(ctx context.Context) (list []Chart) {
 	return list
 }
 
-func (v UsageView) chart(ctx context.Context, i int) Chart {
+func (v AllUsageView) charts(ctx context.Context) (list []Chart) {
+	for _, i := range usageCharts {
+		c, most := v.resourceChart(ctx, v.Steps, i)
+		c.Summary = T(ctx, "%s: maximum %s.", c.Title, c.Say(most))
+		list = append(list, c)
+	}
+	return list
+}
+
+// resourceChart is a chart of one resource without its summary, and the most that was in use.
+func (r UsageRange) resourceChart(ctx context.Context, steps []UsageStep, i int) (c Chart, most int64) {
 	amount := (models.Resources{}).Amounts()[i]
 	quota := Line{Class: "capacity", Label: T(ctx, "Quota")}
 	allocated := Line{Class: "allocated", Label: T(ctx, "Allocated")}
 	inUse := Line{Class: "mean", Label: T(ctx, "Average in use")}
-	for _, s := range v.Steps {
+	for _, s := range steps {
 		inUse.Values = append(inUse.Values, s.InUse.Amounts()[i].Value)
 		allocated.Values = append(allocated.Values, valueOr(s.Allocated, i))
 		quota.Values = append(quota.Values, valueOr(s.Quota, i))
 	}
-	lines := []Line{quota, allocated, inUse}
-	top := max(1, largest(lines))
-	title := TT(ctx, amount.Label)
-	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, Say: func(n int64) string { return models.Quantity(amount.Name, n) },
-		From: v.From, To: v.Until, Lines: lines,
-		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.days()),
-			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
+	least := int64(1)
+	if amount.Name == "cpu_milli" {
+		least = 1000
+	}
+	lines := []Line{inUse}
+	if len(steps) > 0 && steps[len(steps)-1].Quota != nil {
+		lines = []Line{quota, allocated, inUse}
+	}
+	return Chart{ID: "chart-" + amount.Name, Title: TT(ctx, amount.Label), Top: max(least, largest(lines)),
+			Say: func(n int64) string { return models.Quantity(amount.Name, n) }, From: r.From, To: r.Until, Lines: lines},
+		max(0, largest([]Line{inUse}))
+}
+
+func (v UsageView) chart(ctx context.Context, i int) Chart {
+	c, most := v.resourceChart(ctx, v.Steps, i)
+	c.Summary = T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", c.Title, daysWord(ctx, v.days()),
+		c.Say(most), c.Say(v.Project.Quota.Amounts()[i].Value))
+	return c
 }
 
 // valueOr is one amount of a vector; -1 where there is none, or it is unlimited.

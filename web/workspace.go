@@ -61,13 +61,6 @@ type WorkspaceLogView struct {
 	Name, Log string
 }
 
-// WorkspaceRenameView renames a workspace. Fields of Form: name.
-type WorkspaceRenameView struct {
-	Form Form
-	ID   int64
-	Name string
-}
-
 // ConfirmRestart asks for confirmation before programs end.
 func ConfirmRestart(w models.Workspace) ConfirmView {
 	return ConfirmView{

@@ -209,6 +209,6 @@ func (s *Service) Keep(ctx context.Context, actor policies.Actor, id int64) (w m
 // notifyIdle tells the user of w that it will be stopped.
 func notifyIdle(q *store.Queries, w models.Workspace, stop time.Time) error {
 	return q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/workspaces/%d", w.ID),
-		Text: models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Moment(stop)),
+		Text: models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Instant{At: stop}),
 		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
 }

@@ -201,6 +201,6 @@ func notifyRunIdle(q *store.Queries, r models.Run, end time.Time) error {
 		data.WorkspaceID = *r.WorkspaceID
 	}
 	return q.Notify([]int64{r.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/runs/%d", r.ID),
-		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Moment(end)),
+		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Instant{At: end}),
 		Data: data})
 }

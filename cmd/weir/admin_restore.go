@@ -167,7 +167,7 @@ func (r *restore) nextGeneration(ctx context.Context, db *store.Store) error {
 		return errors.New("the database is not of the installation that the manifest names")
 	}
 	at := r.manifest.CreatedAt.UTC()
-	why := models.Say("The database was restored from a backup of %s.", at.Format("2006-01-02 15:04 UTC"))
+	why := models.Say("The database was restored from a backup of %s.", models.Instant{At: at})
 	ctx = policies.WithOrigin(ctx, policies.Origin{Via: policies.ViaCommand})
 	r.installation, r.ended, err = workspaces.StartGeneration(ctx, db, at, why)
 	return err

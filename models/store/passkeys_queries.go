@@ -38,6 +38,11 @@ func (q *Queries) UsePasskey(id int64, ceremonyAt time.Time, signCount int64) (b
 	return res.RowsAffected > 0, res.Error
 }
 
+// RenamePasskey gives a passkey another name.
+func (q *Queries) RenamePasskey(id int64, name string) error {
+	return q.db.Model(&models.Passkey{}).Where("id = ?", id).UpdateColumn("name", name).Error
+}
+
 // DeletePasskey removes a passkey.
 func (q *Queries) DeletePasskey(id int64) error { return q.db.Delete(&models.Passkey{}, id).Error }
 

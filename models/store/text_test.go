@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -82,6 +83,34 @@ func TestUnlimitedInSentences(t *testing.T) {
 	}
 	if amount != "∞" || text.String() != "CPU: unlimited CPU, enforced by the system (cgroup)" || read.In(models.Chinese) != text.In(models.Chinese) || !strings.Contains(read.In(models.Chinese), "不限") {
 		t.Errorf("%q, %q, %q", amount, text, read.In(models.Chinese))
+	}
+}
+
+// A time in a stored text is shown in the reader's zone, a date as it is, and servers from
+// before there were times read it as text.
+func TestTimesInTexts(t *testing.T) {
+	stop, day := time.Date(2026, 11, 28, 23, 30, 0, 0, time.UTC), time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	row, err := models.Say("%s: %s", models.Moment(stop), models.Say("%s: %s", models.Moment(day), models.EndMoment(day))).Value()
+	var read models.Text
+	if err := errors.Join(err, read.Scan(row)); err != nil {
+		t.Fatal(err)
+	}
+	if got := read.String(); got != "2026-11-28 23:30 UTC: 2026-11-28: 2026-11-27" {
+		t.Errorf("in UTC: %s", got)
+	}
+	if got := read.InZone(models.English, models.TimeZone("America/St_Johns")); got != "2026-11-28 20:00 UTC-03:30: 2026-11-28: 2026-11-27" {
+		t.Errorf("in Newfoundland: %s", got)
+	}
+	if !strings.Contains(row.(string), `"s":"2026-11-28 23:30 UTC"`) {
+		t.Errorf("stored as %s", row)
+	}
+	var old models.Text
+	if err := old.Scan(`{"f":"%s: %s","a":[{"s":"a"},{"s":"2026-11-28 23:30 UTC"}]}`); err != nil ||
+		old.InZone(models.English, models.TimeZone("Asia/Shanghai")) != "a: 2026-11-28 23:30 UTC" {
+		t.Errorf("a row of an earlier server: %q, %v", old, err)
+	}
+	if zone := models.TimeZone("Nowhere/At_All"); zone != time.UTC {
+		t.Errorf("an unknown zone is %s", zone)
 	}
 }
 

@@ -115,8 +115,8 @@ type Edges struct {
 	Amount2, Moment2 float64 // of the second
 }
 
-// UsageEdges are the begins and the ends of a project's usage in a time span of n
-// equal steps. Usage from before the span begins with it.
+// UsageEdges are the begins and the ends of the usage of a project, or of all if it is 0, in
+// a time span of n equal steps. Usage from before the span begins with it.
 func (q *Queries) UsageEdges(in UsageTable, project int64, from time.Time, step time.Duration, n int) (begins, ends []Edges, err error) {
 	to := from.Add(time.Duration(n) * step)
 	began, ended := q.secondsUntil(in.from), q.secondsUntil(in.until)
@@ -125,14 +125,17 @@ func (q *Queries) UsageEdges(in UsageTable, project int64, from time.Time, step 
 	} else {
 		began = "MAX(" + began + ", 0)"
 	}
-	rows := "SELECT " + in.first + " AS a, " + in.second + " AS b, " + began + " AS t FROM " + in.table + " WHERE project_id = ? AND " +
-		in.from + " < ? AND " + in.until
-	begins, err = q.edges(step, rows+" IS NULL UNION ALL "+rows+" > ?", from, project, to, from, project, to, from)
+	amounts, where, of := "SELECT "+in.first+" AS a, "+in.second+" AS b, ", " AS t FROM "+in.table+" WHERE ", []any(nil)
+	if project != 0 {
+		where, of = where+"project_id = ? AND ", []any{project}
+	}
+	rows := amounts + began + where + in.from + " < ? AND " + in.until
+	each := slices.Concat([]any{from}, of, []any{to})
+	begins, err = q.edges(step, rows+" IS NULL UNION ALL "+rows+" > ?", slices.Concat(each, each, []any{from})...)
 	if err != nil {
 		return nil, nil, err
 	}
-	ends, err = q.edges(step, "SELECT "+in.first+" AS a, "+in.second+" AS b, "+ended+" AS t FROM "+in.table+
-		" WHERE project_id = ? AND "+in.until+" > ? AND "+in.until+" < ?", from, project, from, to)
+	ends, err = q.edges(step, amounts+ended+where+in.until+" > ? AND "+in.until+" < ?", slices.Concat([]any{from}, of, []any{from, to})...)
 	return begins, ends, err
 }
 

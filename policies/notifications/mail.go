@@ -66,7 +66,8 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	}
 	footer := models.Say("You received this email because you have a Weir account. Change your notification settings at %s",
 		s.Origin+"/account")
-	return s.sendMail(ctx, d, policies.Message{To: reader.Email, Text: n.Text, Path: n.Link, Language: p.Language}, footer)
+	return s.sendMail(ctx, d, policies.Message{To: reader.Email, Text: n.Text, Path: n.Link, Language: p.Language,
+		Zone: models.TimeZone(reader.TimeZone)}, footer)
 }
 
 // letter sends a letter, whose link is new in every attempt.
@@ -91,7 +92,7 @@ func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
 }
 
 func (s *Sender) sendMail(ctx context.Context, d models.Delivery, m policies.Message, footer models.Text) outcome {
-	text := m.Text.In(m.Language)
+	text := m.Text.InZone(m.Language, cmp.Or(m.Zone, time.UTC))
 	body := text + "\n"
 	if m.Path != "" {
 		body += "\n" + s.Origin + m.Path + "\n"

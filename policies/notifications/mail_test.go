@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"io"
 	"mime"
 	"mime/quotedprintable"
@@ -183,6 +184,36 @@ func TestMail(t *testing.T) {
 			}
 			if log := strings.Join(p.log, "\n"); !immediate && strings.Index(log, "STARTTLS") > strings.Index(log, "AUTH") {
 				w.Errorf("said in the clear: %s", log)
+			}
+		}
+	})
+}
+
+// An email has its times in the time zone of its reader.
+func TestMailInATimeZone(t *testing.T) {
+	each(t, func(w *world) {
+		p := newPost(w, false)
+		p.password = "hunter2"
+		w.mails(p, "weir")
+		if err := w.store.InTx(w.Context(), func(q *store.Queries) error {
+			u, err := q.User(w.ada.ID)
+			u.TimeZone = "Asia/Shanghai"
+			return errors.Join(err, q.UpdateUser(&u))
+		}); err != nil {
+			w.Fatal(err)
+		}
+		stop := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+		w.tellText("workspace.idle", models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", "a", models.Instant{At: stop}),
+			w.ada.ID, w.ben.ID)
+		w.settle(w.sender)
+		found := map[string]bool{}
+		for _, letter := range p.letters {
+			head, _, body := read(w, letter)
+			found[head.Get("To")+" "+strings.TrimSpace(body[strings.Index(body, " on ")+4:strings.Index(body, " unless")])] = true
+		}
+		for _, want := range []string{"<ada@example.org> 2026-11-29 08:00 UTC+08:00", "<ben@example.org> 2026-11-29 00:00 UTC"} {
+			if !found[want] {
+				w.Errorf("%v lack %s", found, want)
 			}
 		}
 	})

@@ -79,7 +79,7 @@ func TestExtendReservation(t *testing.T) {
 		if err != nil || decision.Latest == nil || !decision.Latest.Equal(*at(90)) || len(decision.Grants) != 0 {
 			t.Errorf("a preview of too long an extension: %+v, %v", decision, err)
 		}
-		pooltest.WantError(t, o.change(r.ID, nil, at(120)), models.KindNoCapacity, "ends_at", models.Moment(*at(90)))
+		pooltest.WantError(t, o.change(r.ID, nil, at(120)), models.KindNoCapacity, "ends_at", models.Moment(*at(90)).String())
 		pooltest.NoError(t, o.change(r.ID, nil, at(90)))
 		got := o.look(t, r.ID)
 		if !got.EndsAt.Equal(*at(90)) || len(got.Grants) != 1 || got.Grants[0].ID != r.Grants[0].ID || !got.Grants[0].EndsAt.Equal(*at(90)) {

@@ -283,7 +283,7 @@ func move(q *store.Queries, m Move) error {
 		return err
 	}
 	text := models.Say("A request with a higher priority has changed your reservation: it is now for %s, from %s to %s.",
-		describe(r), models.Moment(r.StartsAt), models.Moment(r.EndsAt))
+		describe(r), models.Instant{At: r.StartsAt}, models.Instant{At: r.EndsAt})
 	if err := notify(q, r, models.NotificationReservationMoved, text); err != nil {
 		return err
 	}

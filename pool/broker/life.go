@@ -112,7 +112,7 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 		}
 		return notify(q, *r, models.NotificationReservationActive,
 			models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
-				describe(*r), int64(s.rules.UseWithin/time.Minute), models.Moment(r.EndsAt)))
+				describe(*r), int64(s.rules.UseWithin/time.Minute), models.Instant{At: r.EndsAt}))
 	}
 	return nil
 }

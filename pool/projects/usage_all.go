@@ -12,6 +12,7 @@ import (
 // AllUsage is the usage of all projects over a span of time, with one page of them.
 type AllUsage struct {
 	From, Until time.Time
+	Steps       []UsageStep  // without allocations
 	Used        models.Usage // by all projects
 	Simulated   bool         // it includes simulated GPUs
 	Projects    []UsageOfProject
@@ -33,6 +34,10 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	}
 	q := s.store.Read(ctx)
 	if u.From, u.Until, err = in.span(q.Now()); err != nil {
+		return u, err
+	}
+	step, n := stepsOf(u.Until.Sub(u.From))
+	if u.Steps, err = usageOver(q, store.AllProjects, 0, u.From, step, n); err != nil {
 		return u, err
 	}
 	used, err := q.UsedByProjects(u.From, u.Until)

@@ -8,7 +8,7 @@ import (
 	"weir/models/store"
 )
 
-// UsageStep is one of equally long steps of a project's history.
+// UsageStep is one of equally long steps of the history of a project, or of all.
 type UsageStep struct {
 	From      time.Time
 	InUse     models.Resources  // average, without storage
@@ -60,7 +60,7 @@ func allocatedAt(steps []UsageStep, step time.Duration, history []store.ProjectH
 	}
 }
 
-// usageOver is a project's history in n steps.
+// usageOver is the history of a project in n steps; of all if it is 0, without allocations.
 func usageOver(q *store.Queries, scope store.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
 	steps := make([]UsageStep, n)
 	for i := range steps {
@@ -80,6 +80,9 @@ func usageOver(q *store.Queries, scope store.Scope, project int64, from time.Tim
 				h.CPUMilli, h.MemoryMiB = first[i], second[i]
 			}
 		}
+	}
+	if project == 0 {
+		return steps, nil
 	}
 	history, err := q.ProjectHistory(scope, project, from, from.Add(time.Duration(n)*step))
 	allocatedAt(steps, step, history)

@@ -2,6 +2,7 @@ package projects_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -126,10 +127,31 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 			if err != nil || len(all.Projects) != 1 || all.Projects[0].Used != u.Used || all.Used != u.Used || *all.Projects[0].OfTotal.GPUCores != 1 {
 				t.Fatalf("usage of all projects: %+v, %v", all, err)
 			}
+			if len(all.Steps) != len(u.Steps) {
+				t.Fatalf("%d steps of all projects, %d of the only one", len(all.Steps), len(u.Steps))
+			}
+			for i, s := range all.Steps {
+				if s.InUse != u.Steps[i].InUse || s.Quota != nil {
+					t.Errorf("step %d of all projects: %+v, of the only one %+v", i, s, u.Steps[i])
+				}
+			}
 			if want := float64(u.Used.Average.GPUCores) / 800; math.Abs(*u.OfQuota.GPUCores-want) > 1e-4 || u.OfQuota.MemoryMiB != nil || all.Projects[0].OfQuota.CPUMilli == nil {
 				t.Errorf("of the quota: %v, want %v", *u.OfQuota.GPUCores, want)
 			}
 			near(t, "GPU core hours of the role", u.Roles[0].Used.GPUCoreHours, float64(u.Used.GPUCoreHours))
+		}
+		other := o.NewProject(t, "speech", models.Resources{GPUCores: 800, CPUMilli: 64000})
+		m, _ := o.NewMember(t, o.NewRole(t, other.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000}))
+		o.keep(t, m, device, inUse{cpu: 4000, memory: 1000, cores: 70, vram: 7000, user: m.UserID, from: now.AddDate(0, 0, -50)})
+		all, err1 := o.AllUsage(o.Ctx, o.Root, projects.UsageQuery{}, store.Page{})
+		one, err2 := o.Usage(o.Ctx, o.Root, p.ID, projects.UsageQuery{})
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		o.compare(t, one, past)
+		for i, s := range all.Steps {
+			near(t, "GPU cores of both projects", s.InUse.GPUCores, float64(one.Steps[i].InUse.GPUCores+70))
+			near(t, "CPU of both projects", s.InUse.CPUMilli, float64(one.Steps[i].InUse.CPUMilli+4000))
 		}
 	})
 }

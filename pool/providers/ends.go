@@ -60,7 +60,7 @@ func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) e
 		_, err := q.TellHolder(holder, models.Say("The share no longer ends early."))
 		return err
 	}
-	h, err := q.TellHolder(holder, models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why))
+	h, err := q.TellHolder(holder, models.Say("The share ends at %s: %s.", models.Instant{At: *at}, why))
 	if err != nil {
 		return err
 	}

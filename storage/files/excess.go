@@ -31,7 +31,7 @@ func notifyExcess(q *store.Queries, e models.StorageExcess, at time.Time) error 
 	n := models.Notification{Kind: models.NotificationStorageExceeded, Link: "/projects/" + idName(e.ProjectID),
 		Data: models.StorageNotification{ProjectID: e.ProjectID, MemberID: e.MemberID, UsedBytes: e.Used, LimitMiB: e.LimitMiB,
 			ReadOnlyAt: at.UTC()}}
-	used, limit, day := inMiB(e.Used), inMiB(e.LimitMiB*mebibyte), at.UTC().Format("2006-01-02 15:04 UTC")
+	used, limit, day := inMiB(e.Used), inMiB(e.LimitMiB*mebibyte), models.Instant{At: at}
 	if e.MemberID != 0 {
 		n.Text = models.Say("Your files in the project %s use %s; your limit is %s. Delete files before %s: from then on, workspaces mount the shared directories read-only.", e.ProjectName, used, limit, day)
 		return q.Notify([]int64{e.UserID}, n)
