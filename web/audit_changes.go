@@ -24,7 +24,7 @@ type change struct{ Name, Before, After string }
 // columns are the labels of audited fields that are not inputs, or mean
 // something else there.
 var columns = map[string]models.Text{
-	"access":             models.Say("Access"),
+	"access":             models.Say("Access level"),
 	"account":            models.Say("Account"),
 	"address":            models.Say("Address"),
 	"agent":              models.Say("Managed by an agent"),

@@ -248,7 +248,7 @@ var fields = map[string]field{
 	"no_notebook": {Label: models.Say("No notebook server"), Hint: models.Say("For runs and deployments, not for workspaces.")},
 
 	"subject_id": {Label: models.Say("For")},
-	"access":     {Label: models.Say("Access")},
+	"access":     {Label: models.Say("Access level")},
 	"download":   {Label: models.Say("Download")},
 	"directory":  {Label: models.Say("New directory")},
 	"file_name":  {Label: models.Say("Name")},
