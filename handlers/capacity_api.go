@@ -20,8 +20,9 @@ func (a rest) capacityOperations(s section) {
 type ResourceCapacity struct {
 	Resource         string       `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
 	Known            bool         `json:"known" doc:"the capacity is known"`
-	Capacity         int64        `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
+	Capacity         int64        `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity, or else that of machine"`
 	Simulated        int64        `json:"simulated" doc:"simulated part of the capacity"`
+	Machine          bool         `json:"machine" doc:"the capacity is that of the portal's machine, on which alone workspaces run"`
 	Ratio            int64        `json:"ratio" doc:"overcommit ratio, percent"`
 	Allocatable      int64        `json:"allocatable" doc:"capacity multiplied by the ratio"`
 	Allocated        models.Bound `json:"allocated" doc:"sum of the quotas of current and future projects"`
@@ -46,7 +47,7 @@ type ForeignWork struct {
 }
 
 func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
-	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable,
+	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Machine, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable,
 		p.AboveCapacity}
 }
 

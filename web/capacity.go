@@ -24,6 +24,7 @@ type CapacityRow struct {
 	Known            bool
 	Capacity         int64
 	Simulated        int64 // of the capacity
+	Machine          bool  // it is that of the portal's machine
 	Ratio            int64
 	Allocatable      int64
 	AboveAllocatable int64 // allocated beyond what is allocatable
@@ -45,6 +46,9 @@ func (p CapacityRow) capacity(ctx context.Context) string {
 		return T(ctx, "unknown")
 	}
 	all := models.Quantity(p.Name, p.Capacity)
+	if p.Machine {
+		return T(ctx, "%s (this machine)", all)
+	}
 	switch p.Simulated {
 	case 0:
 		return all

@@ -37,7 +37,7 @@ func NewCapacity(store *store.Store, access *policies.Access, machines Machines,
 // quotaBase is what a quota is filled from now; own is the present one.
 func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base, error) {
 	s, err := c.state(q)
-	return quota.Pool{Capacity: s.capacity, Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine,
+	return quota.Pool{Capacity: s.capacity.Sub(s.machine), Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine,
 		PerGPU: c.defaults.PerGPU}.QuotaBase(), err
 }
 
@@ -45,8 +45,9 @@ func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base
 type CapacityRow struct {
 	models.Amount          // Value is the sum of the quotas
 	Known            bool  // the capacity is known
-	Capacity         int64 // of lending machines; of CPU, memory and storage as configured
+	Capacity         int64 // of lending machines; of CPU, memory and storage as configured, or else Machine
 	Simulated        int64 // the part of simulated GPUs
+	Machine          bool  // it is that of the only machine that runs workspaces
 	Ratio            int64 // overcommit ratio, percent
 	Allocatable      int64 // capacity × ratio
 	AboveAllocatable int64 // allocated beyond what is allocatable
@@ -94,13 +95,14 @@ func (c *Capacity) ByResource(q *store.Queries) ([]CapacityRow, error) {
 
 func (c *Capacity) rows(q *store.Queries) ([]CapacityRow, models.Overcommit, error) {
 	s, err := c.state(q)
-	return compare(s.allocated, s.capacity, s.simulated, s.setting.Ratio), s.setting, err
+	return s.compare(), s.setting, err
 }
 
 // capacityState is the capacity, with what is allocated of it.
 type capacityState struct {
 	setting                        models.Overcommit
 	allocated, capacity, simulated models.Resources
+	machine                        models.Resources // the part of the capacity that is not configured
 }
 
 func (c *Capacity) state(q *store.Queries) (s capacityState, err error) {
@@ -111,18 +113,26 @@ func (c *Capacity) state(q *store.Queries) (s capacityState, err error) {
 		return s, err
 	}
 	s.capacity, s.simulated, err = c.machines.Capacity(q)
-	s.capacity = s.capacity.Add(s.setting.Stated())
+	stated := s.setting.Stated()
+	if stated.CPUMilli == 0 {
+		s.machine.CPUMilli = c.defaults.Machine.CPUMilli
+	}
+	if stated.MemoryMiB == 0 {
+		s.machine.MemoryMiB = c.defaults.Machine.MemoryMiB
+	}
+	s.capacity = s.capacity.Add(stated).Add(s.machine)
 	return s, err
 }
 
 // compare returns the rows of all resources. The capacity of GPUs is known; that of
 // other resources is unknown if it is 0. An unlimited quota cannot be compared.
-func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityRow {
-	capacities, ratios, simulations := capacity.Amounts(), ratio.Amounts(), simulated.Amounts()
+func (s capacityState) compare() []CapacityRow {
+	capacities, ratios, simulations, machine := s.capacity.Amounts(), s.setting.Ratio.Amounts(), s.simulated.Amounts(), s.machine.Amounts()
 	rows := make([]CapacityRow, len(capacities))
-	for i, a := range allocated.Amounts() {
+	for i, a := range s.allocated.Amounts() {
 		have := capacities[i].Value
-		r := CapacityRow{Amount: a, Known: i < 2 || have > 0, Capacity: have, Simulated: simulations[i].Value, Ratio: ratios[i].Value}
+		r := CapacityRow{Amount: a, Known: i < 2 || have > 0, Capacity: have, Simulated: simulations[i].Value,
+			Machine: machine[i].Value > 0, Ratio: ratios[i].Value}
 		if r.Known {
 			r.Allocatable = r.Capacity * r.Ratio / 100
 		}

@@ -1,6 +1,7 @@
 package projects_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,32 @@ func TestPromisesBesideCapacity(t *testing.T) {
 		v, err := h.Capacity.View(h.Ctx, h.Root, store.Page{})
 		if err != nil || len(v.Projects) != 2 || v.Projects[0].Quota.GPUCores != 200 || v.Projects[0].Allocated.GPUCores != 70 || v.Projects[1].Quota.GPUCores != 350 {
 			t.Errorf("%+v, %v", v.Projects, err)
+		}
+	})
+}
+
+// Where workspaces run on one machine only, its CPU and memory are the capacity, unless an
+// administrator enters another, and are still what quotas are filled from.
+func TestCapacityOfTheMachine(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		c := projects.NewCapacity(h.Store, h.Access, h.Pool, projects.Defaults{PerGPU: pooltest.PerGPU, Machine: models.Resources{CPUMilli: 6000, MemoryMiB: 1 << 20}})
+		row := func(resource string) projects.CapacityRow {
+			v, err := c.View(h.Ctx, h.Root, store.Page{})
+			pooltest.NoError(t, err)
+			return v.Rows[slices.IndexFunc(v.Rows, func(r projects.CapacityRow) bool { return r.Name == resource })]
+		}
+		if got := row("cpu_milli"); !got.Known || !got.Machine || got.Capacity != 6000 || got.AboveCapacity != got.Value-6000 {
+			t.Errorf("CPU of the machine: %+v", got)
+		}
+		if got := row("memory_mib"); !got.Known || !got.Machine || got.AboveCapacity != 0 {
+			t.Errorf("memory of the machine: %+v", got)
+		}
+		if got := row("storage_mib"); got.Known || got.Machine {
+			t.Errorf("storage is not measured: %+v", got)
+		}
+		h.SetOvercommit(t, 100, projects.Stated{CPUMilli: 9000})
+		if got := row("cpu_milli"); got.Machine || got.Capacity != 9000 {
+			t.Errorf("CPU that was entered: %+v", got)
 		}
 	})
 }
