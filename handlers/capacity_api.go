@@ -47,8 +47,8 @@ type ForeignWork struct {
 }
 
 func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
-	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Machine, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable,
-		p.AboveCapacity}
+	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Machine, p.Ratio, p.Allocatable, models.Bound(p.Value),
+		p.AboveAllocatable, p.AboveCapacity}
 }
 
 func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], error) {

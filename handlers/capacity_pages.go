@@ -19,8 +19,8 @@ func (a *App) capacityRoutes(p *echo.Group) {
 
 func capacityRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
 	for _, r := range rows {
-		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Machine: r.Machine, Ratio: r.Ratio,
-			Allocatable:      r.Allocatable,
+		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated,
+			Machine: r.Machine, Ratio: r.Ratio, Allocatable: r.Allocatable,
 			AboveAllocatable: r.AboveAllocatable, AboveCapacity: r.AboveCapacity})
 	}
 	return list

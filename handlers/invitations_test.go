@@ -127,6 +127,7 @@ func TestPasswordLinkPages(t *testing.T) {
 	if rec := w.visit("GET", link, nil); rec.Code != 200 || !strings.Contains(rec.Body.String(), "ann@example.org") {
 		t.Errorf("the link shows %d", rec.Code)
 	}
+	root.shows(root.page(200, "GET", link), "You are signed in as ada@example.org. This link is for ann@example.org")
 	if rec := w.visit("POST", link, url.Values{"password": {"short"}}); rec.Code != 422 {
 		t.Errorf("a short password: %d", rec.Code)
 	}

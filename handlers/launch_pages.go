@@ -26,7 +26,7 @@ func (a *App) launchRoutes(p *echo.Group) {
 // fillLaunch puts a plan into the launch page.
 func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 	v.GPUModels = view.Models
-	v.Meters = web.LimitMeters(p.Use.InUseByMember, p.Demand.Resources(), p.Use.Limit)
+	v.Meters = web.LimitMeters(p.Use.InUseByMember, cmp.Or(p.Demand, p.Refused).Resources(), p.Use.Limit)
 	for _, m := range p.Matches {
 		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
 			Versions: versionsOf(m.Environment), Matched: m.Matched})
@@ -191,13 +191,19 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	v.Project, v.Role, v.Model, v.Needs = p.Project.Name, p.Role, models.VisibleName(f.values.Get("model_path")), p.Model.Needs
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
+	if p.Rejection != nil { // whatever the pool has
+		demand := cmp.Or(p.Demand, p.Refused)
+		v.Decision = impossible(p.Rejection)
+		v.Decision.RequestedCores = demand.GPUs * demand.Cores
+	}
 	switch err := cmp.Or(refused, f.err()); {
 	case err != nil:
 		v.Form = v.Form.Refuse(err)
 	case p.Rejection != nil && p.Requested && len(publicError(p.Rejection).Fields) > 0:
 		v.Form = v.Form.Refuse(p.Rejection)
-	case p.Rejection != nil: // nothing was entered that could be corrected
-		v.Decision = impossible(p.Rejection)
+	}
+	if p.Rejection != nil && v.Form.Failed() {
+		v.Decision.Reasons = nil // they stand at the fields
 	}
 	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil

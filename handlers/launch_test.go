@@ -30,3 +30,18 @@ func TestALaunchIsAnsweredWithoutARead(t *testing.T) {
 		}
 	})
 }
+
+// A launch above the remaining limit is refused on its page, however much the pool has; the page
+// offers to request more also if one amount alone is above the limit, and says what was wanted.
+func TestLaunchPageAboveTheLimit(t *testing.T) {
+	w := newWorld(t)
+	ann := w.visitor("anna@example.org", false)
+	w.want(204, w.manager, "DELETE", "/projects/"+id(w.project)+"/members/"+id(w.place), "")
+	w.create(w.manager, "/projects/"+id(w.project)+"/members", `{"email":"anna@example.org","role_id":`+id(w.role)+`}`)
+	w.create(w.token("anna@example.org"), "/workspaces", `{"project_id":`+id(w.project)+`,"name":"first","request":{"gpus":1,"cores":60}}`)
+	at := "/launch?project_id=" + id(w.project)
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=50"), "Cannot launch this workspace", "Launch with 50 GPU cores", "kind=limit", "!are available now")
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=30"), "All 30 GPU cores are available now", "!Cannot launch")
+	ann.shows(ann.page(200, "GET", at+"&cpu_milli=9"), "Cannot launch this workspace", "kind=limit", "!are available now")
+	ann.shows(ann.page(200, "GET", at+"&gpus=2"), "200 requested; your role", `id="f-gpus-error"`, "Launch with 200 GPU cores", "!× 50")
+}

@@ -21,6 +21,15 @@ type Project struct {
 // DefaultPriority is the default priority of a project in the queue.
 const DefaultPriority = 50
 
+// UsedSince is the later of a time and the creation of the project, before which it used
+// nothing: averages that begin there are not lowered by days when it did not exist.
+func (p Project) UsedSince(from, until time.Time) time.Time {
+	if p.CreatedAt.After(from) && p.CreatedAt.Before(until) {
+		return p.CreatedAt
+	}
+	return from
+}
+
 // Active reports whether now is in the project's period of use.
 func (p Project) Active(now time.Time) bool {
 	return !now.Before(p.StartsAt) && (p.EndsAt == nil || now.Before(*p.EndsAt))

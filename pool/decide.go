@@ -43,8 +43,8 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 	}
 	reason, reasons := explainRefusal(*refusal, d)
 	if never := placement.Refuse(snap.placement(onceAllLend), d); never != nil {
-		text, _ := explainRefusal(*never, d)
-		return models.Decision{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
+		text, lasting := explainRefusal(*never, d) // not those of now, whose numbers differ
+		return models.Decision{Outcome: models.OutcomeRefused, Explanation: text, Reasons: lasting}
 	}
 	open := placement.Snapshot{Nodes: slices.DeleteFunc(whole.Nodes, func(n placement.Node) bool { return slices.Contains(reserved, n.ID) })}
 	cores, memory := placement.Largest(open, d)

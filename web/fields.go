@@ -144,7 +144,7 @@ var fields = map[string]field{
 		Hint: models.Say("Minutes without work after which a workspace is stopped. 0 is never."), Inputmode: "numeric"},
 	"gpu_idle_minutes": {Label: models.Say("GPU idle timeout"),
 		Hint: models.Say("For workspaces with GPUs, which are then released. 0 is never."), Inputmode: "numeric"},
-	"path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first, for example /lab."), Mono: true},
+	"path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first. /lab needs JupyterLab in the environment."), Mono: true},
 	"env":  {Label: models.Say("Environment variables"), Hint: models.Say("One KEY=VALUE per line."), Rows: 3, Mono: true},
 
 	"accounting_group": {Label: models.Say("Group by")},
@@ -239,7 +239,7 @@ var fields = map[string]field{
 		Hint: models.Say("The run has its project, environment and variables. None: the environment that matches best.")},
 	"time_limit_minutes": {Label: models.Say("Time limit"),
 		Hint: models.Say("Minutes after which the run is ended. Default: no limit."), Inputmode: "numeric"},
-	"default_path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first, for example /lab."), Mono: true},
+	"default_path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first. /lab needs JupyterLab in the environment."), Mono: true},
 
 	"manual_updates": {Label: models.Say("Manual updates"),
 		Hint: models.Say("Deploy files that change on request only. Otherwise they take the place of this version when they serve.")},

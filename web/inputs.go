@@ -152,3 +152,13 @@ func describedAttributes(name string, hint, failed bool) templ.Attributes {
 	}
 	return a
 }
+
+// afterLabel is a reason without the label that it begins with, where the label stands before it.
+func afterLabel(label, reason string) string {
+	if rest, begins := strings.CutPrefix(reason, label); begins {
+		if text := strings.TrimLeft(rest, ":： "); text != rest {
+			return text
+		}
+	}
+	return reason
+}

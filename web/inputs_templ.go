@@ -106,9 +106,9 @@ func summary(f Form) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var6 string
-						templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(TT(ctx, f.Errors[name]))
+						templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(afterLabel(fieldName(ctx, f.labelOf(name)), TT(ctx, f.Errors[name])))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `inputs.templ`, Line: 16, Col: 135}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `inputs.templ`, Line: 16, Col: 180}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 						if templ_7745c5c3_Err != nil {

@@ -34,9 +34,22 @@ func TestChosenRole(t *testing.T) {
 		t.Errorf("role %d is chosen, which the reader cannot grant", got)
 	}
 	v.Lacks = nil
+	custom := MemberFormView{Roles: []RoleChoice{lead, {ID: 3, Permission: models.PermissionCustom}}}
+	if got := custom.ChosenRole(); got != 3 {
+		t.Errorf("role %d is chosen before one with fewer permissions", got)
+	}
 	v.Form.Values = map[string]string{"role_id": "2"}
 	if got := v.ChosenRole(); got != 2 {
 		t.Errorf("role %d is chosen, not that of the form", got)
+	}
+}
+
+func TestReasonAfterItsLabel(t *testing.T) {
+	for _, c := range [][3]string{{"CPU", "CPU: 2 in use", "2 in use"}, {"CPU", "CPU：使用中 2", "使用中 2"}, {"CPU", "CPUs are missing", "CPUs are missing"},
+		{"Memory", "must be larger", "must be larger"}} {
+		if got := afterLabel(c[0], c[1]); got != c[2] {
+			t.Errorf("%q after %q: %q", c[1], c[0], got)
+		}
 	}
 }
 

@@ -86,8 +86,11 @@ type RoleChoice struct {
 	Limit      models.Resources
 }
 
-// rank orders roles by what they permit; a custom set can be anything.
+// rank orders roles by what they permit. A custom set can be anything, but less than an owner's.
 func (r RoleChoice) rank() int {
+	if r.Permission == models.PermissionOwner {
+		return len(models.StandardPermissions) + 1
+	}
 	if i := slices.Index(models.StandardPermissions, r.Permission); i >= 0 {
 		return i
 	}

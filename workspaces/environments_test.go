@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/workspaces"
 )
@@ -71,6 +73,23 @@ func TestUncheckedInstallation(t *testing.T) {
 		}
 		if e := register(found("/usr:lab", "/bin/lab", "3.12"))["/opt/lab"]; e.Unavailable.Empty() {
 			t.Errorf("gone: %+v", e)
+		}
+	})
+}
+
+// The start page of JupyterLab is refused where this machine's check has found that it is not there.
+func TestStartPageThatAnEnvironmentHas(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		key := "/usr:jupyter-notebook"
+		classic := models.Environment{DiscoveredKey: &key, Name: "classic", Language: "python", LanguageVersion: "3.11", DefaultPath: "/tree",
+			Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"notebook": "6.4", "ipykernel": "6.17"}}
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return q.CreateEnvironment(&classic) })
+		in := b.ask("a", models.LaunchParameters{Path: new("/lab/tree/x.ipynb")})
+		in.EnvironmentID = classic.ID
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "its start page is /tree")
+		in.EnvironmentID = b.env.ID // of which nobody knows what it has
+		if _, err := b.Launch(b.ctx, b.actor, in); err != nil {
+			t.Errorf("an environment that an administrator has added: %v", err)
 		}
 	})
 }

@@ -162,7 +162,9 @@ func (n *numbers) bound(l Layers) {
 		}
 		n.cores.atLeast(l.Minimum.Cores)
 		n.gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
-		n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
+		if !n.severalTyped() {
+			n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
+		}
 		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
 	}
 	n.cpu.leaveRoom(max(minCPUMilli, n.part(l.Limit.CPUMilli, l.Limit.GPUCores)))
@@ -174,6 +176,12 @@ func (n *numbers) bound(l Layers) {
 	if n.shm.origin != OriginMember && n.shm.value > n.memory.value {
 		n.shm.override(&n.memory.value, n.memory.origin)
 	}
+}
+
+// severalTyped reports whether the member wants several GPUs and says nothing of their cores:
+// these are whole then, or the launch is refused.
+func (n *numbers) severalTyped() bool {
+	return n.gpus.origin == OriginMember && n.gpus.value > 1 && n.cores.origin != OriginMember
 }
 
 // part is what a launch takes by default of a limit at most: as much of it as of the limit
@@ -212,7 +220,11 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 		}
 	}
 	for _, x := range demand.Resources().Exceeding(l.Limit) {
-		p.Add(demandField(x.Name), "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
+		field := demandField(x.Name)
+		if field == "cores" && n.severalTyped() {
+			field = "gpus"
+		}
+		p.Add(field, "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
 	}
 	return p.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -163,6 +164,7 @@ type Plan struct {
 	Target      Target          // as launched, which may be with fewer cores
 	Decision    models.Decision // on the requested demand; zero if it was not made
 	Rejection   error           // why the launch is not allowed; nil if it is
+	Refused     models.Demand   // of launch parameters that are not valid
 	Requested   bool            // the member requested anything, so that the rejection can be due to it
 
 	// State is the state of the launched workspace: starting, or queued; empty if the
@@ -250,6 +252,9 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 		target, invalid := MergeParameters(Layers{Platform: defaults, Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
 			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
 		if invalid == nil {
+			invalid = checkStartPage(e, parameter(target.Parameters, "path"))
+		}
+		if invalid == nil {
 			p.Environment, p.Target = e, target
 			if p.Model.Path != "" {
 				p.Target.Parameters = append(p.Target.Parameters, models.Parameter{Name: modelParameter, Value: string(p.Model.Path),
@@ -257,12 +262,24 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 			}
 			return nil
 		}
+		if err == nil {
+			p.Refused = target.Demand
+		}
 		err = cmp.Or(err, invalid)
 	}
 	if err == nil {
 		err = p.mismatchError(in)
 	}
 	return err
+}
+
+// checkStartPage refuses the page of JupyterLab where only another notebook program is known.
+func checkStartPage(e models.Environment, path string) error {
+	known := e.DiscoveredKey != nil && !strings.HasPrefix(e.DefaultPath, "/lab")
+	if known && strings.HasPrefix(path, "/lab") && versionOf(e, "jupyterlab") == "" {
+		return models.Invalid("path", "JupyterLab is not installed in this environment; its start page is %s", e.DefaultPath)
+	}
+	return nil
 }
 
 // mismatchError is the error of a launch that no environment matches.

@@ -52,7 +52,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64
 	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, n); err != nil {
 		return u, err
 	}
-	if u.Used, _, err = q.UsedBy(project, 0, u.From, u.Until); err != nil {
+	if u.Used, _, err = q.UsedBy(project, 0, u.Project.UsedSince(u.From, u.Until), u.Until); err != nil {
 		return u, err
 	}
 	u.OfQuota = fractionsOf(u.Used.Average, u.Project.Quota)
@@ -67,7 +67,7 @@ func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor poli
 	if err != nil {
 		return err
 	}
-	used, err := q.UsedByRoles(u.Project.ID, u.From, u.Until)
+	used, err := q.UsedByRoles(u.Project.ID, u.Project.UsedSince(u.From, u.Until), u.Until)
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,11 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	if err != nil || len(members) == 0 {
 		return nil, err
 	}
+	p, err := q.Project(store.AllProjects, project)
+	if err != nil {
+		return nil, err
+	}
+	from = p.UsedSince(from, until)
 	users := make([]int64, len(members))
 	for i, m := range members {
 		users[i] = m.UserID

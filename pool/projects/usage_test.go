@@ -175,6 +175,25 @@ func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []inUse) {
 	}
 }
 
+// A project that is an hour old is measured by that hour, not by the month before it.
+func TestUsageOfAYoungProject(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "young", models.Resources{GPUCores: 800, CPUMilli: 64000})
+		m, _ := o.NewMember(t, o.NewRole(t, p.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000}))
+		o.keep(t, m, o.device(t), inUse{cpu: 4000, memory: 1000, cores: 100, vram: 7000, user: m.UserID, from: o.Store.Now()})
+		o.Clock.Advance(time.Hour)
+		u, err1 := o.Usage(o.Ctx, o.Root, p.ID, projects.UsageQuery{})
+		people, err2 := o.UsageOfPeople(o.Ctx, o.Root, p.ID, projects.UsageQuery{}, store.Page{})
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "GPU cores of the project", u.Used.Average.GPUCores, 100)
+		near(t, "GPU cores of the role", u.Roles[0].Used.Average.GPUCores, 100)
+		near(t, "GPU cores of the member", people[0].Used.Average.GPUCores, 100)
+		near(t, "GPU core hours", u.Used.GPUCoreHours, 100)
+	})
+}
+
 // near allows for rounding to whole units.
 func near(t *testing.T, what string, got int64, want float64) {
 	t.Helper()

@@ -94,7 +94,7 @@ func (f *Facts) present(q *store.Queries, req models.QuotaRequest) error {
 
 func (f *Facts) used(q *store.Queries, req models.QuotaRequest) error {
 	now := q.Now()
-	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, now.Add(-usageSpan), now)
+	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, f.Project.UsedSince(now.Add(-usageSpan), now), now)
 	f.Used = &used
 	if req.MemberID != nil {
 		f.UsedByOne = &own
