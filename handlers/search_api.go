@@ -39,12 +39,12 @@ type SearchResults struct {
 }
 
 func (a rest) search(ctx context.Context, in *SearchQuery) (*Response[SearchResults], error) {
-	results, err := a.find(ctx, in.Text)
+	results, err := a.searchByName(ctx, in.Text)
 	return &Response[SearchResults]{results}, err
 }
 
-// find searches what the actor may see.
-func (a *App) find(ctx context.Context, text string) (results SearchResults, err error) {
+// searchByName searches what the actor may see.
+func (a *App) searchByName(ctx context.Context, text string) (results SearchResults, err error) {
 	var p models.Problems
 	if text = models.CheckText("q", text, 100, &p); text == "" {
 		p.Add("q", "must not be empty")

@@ -20,7 +20,7 @@ func (a *App) searchPage(c echo.Context) error {
 	if v.Text == "" {
 		return a.render(c, http.StatusOK, web.SearchPage(v))
 	}
-	results, err := a.find(c.Request().Context(), v.Text)
+	results, err := a.searchByName(c.Request().Context(), v.Text)
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.SearchPage(v))

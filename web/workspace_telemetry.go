@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -118,8 +117,10 @@ func workspaceChart(ctx context.Context, steps []workspaceUse, name, title strin
 	if most >= 0 {
 		c.Summary = T(ctx, "%s: maximum %s.", title, say(most))
 	}
-	if now := cmp.Or(of(steps[len(steps)-1])+1, of(steps[len(steps)-2])+1) - 1; now >= 0 { // the last step may have begun just now
-		c.Title = title + " " + say(now)
+	for _, s := range steps[len(steps)-2:] { // the last step may have begun just now
+		if now := of(s); now >= 0 {
+			c.Title = title + " " + say(now)
+		}
 	}
 	return c
 }

@@ -54,6 +54,8 @@ func TestBadLaunches(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
+		cobol := workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "cobol"}
+		want(t, second(b.Launch(b.ctx, b.actor, cobol)), models.KindInvalid, "no environment has cobol")
 		want(t, second(b.Launch(b.ctx, policies.Actor{}, b.ask("a", models.LaunchParameters{}))), models.KindUnauthenticated)
 		want(t, second(b.Launch(b.ctx, b.root, b.ask("a", models.LaunchParameters{}))), models.KindForbidden, "not a member")
 		if list, err := b.List(b.ctx, b.root, store.WorkspaceFilter{}, store.Page{}); err != nil || len(list) != 0 {
