@@ -52,5 +52,33 @@ func TestConsoleInBrowser(t *testing.T) {
 	b.goTo("/usage")
 	b.underPointer("chart-gpu_cores", "Average in use ")
 	b.shoot("usage-of-all")
+	stopsOthers(b, eve, w)
 	p.watch.clean()
+}
+
+// stopsOthers stops a member's workspace among those of everybody, with a reason that the
+// member is told.
+func stopsOthers(b *tab, m member, w workspace) {
+	b.t.Helper()
+	b.goTo("/workspaces")
+	b.press("Everybody's")
+	b.sees(w.Name)
+	b.fill("Workspace, person, project or machine", "nowhere")
+	b.loads(func() { b.press("Search") })
+	b.sees("Show all")
+	b.loads(func() { b.press("Show all") })
+	b.pressAt("the box of the workspace", fmt.Sprintf(`document.querySelector('input[name=id][value="%d"]')`, w.ID))
+	b.shoot("workspaces-of-everybody")
+	b.loads(func() { b.press("Stop selected workspaces") })
+	b.fill("Reason", "the machine is moved")
+	b.loads(func() { b.press("Stop workspace") })
+	b.sees("Workspace nb is stopping.")
+	m.await(w.ID, "stopped", gone)
+	var told struct {
+		Items []struct{ Text string } `json:"items"`
+	}
+	m.must("GET", "/notifications", nil, &told)
+	if len(told.Items) == 0 || !strings.Contains(told.Items[0].Text, "the machine is moved") {
+		b.t.Errorf("the member is told %+v", told)
+	}
 }

@@ -54,6 +54,8 @@ func TestDeploymentInBrowser(t *testing.T) {
 	chinese.shoot("deployment-chinese")
 	chinese.watch.clean()
 
+	b.press("Stop")
+	b.sees("It stops serving requests")
 	b.loads(func() { b.press("Stop deployment") })
 	b.until("the stopped deployment", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
 	b.watch.clean()

@@ -67,7 +67,7 @@ func TestInvitationInBrowser(t *testing.T) {
 	b.sees("The invitation of sun@example.org was revoked.")
 	sun := chromium.person(t, s.url).tab()
 	open(sun, links[1])
-	sun.sees("withdrawn or replaced")
+	sun.sees("revoked or replaced")
 
 	b.goTo("/people")
 	b.press("wang")

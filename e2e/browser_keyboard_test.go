@@ -157,6 +157,8 @@ func asks(k typist) {
 		k.at(`/requests/\d+`)
 		if reason == "a mistake" {
 			k.follow(k.tr("Withdraw"))
+			k.sees(k.tr("Withdraw this request?"))
+			k.follow(k.tr("Withdraw request"))
 			k.sees(k.tr("withdrawn"))
 		}
 	}

@@ -125,11 +125,17 @@ func addMember(b *tab, name string) {
 	}
 }
 
+// launchFromHome presses the button of the first project on the home page.
+func (b *tab) launchFromHome() {
+	b.t.Helper()
+	b.pressAt("the launch button of a project", `document.querySelector("a.btn[href^='/launch?project_id=']")`)
+}
+
 // launchHalf launches a notebook with half a GPU, from what the preview says
 // until it runs, and returns the path of its page.
 func launchHalf(b *tab) string {
 	b.t.Helper()
-	b.press("Launch workspace")
+	b.launchFromHome()
 	b.at("/launch")
 	b.fill("GPUs", "1")
 	b.fill("Cores per GPU", "50")
@@ -239,7 +245,7 @@ func readsButCannotWrite(p *person, dir string) {
 	p.t.Helper()
 	b := p.tab()
 	b.signIn("li@example.org", password)
-	b.press("Launch workspace")
+	b.launchFromHome()
 	b.sees("Starts immediately, without a GPU")
 	b.press("Launch without a GPU")
 	b.at(`/workspaces/\d+`)
@@ -278,7 +284,7 @@ func withoutScripts(p *person) {
 	b := p.tab()
 	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.signIn("nora@example.org", password)
-	b.press("Launch workspace")
+	b.launchFromHome()
 	b.at("/launch")
 	b.fill("GPUs", "1")
 	b.fill("Cores per GPU", "25")

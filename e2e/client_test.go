@@ -204,7 +204,7 @@ func (s *server) teamWithin(name string, quota, limit resources, members ...stri
 	s.t.Helper()
 	admin := s.api(s.admin())
 	var project, role id
-	admin.must("POST", "/projects", map[string]any{"name": name, "quota": quota}, &project)
+	admin.must("POST", "/projects", map[string]any{"name": name, "quota": quota, "confirm": true, "reason": "a test"}, &project)
 	projectPath := fmt.Sprintf("/projects/%d", project.ID)
 	admin.must("POST", projectPath+"/roles", map[string]any{"name": "engineer", "permission": "member", "limit": limit}, &role)
 	team := team{Project: project.ID, Role: role.ID, Name: name}

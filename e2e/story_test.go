@@ -89,7 +89,7 @@ func (c *curlStory) makeTeam() {
 	c.t.Helper()
 	var project, role, member id
 	c.admin.call(http.StatusCreated, "POST", c.rest+"/projects",
-		`{"name":"vision","quota":{"gpu_cores":100,"gpu_memory_mib":80000,"cpu_milli":4000,"memory_mib":4096,"storage_mib":0}}`, &project)
+		`{"name":"vision","quota":{"gpu_cores":100,"gpu_memory_mib":80000,"cpu_milli":4000,"memory_mib":4096,"storage_mib":0},"confirm":true,"reason":"a test"}`, &project)
 	c.project = project.ID
 	at := fmt.Sprintf("%s/projects/%d", c.rest, project.ID)
 	c.admin.call(http.StatusCreated, "POST", at+"/roles",

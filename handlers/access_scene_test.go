@@ -109,7 +109,7 @@ func (s *scene) invite(project, role int64) int64 {
 func (s *scene) furnishSecret() {
 	zed := s.account("zed@example.org", false)
 	s.account("yan@example.org", false)
-	p := s.create(s.admin, "/projects", `{"name":"secret","quota":`+plenty+`}`)
+	p := s.create(s.admin, "/projects", `{"name":"secret","quota":`+plenty+beyond+`}`)
 	s.ids["secret project"] = p
 	s.ids["secret role"], s.ids["secret member"] = s.fill(p, "chief", "owner", "zed@example.org")
 	s.account("xu@example.org", false)

@@ -70,9 +70,9 @@ func TestAuditSaysByWhatAndFromWhere(t *testing.T) {
 			t.Errorf("%v, want %s by %s from %q", e, actor, via, address)
 		}
 	}
-	w.want(201, w.admin, "POST", "/projects", `{"name":"one","quota":`+some+`}`, "X-Forwarded-For", "198.51.100.1")
+	w.want(201, w.admin, "POST", "/projects", `{"name":"one","quota":`+some+beyond+`}`, "X-Forwarded-For", "198.51.100.1")
 	speaks("root@example.org", "token test", "192.0.2.1")
-	ada.page(303, "POST", "/projects", "name", "two", "quota.gpu_cores", "1", "quota.gpu_memory_mib", "1", "quota.cpu_milli", "1", "quota.memory_mib", "1", "quota.storage_mib", "1")
+	ada.page(303, "POST", "/projects", "name", "two", "confirm", "1", "reason", "a test", "quota.gpu_cores", "1", "quota.gpu_memory_mib", "1", "quota.cpu_milli", "1", "quota.memory_mib", "1", "quota.storage_mib", "1")
 	speaks("ada@example.org", "session", "192.0.2.1")
 	if _, _, err := w.app.Accounts.CreateTokenFor(t.Context(), policies.System("test"), "eve@example.org", policies.NewToken{Name: "y"}); err != nil {
 		t.Fatal(err)

@@ -156,7 +156,7 @@ var refused = map[string]bool{
 	"/api/v1/access": true, "/api/v1/search": true, "/api/v1/runs/:id/log": true, "/api/v1/runs/:id/graph": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/workspaces/:id/restart": true, "/workspaces/:id/log": true, "/api/v1/workspaces/:id/log": true, "/api/v1/projects/:id/available": true,
 	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/model": true, filesRoute + "/graph": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
 	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/graph": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
-	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
+	"/projects/:id/members/:member/handover": true, "/projects/:id/members/:member/handover/end": true, "/projects/:id/split-presets/:preset/delete": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 
 // exports are whole lists, which are read page by page and sent as they are
@@ -174,8 +174,8 @@ var whole = map[string]map[string]string{
 	"/usage": {"shares": "the sum of all usage", "holders": "the same"}, "/api/v1/usage": {"shares": "the same", "holders": "the same"},
 	// SQLite looks up the 200 names of a page in the index of all names.
 	"/api/v1/accounting.csv": {"projects": "names, by an index"},
-	"/projects/start":        {"projects": "the same"}, "/projects/new": {"projects": "the same"},
-	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
+	"/projects/start":        {"projects": "the same"}, "/projects/new": {"projects": "the same"}, "/projects/:id/edit": {"projects": "the same"},
+	"/requests/:id": {"projects": "the same"}, "/requests/:id/withdraw": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A project's fair share is a part of the sum of all quotas, which an index has.
 	"/reservations/new": {"projects": "summed"},
 	// A part of a name may be anywhere.

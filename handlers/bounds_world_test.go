@@ -164,7 +164,7 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/reservations/", c.reservation}, {"/runs/", c.run}, {"/deployments/", c.deployment},
 		{"/environments/", c.environment},
 		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
-		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/sessions/", c.session}, {"/passkeys/", c.passkey}, {"/versions/", 1}, {"/trash/", 1}} {
+		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}, {"/curators/", c.curator}, {"/sessions/", c.session}, {"/passkeys/", c.passkey}, {"/split-presets/", 1}, {"/versions/", 1}, {"/trash/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
 	}
 	return route, strings.Contains(route, ":")

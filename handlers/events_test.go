@@ -136,7 +136,7 @@ func eventStream(t *testing.T, w *world, s *httptest.Server) {
 	if _, err := io.ReadFull(body, start); err != nil || string(start) != eventsGreeting {
 		t.Fatalf("it begins with %q, %v", start, err)
 	}
-	w.create(w.admin, "/projects", `{"name":"audio","quota":`+some+`}`)
+	w.create(w.admin, "/projects", `{"name":"audio","quota":`+some+beyond+`}`)
 	if got := nextEvent(t, body); got != "projects" {
 		t.Errorf("told of %q", got)
 	}

@@ -16,7 +16,8 @@ func (a *App) formerMembersRoutes(p *echo.Group) {
 	p.GET("/projects/:id/former-members", a.page(a.formerMembersPage))
 	p.GET("/projects/:id/members/:member/handover", a.page(a.handoverPage))
 	p.POST("/projects/:id/members/:member/handover", a.submit(a.handoverPage, a.createHandoverPage))
-	p.POST("/projects/:id/members/:member/handover/end", a.submit(nil, a.endHandoverPage))
+	p.GET("/projects/:id/members/:member/handover/end", a.page(a.confirmEndHandoverPage))
+	p.POST("/projects/:id/members/:member/handover/end", a.submit(a.confirmEndHandoverPage, a.endHandoverPage))
 }
 
 // maxFormerMembers are shown on the project's own page.
@@ -74,6 +75,11 @@ func (a *App) createHandoverPage(ctx context.Context, c echo.Context, f *form) (
 	}
 	v, err := a.Projects.CreateHandover(ctx, actorOf(ctx), project, number(c, "member"), in)
 	return redirect{path("projects", project), models.Say("The directory of %s was handed over to %s.", v.UserName, v.RecipientName)}, err
+}
+
+func (a *App) confirmEndHandoverPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	l, err := a.Projects.FormerMember(ctx, actorOf(ctx), number(c, "id"), number(c, "member"))
+	return confirmPage(c, web.ConfirmEndHandover(l)), err
 }
 
 func (a *App) endHandoverPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -35,7 +35,6 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 	}
 	v := web.HomeView{Workspaces: rows}
 	for _, m := range mine {
-		v.CanLaunch = v.CanLaunch || m.CanLaunch
 		v.Projects = append(v.Projects, web.ProjectCard{Available: availableRows(available[m.Project.ID]), ID: m.Project.ID, Name: m.Project.Name,
 			Role:   m.Member.RoleName,
 			Meters: web.LimitMeters(m.Use.InUseByMember, models.Resources{}, m.Use.Limit), Until: m.Member.Until, EndsAt: m.Project.EndsAt,

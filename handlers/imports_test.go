@@ -275,9 +275,9 @@ func TestPreviewsOfRequests(t *testing.T) {
 	ann.shows(ann.page(200, "GET", ask+models.RequestLimit), `id="preview"`, `hx-post="/requests"`)
 	project := id(w.project)
 	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "limit", "limit.project_id", project, "limit.role_id", id(w.role), "limit.limit.gpu_cores", "195", "limit.limit.cpu_milli", "4"),
-		"would be refused", "exceeded by 5")
+		"cannot be approved now", "You can submit it.", "exceeded by 5", "!would be refused")
 	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.permission", "member", "role.limit.gpu_cores", "20"), "!>within quota<", "!would be refused", "is enough for 4 more members")
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300", "quota.quota.storage_mib", "0"), "would be refused")
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300", "quota.quota.storage_mib", "0"), "cannot be approved now")
 	if list := w.get(w.member, "/requests").body["items"].([]any); len(list) != 0 {
 		t.Errorf("a preview asked: %v", list)
 	}

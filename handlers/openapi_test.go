@@ -158,12 +158,14 @@ var twins = map[string]string{
 	"POST /deployments":                         "POST /deployments",
 	"GET /deployments":                          "GET /deployments",
 	"GET /deployments/:id":                      "GET /deployments/{id}",
+	"GET /deployments/:id/stop":                 "GET /deployments/{id}",
 	"POST /deployments/:id/stop":                "POST /deployments/{id}/stop",
 	"POST /deployments/:id/update":              "POST /deployments/{id}/update",
 	"GET /runs/:id":                             "GET /runs/{id}",
 	"GET /runs/new":                             "POST /runs/preview",
 	"POST /runs":                                "POST /runs",
 	"POST /runs/:id/renew":                      "POST /runs/{id}/renew",
+	"GET /runs/:id/stop":                        "GET /runs/{id}",
 	"POST /runs/:id/stop":                       "POST /runs/{id}/stop",
 	"GET /runs/:id/delete":                      "GET /runs/{id}",
 	"POST /runs/:id/delete":                     "DELETE /runs/{id}",
@@ -276,6 +278,7 @@ var twins = map[string]string{
 	"GET /requests/new":                "POST /requests",
 	"GET /requests/:id":                "GET /requests/{id}",
 	"POST /requests/:id":               "POST /requests/{id}/decision",
+	"GET /requests/:id/withdraw":       "GET /requests/{id}",
 	"POST /requests/:id/withdraw":      "POST /requests/{id}/withdraw",
 	"POST /projects/:id/join-requests": "PUT /projects/{id}/join-requests",
 	"GET /capacity":                    "GET /capacity",
@@ -307,6 +310,7 @@ var twins = map[string]string{
 	"GET /projects/:id/former-members":                "GET /projects/{id}/former-members",
 	"GET /projects/:id/members/:member/handover":      "GET /projects/{id}/members/{member}/handover",
 	"POST /projects/:id/members/:member/handover":     "POST /projects/{id}/members/{member}/handover",
+	"GET /projects/:id/members/:member/handover/end":  "GET /projects/{id}/members/{member}/handover",
 	"POST /projects/:id/members/:member/handover/end": "DELETE /projects/{id}/members/{member}/handover",
 
 	"GET /projects/:id/service-accounts/new":                  "POST /projects/{id}/service-accounts",
@@ -340,6 +344,7 @@ var twins = map[string]string{
 
 	"GET /projects/:id/split-presets":                 "GET /projects/{id}/split-presets",
 	"POST /projects/:id/split-presets":                "POST /projects/{id}/split-presets",
+	"GET /projects/:id/split-presets/:preset/delete":  "GET /projects/{id}/split-presets",
 	"POST /projects/:id/split-presets/:preset/delete": "DELETE /projects/{id}/split-presets/{preset}",
 
 	"GET /setup":   "", // the first administrator is made by a person with the link, or by the command line

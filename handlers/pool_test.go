@@ -439,7 +439,7 @@ func TestWaiting(t *testing.T) {
 	for _, device := range []string{"1", "2"} {
 		w.want(200, w.admin, "PUT", "/pool/devices/"+device, `{"sharing":"exclusive","mixed":false}`)
 	}
-	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+`}`)
+	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+beyond+`}`)
 	role := w.create(w.admin, "/projects/"+id(rival)+"/roles", `{"name":"all","permission":"member","limit":`+plenty+`}`)
 	w.create(w.admin, "/projects/"+id(rival)+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
 	w.want(201, w.stranger, "POST", "/workspaces", `{"project_id":`+id(rival)+`,"request":{"gpus":2,"cores":60}}`)

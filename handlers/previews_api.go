@@ -21,6 +21,7 @@ type Preview struct {
 	Members   int64             `json:"members" doc:"number of members with a changed limit"`
 	Headroom  *int64            `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
 	OverLimit []MemberOverLimit `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
+	Beyond    []string          `json:"beyond,omitempty" doc:"resources allocated above the pool's capacity, which requires confirm and reason; for those who can read the capacity"`
 	Detail    string            `json:"detail,omitempty" doc:"reason why the change would be refused"`
 	Errors    []ProblemField    `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
@@ -62,6 +63,7 @@ type ResourceExcess struct {
 
 func previewOf(p projects.Preview) Preview {
 	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: convert(p.Filled, filledOf),
+		Beyond: convert(p.Beyond, models.Text.String),
 		Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
 			return PreviewRow{r.Name, models.Bound(r.Before), models.Bound(r.Value), models.Bound(r.Quota), models.Bound(r.Remaining()), r.Over}
 		}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {

@@ -36,7 +36,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput,
 	if err != nil {
 		return nil, err
 	}
-	v := &web.PreviewView{Members: p.Members, Headroom: p.Fits, Role: in.Role != nil, Refused: p.Refused, Beyond: len(p.Beyond) > 0}
+	v := &web.PreviewView{Members: p.Members, Headroom: p.Fits, Role: in.Role != nil, Refused: p.Refused, Beyond: p.Beyond}
 	if len(f.problems) > 0 {
 		v.Refused = models.InvalidFields(f.problems...)
 		return v, nil
@@ -65,7 +65,7 @@ func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, e
 	f := formFrom(w)
 	in := f.startInput()
 	p, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in)
-	v, err := previewFilled(p.Quota, cmp.Or(f.err(), nameAddresses(err, in.Emails)))
+	v, err := previewFilled(p.Quota, p.Beyond, cmp.Or(f.err(), nameAddresses(err, in.Emails)))
 	if err == nil && v.Refused == nil {
 		for i, limit := range p.Limit {
 			v.Filled[i].Limit = &limit.Value
@@ -78,17 +78,17 @@ func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, e
 func (a *App) previewNewProject(ctx context.Context, w web.Form) (*web.PreviewView, error) {
 	f := formFrom(w)
 	in := f.resources("quota")
-	filled, err := a.Projects.PreviewQuota(ctx, actorOf(ctx), in)
-	return previewFilled(filled, cmp.Or(f.err(), err))
+	filled, beyond, err := a.Projects.PreviewQuota(ctx, actorOf(ctx), in)
+	return previewFilled(filled, beyond, cmp.Or(f.err(), err))
 }
 
 // previewFilled shows the amounts of a new project, or why it would be refused.
-func previewFilled(filled []projects.Filled, refused error) (*web.PreviewView, error) {
+func previewFilled(filled []projects.Filled, beyond []models.Text, refused error) (*web.PreviewView, error) {
 	refusal, err := policies.AsRefusal(refused)
 	if err != nil || refusal != nil {
 		return &web.PreviewView{Headroom: -1, Refused: refusal}, err
 	}
-	return &web.PreviewView{Headroom: -1, Filled: filledRows(filled)}, nil
+	return &web.PreviewView{Headroom: -1, Filled: filledRows(filled), Beyond: beyond}, nil
 }
 
 // openRows are the amounts of a preview, unless all of them were entered.

@@ -66,7 +66,12 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.P
 func (f *form) projectInput() projects.ProjectInput {
 	return projects.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
 		StartsAt: f.day("starts_at"), EndsAt: f.lastDay("ends_at"), Launch: f.launch("launch."),
-		Outgoing: f.outgoing(), Priority: f.number("priority"), Version: f.version()}
+		Outgoing: f.outgoing(), Priority: f.number("priority"), Version: f.version(), Confirmation: f.confirmation()}
+}
+
+// confirmation is what a form says to allocations above the pool's capacity.
+func (f *form) confirmation() projects.Confirmation {
+	return projects.Confirmation{Confirm: f.bool("confirm"), Reason: f.text("reason")}
 }
 
 // outgoing is nil in the form of those who cannot change it.

@@ -36,6 +36,8 @@ type Request struct {
 	RequesterID    int64               `json:"requester_id"`
 	Confirmed      bool                `json:"requester_email_confirmed" doc:"the requester is known to have the email address"`
 	Requested      models.Requested    `json:"requested" doc:"requested change, under the key of its type"`
+	Present        *models.Resources   `json:"present,omitempty" doc:"current quota or limit, while a request to change it is pending"`
+	PresentEnd     *time.Time          `json:"present_end,omitempty" doc:"current end of the period or membership, while a request to extend it is pending"`
 	Reason         string              `json:"reason"`
 	Decided        *models.Requested   `json:"decided,omitempty" doc:"approved change"`
 	Decider        string              `json:"decider,omitempty"`
@@ -63,9 +65,11 @@ type RequestFacts struct {
 func requestOf(v requests.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: v.What().String(), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Confirmed: !v.RequesterUnconfirmed,
-		Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
+		Requested: v.Requested, Present: v.Before(), Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
 		DecisionReason: v.DecisionReason, MayDecide: v.CanDecide, MayWithdraw: v.CanWithdraw, CreatedAt: v.CreatedAt.UTC(),
 		DecidedAt: utc(v.DecidedAt)}
+	end, _ := v.EndsBefore()
+	r.PresentEnd = utc(end)
 	f := v.Facts
 	if f == nil {
 		return r

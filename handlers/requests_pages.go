@@ -18,7 +18,8 @@ func (a *App) requestsRoutes(p *echo.Group) {
 	p.GET("/requests/new", a.page(a.newRequestPage))
 	p.GET("/requests/:id", a.page(a.requestPage))
 	p.POST("/requests/:id", a.submit(a.requestPage, a.decideRequestPage))
-	p.POST("/requests/:id/withdraw", a.submit(nil, a.withdrawRequestPage))
+	p.GET("/requests/:id/withdraw", a.page(a.confirmWithdrawPage))
+	p.POST("/requests/:id/withdraw", a.submit(a.confirmWithdrawPage, a.withdrawRequestPage))
 	p.POST("/projects/:id/join-requests", a.submit(nil, a.setJoinRequestsPage))
 }
 
@@ -105,6 +106,11 @@ func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (r
 		message = models.Say("Refused: %s.", v.What())
 	}
 	return redirect{"/requests", message}, nil
+}
+
+func (a *App) confirmWithdrawPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	r, err := a.Requests.Get(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmWithdraw(r.RequestView)), err
 }
 
 func (a *App) withdrawRequestPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -29,7 +29,7 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	ann.shows(ann.page(200, "GET", "/requests/new"), "Higher limit", "Join a project")
 	ann.shows(ann.page(200, "GET", "/requests/new?kind=limit"), "vision", "project_id="+id(w.project))
 	form := fmt.Sprintf("/requests/new?kind=limit&project_id=%d", w.project)
-	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "Current", "Unallocated project quota", `name="limit.role_id"`)
+	ann.shows(ann.page(200, "GET", form), `value="136.718 GiB"`, "Current", "Unallocated project quota", `name="limit.role_id"`)
 	typed := []string{"kind", "limit", "limit.project_id", id(w.project), "limit.role_id", id(w.role), "limit.limit.gpu_cores", "120",
 		"limit.limit.gpu_memory_mib", "140000 MiB", "limit.limit.cpu_milli", "4", "limit.limit.memory_mib", "16 GiB", "limit.limit.storage_mib", "100000 MiB"}
 	ann.shows(ann.page(422, "POST", "/requests", typed...), `id="f-reason-error"`, `value="120"`)
@@ -102,7 +102,7 @@ func TestApprovedAsItStands(t *testing.T) {
 	}
 	page := root.page(200, "GET", w.requestAt(n))
 	form := []string{"decision", "approve", "project.name", "speech", "project.ends_at", "2100-01-01"}
-	for _, field := range [][2]string{{"gpu_cores", "7"}, {"gpu_memory_mib", "14001 MiB"}, {"cpu_milli", "1234m"}} {
+	for _, field := range [][2]string{{"gpu_cores", "7"}, {"gpu_memory_mib", "13.672 GiB"}, {"cpu_milli", "1.234"}} {
 		root.shows(page, `name="project.quota.`+field[0]+`"`, `value="`+field[1]+`"`)
 		form = append(form, "project.quota."+field[0], field[1])
 	}
@@ -118,7 +118,7 @@ func TestApprovedAsItStands(t *testing.T) {
 	if project.body["ends_at"] != "2100-01-01T15:30:00Z" || project.body["quota"].(map[string]any)["gpu_memory_mib"] != 14001.0 {
 		t.Errorf("project: %s", project.raw)
 	}
-	if audit := w.get(w.admin, "/audit?object=request&action=approve"); !strings.Contains(audit.raw, "7 more than the maximum of 200") {
+	if audit := w.get(w.admin, "/audit?object=project&action=create"); !strings.Contains(audit.raw, "7 more than the maximum of 200") {
 		t.Errorf("audit: %s", audit.raw)
 	}
 }

@@ -159,7 +159,7 @@ func TestAPIShortLaunchOffers(t *testing.T) {
 	for i := range 2 { // an exclusive device for somebody else, and half of the other
 		w.want(200, w.admin, "PUT", "/pool/devices/"+id(int64(i+1)), `{"sharing":"exclusive","mixed":false}`)
 	}
-	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+`}`)
+	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+beyond+`}`)
 	at := "/projects/" + id(rival)
 	role := w.create(w.admin, at+"/roles", `{"name":"all","permission":"member","limit":`+plenty+`}`)
 	w.create(w.admin, at+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
@@ -216,14 +216,14 @@ func TestAPIConditionalUpdates(t *testing.T) {
 		w.want(200, w.admin, "PUT", path, body)
 		w.want(404, w.admin, "PUT", strings.TrimRight(path, "0123456789")+"999", body, "If-Match", `"1"`)
 	}
-	w.create(w.admin, "/projects", `{"name":"taken","quota":`+some+`}`)
+	w.create(w.admin, "/projects", `{"name":"taken","quota":`+some+beyond+`}`)
 	w.want(409, w.admin, "PUT", at, `{"name":"taken","quota":`+plenty+`}`, "If-Match", w.get(w.admin, at).header.Get("ETag"))
 }
 
 func TestAPIPages(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
-		w.create(w.admin, "/projects", fmt.Sprintf(`{"name":"p%d","quota":%s}`, i, some))
+		w.create(w.admin, "/projects", fmt.Sprintf(`{"name":"p%d","quota":%s}`, i, some+beyond))
 		w.create(w.admin, "/environments", fmt.Sprintf(`{"name":"e%d","language":"r","language_version":"4","command":["/bin/r"]}`, i))
 		w.want(201, w.admin, "POST", "/tokens", fmt.Sprintf(`{"name":"t%d"}`, i))
 	}

@@ -21,7 +21,8 @@ func (a *App) runsRoutes(p *echo.Group) {
 	p.GET("/runs/new", a.page(a.newRunPage))
 	p.GET("/runs/:id", a.page(a.runPage))
 	p.POST("/runs/:id/renew", a.submit(nil, a.keepRunPage))
-	p.POST("/runs/:id/stop", a.submit(nil, a.stopRunPage))
+	p.GET("/runs/:id/stop", a.page(a.confirmStopRunPage))
+	p.POST("/runs/:id/stop", a.submit(a.confirmStopRunPage, a.stopRunPage))
 	p.GET("/runs/:id/delete", a.page(a.confirmDeleteRunPage))
 	p.POST("/runs/:id/delete", a.submit(a.confirmDeleteRunPage, a.deleteRunPage))
 }
@@ -79,6 +80,11 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 func (a *App) keepRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	r, err := a.Workspaces.RenewRun(ctx, actorOf(ctx), number(c, "id"), workspaces.RunRenewal{Worked: true})
 	return redirect{path("runs", r.ID), models.Say("Run %s keeps its GPU.", r.Name)}, err
+}
+
+func (a *App) confirmStopRunPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	r, err := a.Workspaces.ViewRun(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmStopRun(runRow(r))), err
 }
 
 func (a *App) stopRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -80,7 +80,7 @@ func TestServiceAccountsAreNotPeople(t *testing.T) {
 	at, secret := w.robot(`"launch"`)
 	user := w.get(w.admin, at).body["user_id"].(float64)
 	email := models.ServiceAccountID(w.project, "nightly")
-	other := w.create(w.admin, "/projects", `{"name":"other","quota":`+plenty+`}`)
+	other := w.create(w.admin, "/projects", `{"name":"other","quota":`+plenty+beyond+`}`)
 	role := w.create(w.admin, "/projects/"+id(other)+"/roles", `{"name":"any","permission":"member","limit":`+slice+`}`)
 	person := "/users/" + id(int64(user))
 	for _, c := range []struct {

@@ -21,7 +21,8 @@ func (a *App) servingRoutes(p *echo.Group) {
 	p.GET("/deployments/new", a.page(a.deployPage))
 	p.POST("/deployments", a.submit(a.deployPage, a.deploy))
 	p.GET("/deployments/:id", a.page(a.deploymentPage))
-	p.POST("/deployments/:id/stop", a.submit(nil, a.stopDeploymentPage))
+	p.GET("/deployments/:id/stop", a.page(a.confirmStopDeploymentPage))
+	p.POST("/deployments/:id/stop", a.submit(a.confirmStopDeploymentPage, a.stopDeploymentPage))
 	p.POST("/deployments/:id/update", a.submit(nil, a.updateDeploymentPage))
 }
 
@@ -100,6 +101,11 @@ func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, f *form)
 		return redirect{path("deployments", d.ID), models.Say("Deployment %s is stopping for its update.", d.Name)}, err
 	}
 	return redirect{path("deployments", d.ID), models.Say("Deployment %s is deploying.", d.Name)}, err
+}
+
+func (a *App) confirmStopDeploymentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	d, err := a.Workspaces.ViewDeployment(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmStopDeployment(d.DeploymentView)), err
 }
 
 func (a *App) stopDeploymentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -59,7 +59,7 @@ func TestSharedPoolPageIsTheActorsOwn(t *testing.T) {
 	stopClocks(w.store)
 	fresh := uncached(t, w.app)
 	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
-	other := w.create(w.admin, "/projects", `{"name":"speech","quota":`+some+`}`)
+	other := w.create(w.admin, "/projects", `{"name":"speech","quota":`+some+beyond+`}`)
 	role := w.create(w.admin, "/projects/"+id(other)+"/roles", `{"name":"reader","permission":"viewer","limit":`+slice+`}`)
 	random := rand.New(rand.NewPCG(1, 2))
 	changes := []func(){

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,7 +18,8 @@ func (a *App) splitPresetsRoutes(p *echo.Group) {
 	const at = "/projects/:id/split-presets"
 	p.GET(at, a.page(a.splitPresetsPage))
 	p.POST(at, a.submit(a.splitPresetsPage, a.createSplitPresetPage))
-	p.POST(at+"/:preset/delete", a.submit(nil, a.deleteSplitPresetPage))
+	p.GET(at+"/:preset/delete", a.page(a.confirmDeleteSplitPresetPage))
+	p.POST(at+"/:preset/delete", a.submit(a.confirmDeleteSplitPresetPage, a.deleteSplitPresetPage))
 }
 
 // splitPresetsPage lists them; the query can name the architecture of the next one.
@@ -45,6 +47,18 @@ func (a *App) createSplitPresetPage(ctx context.Context, c echo.Context, f *form
 // words are the words of a text, which commas, too, can be between.
 func words(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '，' || unicode.IsSpace(r) })
+}
+
+func (a *App) confirmDeleteSplitPresetPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	presets, err := a.Deployments.SplitPresets(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(presets, func(p models.SplitPreset) bool { return p.ID == number(c, "preset") })
+	if i < 0 {
+		return nil, models.NotFound("split preset")
+	}
+	return confirmPage(c, web.ConfirmDeleteSplitPreset(presets[i])), nil
 }
 
 func (a *App) deleteSplitPresetPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -40,9 +40,11 @@ type StartPreview struct {
 	Members int64          `json:"members" doc:"number of members among whom the quota is divided"`
 	Quota   []FilledAmount `json:"quota"`
 	Limit   []FilledAmount `json:"limit" doc:"limit per member, of both roles"`
+	Beyond  []string       `json:"beyond,omitempty" doc:"resources allocated above the pool's capacity, which requires confirm and reason"`
 }
 
 func (a rest) previewProject(ctx context.Context, in *Create[projects.StartInput]) (*Response[StartPreview], error) {
 	v, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in.Body)
-	return &Response[StartPreview]{StartPreview{v.Members, convert(v.Quota, filledOf), convert(v.Limit, filledOf)}}, err
+	return &Response[StartPreview]{StartPreview{v.Members, convert(v.Quota, filledOf), convert(v.Limit, filledOf),
+		convert(v.Beyond, models.Text.String)}}, err
 }

@@ -25,7 +25,7 @@ func (f *form) startInput() projects.StartInput {
 		Emails: strings.FieldsFunc(f.text("emails"), func(r rune) bool {
 			return unicode.IsSpace(r) ||
 				strings.ContainsRune(",;，；", r)
-		}), Quota: f.resources("quota")}
+		}), Quota: f.resources("quota"), Confirmation: f.confirmation()}
 	if f.text("members") != "" && in.Members == 0 {
 		f.problems.Add("members", "must be from 1 to %d", 1000)
 	}

@@ -20,8 +20,12 @@ func TestStartPages(t *testing.T) {
 		root.shows(root.page(422, "POST", at, "name", form["name"], "members", form["members"], "quota.gpu_cores", form["quota.gpu_cores"]),
 			`id="f-`+strings.ReplaceAll(wrong[0], ".", "-")+`-error"`)
 	}
-	root.page(303, "POST", at, "name", "speech", "members", "2", "quota.gpu_cores", "100")
-	root.shows(root.page(409, "POST", at, "name", "speech", "members", "2", "quota.gpu_cores", "100"), `id="f-name-error"`) // sent twice
+	form := []string{"name", "speech", "members", "2", "quota.gpu_cores", "100"}
+	root.shows(root.page(200, "POST", at, append(form, "preview", "1")...), "needs confirmation", "300 would be allocated, 100 more than the maximum of 200")
+	root.shows(root.page(409, "POST", at, form...), `id="f-confirm-error"`, `id="f-reason-error"`, "100 more than the maximum of 200", `class="flash warn beyond needed"`)
+	form = append(form, "confirm", "1", "reason", "a machine is ordered")
+	root.page(303, "POST", at, form...)
+	root.shows(root.page(409, "POST", at, form...), `id="f-name-error"`) // sent twice
 	projects := w.get(w.admin, "/projects?q=speech").body["items"].([]any)
 	if len(projects) != 1 {
 		t.Fatalf("%d projects", len(projects))
@@ -35,7 +39,7 @@ func TestStartPageInvites(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
 	form := func(emails string) []string {
-		return []string{"name", "speech", "members", "4", "quota.gpu_cores", "100", "emails", emails}
+		return []string{"name", "speech", "members", "4", "quota.gpu_cores", "100", "emails", emails, "confirm", "1", "reason", "a test"}
 	}
 	root.shows(root.page(422, "POST", "/projects/start", form("zoe@example.org, nobody")...), `id="f-emails-error"`, "nobody: must be an email address")
 	root.shows(root.page(422, "POST", "/projects/start", form("a@example.org b@example.org c@example.org d@example.org")...), "must be at least 5")
@@ -55,7 +59,7 @@ func TestStartByProgram(t *testing.T) {
 	if !strings.Contains(before.raw, `{"resource":"cpu_milli","amount":8000,"source":"settings"}`) || before.body["members"] != 4.0 {
 		t.Errorf("preview: %s", before.raw)
 	}
-	got := w.want(201, w.admin, "POST", "/projects/start", `{"name":"speech","quota":{"gpu_cores":100,"cpu_milli":"unlimited"}}`)
+	got := w.want(201, w.admin, "POST", "/projects/start", `{"name":"speech","quota":{"gpu_cores":100,"cpu_milli":"unlimited"}`+beyond+`}`)
 	project, owner := got.body["project"].(map[string]any), got.body["owner"].(map[string]any)
 	if q := project["quota"].(map[string]any); q["cpu_milli"] != "unlimited" || q["memory_mib"] != 32768.0 {
 		t.Errorf("quota %v", q)

@@ -66,7 +66,7 @@ func TestUsageOfAllProjects(t *testing.T) {
 func TestProjectConsole(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"=cmd|' /C calc'!A0", "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"} {
-		w.create(w.admin, "/projects", `{"name":"`+name+`","quota":{"gpu_cores":`+id(int64(100*len(name)))+`}}`)
+		w.create(w.admin, "/projects", `{"name":"`+name+`","quota":{"gpu_cores":`+id(int64(100*len(name)))+`}`+beyond+`}`)
 	}
 	root := w.visitor("ada@example.org", true)
 	page := root.page(200, "GET", "/projects?sort=quota&order=desc")
@@ -126,7 +126,7 @@ func TestAvailableByPageAndProgram(t *testing.T) {
 	}
 	page := ann.page(200, "GET", at)
 	ann.shows(page, "Available now", "/launch?project_id="+id(w.project)+"&amp;gpus=1&amp;cores=50", "simulated")
-	ann.shows(ann.page(200, "GET", "/"), "Available now: up to")
+	ann.shows(ann.page(200, "GET", "/"), "Available now", `class="chip"`)
 	ann.shows(ann.page(200, "GET", "/launch?project_id="+id(w.project)+"&gpus=1&cores=50"), `value="50"`)
 	w.want(403, w.admin, "GET", at+"/available", "")
 	w.want(404, w.member, "GET", path("projects", int64(999))+"/available", "")

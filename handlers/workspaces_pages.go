@@ -285,6 +285,9 @@ func (a *App) ServeWorkspaceError(w http.ResponseWriter, r *http.Request, status
 	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
 		if w, err := a.Store.Read(r.Context()).Workspace(store.AllProjects, id); err == nil {
 			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
+			if w.State.Ended() || w.State == models.StateStopping {
+				v.LaunchAgain = launchAgain(w)
+			}
 		}
 	}
 	var body bytes.Buffer

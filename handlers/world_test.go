@@ -56,6 +56,8 @@ func (nobodyEnters) Redeem(context.Context, int64, string) (models.VisitCookie, 
 	return models.VisitCookie{}, errors.New("nobody enters")
 }
 
+func (nobodyEnters) Leave(context.Context, int64, string) error { return errors.New("nobody enters") }
+
 func (nobodyEnters) Admit(context.Context, int64, proxy.Credential) (proxy.Target, error) {
 	return proxy.Target{}, errors.New("nobody enters")
 }
@@ -147,6 +149,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 const (
 	plenty = `{"gpu_cores":200,"gpu_memory_mib":280000,"cpu_milli":16000,"memory_mib":65536,"storage_mib":1000000}`
 	some   = `{"gpu_cores":100,"gpu_memory_mib":140000,"cpu_milli":4000,"memory_mib":16384,"storage_mib":100000}`
+	beyond = `,"confirm":true,"reason":"a test"` // the pool's capacity
 	slice  = `{"gpu_cores":10,"gpu_memory_mib":14000,"cpu_milli":1000,"memory_mib":4096,"storage_mib":1000}`
 )
 

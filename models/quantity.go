@@ -78,15 +78,23 @@ func scaled(number string, scale float64) (int64, error) {
 	return int64(f), nil
 }
 
-// ExactQuantity is Quantity in a form that parses without loss, for forms.
+// ExactQuantity is Quantity with as many decimals as it takes to parse without loss, for
+// forms.
 func ExactQuantity(name string, value int64) string {
+	const gib = 1024
 	switch {
 	case IsUnlimited(value):
 		return UnlimitedWord
-	case name == "cpu_milli" && value%10 != 0:
-		return strconv.FormatInt(value, 10) + "m"
-	case name == "gpu_cores", name == "cpu_milli", value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):
+	case name == "cpu_milli":
+		return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64)
+	case name == "gpu_cores", value < gib, value%gib == 0 && (value < 10<<20 || value%(1<<20) == 0):
 		return Quantity(name, value)
+	}
+	for scale, decimals := 1.0, 0; decimals <= 4; scale, decimals = scale*10, decimals+1 {
+		number := strconv.FormatFloat(math.Floor(float64(value)/gib*scale)/scale, 'f', decimals, 64)
+		if n, err := scaled(number, gib); err == nil && n == value { // which rounds up
+			return number + " GiB"
+		}
 	}
 	return strconv.FormatInt(value, 10) + " MiB"
 }

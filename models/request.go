@@ -149,6 +149,17 @@ func (a Requested) Amounts() Resources {
 	return Resources{}
 }
 
+// End is the requested end of a period or membership; nil if it is open.
+func (a Requested) End() *time.Time {
+	switch {
+	case a.Period != nil:
+		return a.Period.EndsAt
+	case a.Deadline != nil:
+		return a.Deadline.Until
+	}
+	return nil
+}
+
 // Clone copies the request with its content.
 func (a Requested) Clone() Requested {
 	return Requested{Project: clone(a.Project), Quota: clone(a.Quota), Role: clone(a.Role), Limit: clone(a.Limit),
@@ -171,7 +182,36 @@ type RequestView struct {
 	RequesterEmail       string
 	RequesterUnconfirmed bool // no one has shown that the person has the address
 	DeciderName          string
+
+	// What it would change; see Before and EndsBefore.
+	Present         Resources `gorm:"embedded;embeddedPrefix:present_"`
+	PresentEndsAt   *time.Time
+	PresentUntil    *time.Time
+	PresentWithheld bool `gorm:"-"` // from this reader
 }
+
+// Before is the quota or limit that a pending request would change; nil if it is not
+// about one.
+func (v RequestView) Before() *Resources {
+	if v.changesNow() && (v.Kind == RequestQuota || v.Kind == RequestLimit && v.RoleID != nil) {
+		return &v.Present
+	}
+	return nil
+}
+
+// EndsBefore is the end of the period or membership that a pending request would
+// extend, which is nil where it is open; changes is false if it is not about one.
+func (v RequestView) EndsBefore() (end *time.Time, changes bool) {
+	switch {
+	case v.changesNow() && v.Kind == RequestPeriod:
+		return v.PresentEndsAt, true
+	case v.changesNow() && v.Kind == RequestDeadline:
+		return v.PresentUntil, true
+	}
+	return nil, false
+}
+
+func (v RequestView) changesNow() bool { return v.State == RequestPending && !v.PresentWithheld }
 
 // What is the subject of the request in a sentence.
 func (v RequestView) What() Text {

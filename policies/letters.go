@@ -70,7 +70,7 @@ func CheckPending(i models.InvitationView, now time.Time) error {
 	case models.InvitationExpired:
 		return models.Conflict("This invitation has expired. Contact %s for a new one.", i.InviterName)
 	case models.InvitationRevoked:
-		return models.Conflict("This invitation was withdrawn or replaced by a later one. Contact %s for a new one.", i.InviterName)
+		return models.Conflict("This invitation was revoked or replaced by a later one. Contact %s for a new one.", i.InviterName)
 	}
 	return nil
 }

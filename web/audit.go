@@ -176,16 +176,14 @@ func auditedName(e models.AuditEntry) string {
 
 // objectPath is where the changed thing is shown, if it is somewhere.
 func objectPath(e models.AuditEntry) string {
-	if e.Action == "delete" && e.Object != "role" && e.Object != "member" {
-		return ""
+	if path := objectList(e); path != "" || e.Action == "delete" {
+		return path
 	}
 	switch e.Object {
 	case "project":
 		return projectPath(e.ObjectID)
-	case "role", "member":
-		if e.ProjectID != nil {
-			return projectPath(*e.ProjectID)
-		}
+	case "request":
+		return requestPath(e.ObjectID)
 	case "workspace":
 		return workspacePath(e.ObjectID)
 	case "run":
@@ -200,12 +198,44 @@ func objectPath(e models.AuditEntry) string {
 		return devicePath(e.ObjectID)
 	case "environment":
 		return "/environments/" + number(e.ObjectID) + "/edit"
+	case "department":
+		return departmentPath(e.ObjectID)
 	case "account":
 		return personPath(e.ObjectID)
-	case "sign-in-policy":
-		return "/sign-in-policy"
 	case "webhook":
 		return webhookPath(e.ObjectID)
+	}
+	return ""
+}
+
+// objectList is where things without a page of their own are shown, also after their end.
+func objectList(e models.AuditEntry) string {
+	project := int64(0)
+	if e.ProjectID != nil {
+		project = *e.ProjectID
+	}
+	switch e.Object {
+	case "invitation":
+		return invitationsPath(project)
+	case "gpu_price":
+		return "/prices"
+	case "overcommit":
+		return "/capacity"
+	case "curator":
+		return "/curators"
+	case "sign-in-policy":
+		return "/sign-in-policy"
+	}
+	if project == 0 {
+		return ""
+	}
+	switch e.Object {
+	case "role", "member":
+		return projectPath(project)
+	case "file", "file rule":
+		return filesPath(project, "", "")
+	case "split preset":
+		return splitPresetsPath(project)
 	}
 	return ""
 }

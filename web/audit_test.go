@@ -55,6 +55,16 @@ func TestObjectPath(t *testing.T) {
 		{"delete", "environment", nil, ""},
 		{"update", "account", nil, "/people/7"},
 		{"create", "token", nil, ""},
+		{"approve", "request", &project, "/requests/7"},
+		{"update", "department", nil, "/departments/7"},
+		{"delete", "department", nil, ""},
+		{"delete", "curator", nil, "/curators"},
+		{"create", "gpu_price", nil, "/prices"},
+		{"update", "overcommit", nil, "/capacity"},
+		{"revoke", "invitation", &project, "/projects/3/invitations"},
+		{"create", "invitation", nil, "/invitations"},
+		{"write", "file", &project, "/projects/3/files"},
+		{"delete", "split preset", &project, "/projects/3/split-presets"},
 	} {
 		e := models.AuditEntry{Action: c.action, Object: c.object, ObjectID: 7, ProjectID: c.project}
 		if got := objectPath(e); got != c.want {

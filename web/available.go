@@ -41,22 +41,25 @@ func (f AvailableRow) outcome(ctx context.Context) string {
 	return T(ctx, "not available")
 }
 
-// availableSummary is the availability in one line.
-func availableSummary(ctx context.Context, rows []AvailableRow) string {
-	most, next := -1, -1
+// launchPath is the address of a launch with the GPUs of a row.
+func (f AvailableRow) launchPath(project int64) string {
+	return "/launch?project_id=" + number(project) + "&gpus=" + number(f.Demand.GPUs) + "&cores=" + number(f.Demand.Cores)
+}
+
+// nextUnavailable is why the size after those that are available now is not; empty if all
+// are.
+func nextUnavailable(ctx context.Context, rows []AvailableRow) string {
+	next := -1
 	for i, f := range rows {
-		if f.now() {
-			most, next = i, -1
-		} else if next < 0 {
+		switch {
+		case f.now():
+			next = -1
+		case next < 0:
 			next = i
 		}
 	}
-	line := T(ctx, "No GPU cores available now.")
-	if most >= 0 {
-		line = T(ctx, "Available now: up to %s.", rows[most].size(ctx))
+	if next < 0 || len(rows[next].Reasons) == 0 {
+		return ""
 	}
-	if next >= 0 && len(rows[next].Reasons) > 0 {
-		line += gap(ctx) + T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Reasons[0]))
-	}
-	return line
+	return T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Reasons[0]))
 }

@@ -104,3 +104,10 @@ func partState(ctx context.Context, p models.DeploymentPart) string {
 	}
 	return TT(ctx, p.State.Words())
 }
+
+// ConfirmStopDeployment asks for confirmation before a deployment is stopped.
+func ConfirmStopDeployment(d models.DeploymentView) ConfirmView {
+	return ConfirmView{Title: models.Say("Stop deployment %s?", d.Name), Button: models.Say("Stop deployment"),
+		Consequences: []models.Text{models.Say("It stops serving requests, and its GPUs are released. The files of the model are kept.")},
+		Action:       deploymentPath(d.ID) + "/stop", Back: deploymentPath(d.ID)}
+}

@@ -21,6 +21,8 @@ type WorkspaceErrorView struct {
 	Name   string                // shown only to those who may see it
 	Portal string                // origin of the portal, such as https://weir.example.org
 	Link   string                // path in the portal, such as /workspaces/5
+
+	LaunchAgain string // path of a launch with the same values; empty while it has not stopped
 }
 
 func (v ErrorView) title(ctx context.Context) string {
@@ -79,7 +81,7 @@ func (v WorkspaceErrorView) advice(ctx context.Context) string {
 	case v.State == "":
 		return T(ctx, "The workspace does not exist, or you need to open it from Weir first.")
 	case v.State.Ended() || v.State == models.StateStopping:
-		return T(ctx, "Its files are kept. You can launch it again from Weir.")
+		return T(ctx, "Its files are kept.")
 	}
 	return T(ctx, "Check its status and open it from its page in Weir.")
 }

@@ -216,6 +216,7 @@ var fields = map[string]field{
 	"request_reason": {Label: models.Say("Reason"), Hint: models.Say("Shown to the approver."), Rows: 3, Required: true},
 	"decision_reason": {Label: models.Say("Reason"),
 		Hint: models.Say("Shown to the requester. Required to refuse, or to allocate more than the pool's capacity allows."), Rows: 3},
+	"confirm_reason": {Label: models.Say("Reason"), Rows: 2},
 	"confirm_beyond": {Label: models.Say("Allocate anyway"), Hint: models.Say("Recorded in the audit log with the reason.")},
 	"confirm":        {Label: models.Say("Allocate anyway")},
 

@@ -44,3 +44,10 @@ func handoverPath(l models.FormerMember) string {
 func directoryOf(m models.Member) string {
 	return "/notebook/" + number(m.ProjectID) + "/" + number(m.ID)
 }
+
+// ConfirmEndHandover asks for confirmation before the handover of a directory ends.
+func ConfirmEndHandover(l models.FormerMember) ConfirmView {
+	return ConfirmView{Title: models.Say("End the handover of the directory of %s?", l.UserName), Button: models.Say("End handover"),
+		Consequences: []models.Text{models.Say("Its files can then no longer be changed. Running workspaces can write to them until they stop.")},
+		Action:       handoverPath(l) + "/end", Back: projectPath(l.ProjectID)}
+}

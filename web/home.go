@@ -1,6 +1,7 @@
 package web
 
 import (
+	"slices"
 	"time"
 
 	"weir/models"
@@ -10,9 +11,13 @@ import (
 type HomeView struct {
 	Workspaces     []WorkspaceRow // mine, live
 	Projects       []ProjectCard
-	CanLaunch      bool
 	Extensions     []models.Extension // of ends that are near
 	OthersProjects bool               // there are projects, though the reader is in none
+}
+
+// canLaunch reports whether the reader can launch workspaces in one of the projects.
+func (v HomeView) canLaunch() bool {
+	return slices.ContainsFunc(v.Projects, func(p ProjectCard) bool { return p.CanLaunch })
 }
 
 // ProjectCard is one of the reader's projects with use and limit.

@@ -19,7 +19,13 @@ type PreviewView struct {
 	OverLimit []MemberOverLimit
 	Refused   *models.Error // why it would be refused
 	Requested bool          // a request, which is decided by others
-	Beyond    bool          // above the capacity of the pool, which needs a confirmation
+	Beyond    []models.Text // by how much it exceeds the pool's capacity, which needs a confirmation
+}
+
+// approvableLater reports whether only what is allocated now prevents the approval of a
+// request, which can be submitted.
+func (v *PreviewView) approvableLater() bool {
+	return v.Requested && v.Refused != nil && v.Refused.Kind == models.KindNoCapacity
 }
 
 // PreviewRow is one resource; Value is the allocated amount after the change.

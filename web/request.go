@@ -56,19 +56,46 @@ func (v RequestPageView) factRows(ctx context.Context) (rows []factRow) {
 		}
 		row := factRow{Label: p.Label, Facts: v.factsOf(ctx, i, p)}
 		if v.vector() {
-			requested := v.Requested.Amounts().Amounts()[i].Value
-			row.Change = models.Quantity(p.Name, requested)
-			if f.Now != nil && v.State == models.RequestPending {
-				now := f.Now.Amounts()[i].Value
-				if now == requested {
-					continue
-				}
-				row.Change = models.Quantity(p.Name, now) + " → " + row.Change
+			if row.Change = amountChange(v.RequestView, i); row.Change == "" {
+				continue
 			}
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// amountChange is what a request makes of the i-th amount, such as "50 → 80"; empty if it
+// leaves it unchanged.
+func amountChange(r models.RequestView, i int) string {
+	requested := r.Requested.Amounts().Amounts()[i]
+	change := models.Quantity(requested.Name, requested.Value)
+	before := r.Before()
+	if before == nil {
+		return change
+	}
+	now := before.Amounts()[i].Value
+	if now == requested.Value {
+		return ""
+	}
+	return models.Quantity(requested.Name, now) + " → " + change
+}
+
+// requestChanges are what a request changes, in a list of requests.
+func requestChanges(ctx context.Context, r models.RequestView) (list []string) {
+	add := func(label, change string) { list = append(list, T(ctx, "%s: %s", label, change)) }
+	if end, changes := r.EndsBefore(); changes {
+		add(TT(ctx, fields["ends_at"].Label), endDate(ctx, end)+" → "+endDate(ctx, r.Requested.End()))
+	}
+	if amountsIn(r.Kind) == nil {
+		return list
+	}
+	for i, a := range r.Requested.Amounts().Amounts() {
+		if change := amountChange(r, i); change != "" && (a.Value > 0 || r.Before() != nil) {
+			add(TT(ctx, a.Label), change)
+		}
+	}
+	return list
 }
 
 // factsOf are the facts about the i-th resource in one line.
@@ -150,11 +177,22 @@ func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 	if v.vector() {
 		other := decided.Amounts().Amounts()
 		for i, a := range v.Requested.Amounts().Amounts() {
-			if !v.concerns(i) {
-				continue
+			change := amountChange(v.RequestView, i)
+			switch {
+			case change == "" || !v.concerns(i):
+			case v.Before() != nil:
+				text(a.Name, change, change)
+			default:
+				text(a.Name, change, models.Quantity(a.Name, other[i].Value))
 			}
-			text(a.Name, models.Quantity(a.Name, a.Value), models.Quantity(a.Name, other[i].Value))
 		}
 	}
 	return list
+}
+
+// ConfirmWithdraw asks for confirmation before a request is withdrawn.
+func ConfirmWithdraw(r models.RequestView) ConfirmView {
+	return ConfirmView{Title: models.Say("Withdraw this request?"), Button: models.Say("Withdraw request"),
+		Consequences: []models.Text{r.What(), models.Say("It can no longer be approved. You can submit another one.")},
+		Action:       requestPath(r.ID) + "/withdraw", Back: requestPath(r.ID), Version: r.Version}
 }

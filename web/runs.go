@@ -128,3 +128,13 @@ func ConfirmDeleteRun(r RunRow) ConfirmView {
 		Consequences: []models.Text{models.Say("Its output is deleted. Files that it has written are kept.")},
 		Action:       runPath(r.ID) + "/delete", Back: runPath(r.ID)}
 }
+
+// ConfirmStopRun asks for confirmation before a run is stopped.
+func ConfirmStopRun(r RunRow) ConfirmView {
+	v := ConfirmView{Title: models.Say("Stop run %s?", r.Name), Button: models.Say("Stop run"), Action: runPath(r.ID) + "/stop",
+		Back: runPath(r.ID), Consequences: []models.Text{stopEndsPrograms}}
+	if r.State == models.RunQueued {
+		v.Consequences = []models.Text{leavesQueue}
+	}
+	return v
+}

@@ -51,7 +51,7 @@ func periodSamples() []sample {
 	formerMember := sampleFormerMembers(true).Rows[1]
 	return []sample{
 		{"workspace-idle", "/workspaces/5", &li, WorkspacePage(idleWorkspace())},
-		{"home-ending", "/", &li, HomePage(HomeView{Extensions: near, CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true}}})},
+		{"home-ending", "/", &li, HomePage(HomeView{Extensions: near, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true}}})},
 		{"project-ending", "/projects/1", &root, ProjectPage(project)},
 		{"project-ending-asked", "/projects/1", &li, ProjectPage(seen)},
 		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n"})},

@@ -11,6 +11,7 @@ func sampleRequest(a models.Requested, state models.RequestState) models.Request
 		State: state, Version: 1, CreatedAt: ago(26 * time.Hour)}, RequesterName: "Li Wei", RequesterEmail: li.Email}
 	if a.Project == nil {
 		r.ProjectID, r.ProjectName, r.RoleName = ptr(int64(1)), "vision", "algorithm engineer"
+		r.RoleID, r.Present, r.PresentEndsAt = ptr(int64(2)), limit, ptr(ago(24*time.Hour))
 	}
 	if state != models.RequestPending {
 		r.DecidedAt, r.DeciderName, r.DecisionReason, r.Decided = ptr(ago(time.Hour)), "Anna Berg", "Half of it for now.", ptr(a.Clone())

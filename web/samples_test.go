@@ -26,11 +26,11 @@ func samples() []sample {
 		{"signin", "/signin", nil, SignInPage(SignInView{Next: "/pool"})},
 		{"signin-provider", "/signin", nil, SignInPage(SignInView{Next: "/pool", Provider: "Example University"})},
 		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Email addresses at %s cannot sign in.", "sub.example.org"))})},
-		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
+		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), Projects: []ProjectCard{
 			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: LimitMeters(inUse, models.Resources{}, limit), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Available: sampleAvailable()},
 			{ID: 2, Name: "speech", Role: "guest", Meters: LimitMeters(models.Resources{}, models.Resources{}, limit.Sub(inUse)), Active: false}}})},
 		{"home-new", "/", &li, HomePage(HomeView{})},
-		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true, CanLaunch: true}}})},
+		{"home-idle", "/", &li, HomePage(HomeView{Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true, CanLaunch: true}}})},
 		{"home-admin-new", "/", &root, HomePage(HomeView{})},
 		{"projects", "/projects", &root, ProjectsPage(ProjectsView{Next: "/projects?cursor=20", Rows: []ProjectRow{
 			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, InUse: inUse, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
@@ -103,7 +103,7 @@ func samples() []sample {
 		{"error-403", "/people", &li, ErrorPage(ErrorView{Status: 403, Err: *models.Forbidden("Only administrators may see this.")})},
 		{"error-409", "/projects/1", &li, ErrorPage(ErrorView{Status: 409, Err: *models.Conflict("Somebody else has changed the project.")})},
 		{"error-500", "/pool", nil, ErrorPage(ErrorView{Status: 500, Request: "01J9Z"})},
-		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
+		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5", LaunchAgain: "/launch?project_id=1"})},
 		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
 	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(append(notificationSamples(), reservationSamples()...), append(runSamples(), accessSamples()...)...), requestSamples()...), append(append(barrierSamples(), graphSamples()...), deploymentSamples()...)...)...)...)

@@ -54,3 +54,11 @@ func cuts(p models.SplitPreset) string {
 	}
 	return strings.Join(p.Cuts, ", ")
 }
+
+// ConfirmDeleteSplitPreset asks for confirmation before a split preset is deleted.
+func ConfirmDeleteSplitPreset(p models.SplitPreset) ConfirmView {
+	at := splitPresetsPath(p.ProjectID)
+	return ConfirmView{Title: models.Say("Delete the split preset %s?", p.ServiceType), Button: models.Say("Delete split preset"),
+		Consequences: []models.Text{models.Say("It is no longer offered. Deployments keep the plans that were made with it.")},
+		Action:       at + "/" + number(p.ID) + "/delete", Back: at}
+}

@@ -104,8 +104,27 @@ func (v StopWorkspacesView) title() models.Text {
 
 // waiting reports whether all of them are in the queue.
 func (v StopWorkspacesView) waiting() bool {
-	return !slices.ContainsFunc(v.Rows, func(w WorkspaceRow) bool { return w.State != models.StateQueued && w.State != models.StateRequested })
+	return !slices.ContainsFunc(v.Rows, func(w WorkspaceRow) bool { return !waits(w.State) })
 }
+
+// waits reports whether a workspace only waits for its share.
+func waits(state models.WorkspaceState) bool {
+	return state == models.StateQueued || state == models.StateRequested
+}
+
+// stopLabel is what stopping a workspace is called.
+func stopLabel(ctx context.Context, state models.WorkspaceState) string {
+	if waits(state) {
+		return T(ctx, "Leave queue")
+	}
+	return T(ctx, "Stop")
+}
+
+// What is lost when something stops, or no longer waits.
+var (
+	stopEndsPrograms = models.Say("Running programs end, and what is only in their memory is lost. Files are kept.")
+	leavesQueue      = models.Say("The place in the queue is given up.")
+)
 
 // ofOthers reports whether somebody else owns one of them.
 func (v StopWorkspacesView) ofOthers(ctx context.Context) bool {

@@ -280,7 +280,14 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		}
 		want(t, second(b.AdmitVisit(b.ctx, other.ID, visit.Secret)), models.KindUnauthenticated)
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, token)), models.KindUnauthenticated)
-		b.clock.Advance(time.Hour) // the portal's session has ended
+		left, err := b.Redeem(b.ctx, w.ID, open())
+		want(t, err, "")
+		want(t, errors.Join(b.Leave(b.ctx, other.ID, left.Secret), b.Leave(b.ctx, w.ID, "wrong")), "")
+		want(t, second(b.AdmitVisit(b.ctx, w.ID, left.Secret)), "")
+		want(t, b.Leave(b.ctx, w.ID, left.Secret), "")
+		want(t, second(b.AdmitVisit(b.ctx, w.ID, left.Secret)), models.KindUnauthenticated)
+		want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), "") // the other browser
+		b.clock.Advance(time.Hour)                                   // the portal's session has ended
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), models.KindUnauthenticated)
 	})
 }

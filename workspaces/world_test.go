@@ -106,7 +106,8 @@ func (b *world) environment(t *testing.T, in workspaces.EnvironmentInput) models
 
 func (b *world) addProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := b.projects.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota.Input()})
+	p, err := b.projects.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota.Input(),
+		Confirmation: projects.Confirmation{Confirm: true, Reason: "a test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.log.Info("shutting down; workspaces keep running")
+	p.log.Info("shutting down; workspaces keep running, and the next start finds them; to stop yours, run weir workspaces stop --all while the portal runs")
 	p.app.Close()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -39,14 +40,24 @@ func (q *Queries) SetRequestProject(r *models.QuotaRequest, project int64) error
 	return q.db.Model(r).Where("id = ?", r.ID).UpdateColumn("project_id", project).Error
 }
 
+// presentAmounts are the columns of the quota or limit that a request would change.
+var presentAmounts = func() (columns string) {
+	for _, a := range (models.Resources{}).Amounts() {
+		columns += fmt.Sprintf(", COALESCE(CASE quota_requests.kind WHEN '%[1]s' THEN projects.quota_%[3]s WHEN '%[2]s' THEN roles.limit_%[3]s END, 0) AS present_%[3]s",
+			models.RequestQuota, models.RequestLimit, a.Name)
+	}
+	return columns
+}()
+
 func (q *Queries) requests() *gorm.DB {
 	return q.db.Table("quota_requests").
 		Select(`quota_requests.*, COALESCE(projects.name, '') AS project_name, COALESCE(roles.name, '') AS role_name,
 			users.name AS requester_name, users.email AS requester_email, users.email_unconfirmed AS requester_unconfirmed,
-			COALESCE(deciders.name, '') AS decider_name`).
+			COALESCE(deciders.name, '') AS decider_name, projects.ends_at AS present_ends_at, members.until AS present_until` + presentAmounts).
 		Joins("JOIN users ON users.id = quota_requests.requester_id").
 		Joins("LEFT JOIN projects ON projects.id = quota_requests.project_id").
 		Joins("LEFT JOIN roles ON roles.id = quota_requests.role_id").
+		Joins("LEFT JOIN members ON members.id = quota_requests.member_id").
 		Joins("LEFT JOIN users deciders ON deciders.id = quota_requests.decider_id")
 }
 

@@ -199,26 +199,50 @@ func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time
 	})
 }
 
-// used adds up usage in a time span, grouped by a column.
+// used is usage in a time span, grouped by a column.
 func (q *Queries) used(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]models.Usage, error) {
-	used := map[int64]models.Usage{}
+	sums, err := q.usageSums(project, by, since, now, restrict)
+	used := make(map[int64]models.Usage, len(sums))
+	for key, s := range sums {
+		used[key] = s.Over(now.Sub(since))
+	}
+	return used, err
+}
+
+// UsageSums is what was used in a time span, in amounts times seconds.
+type UsageSums struct{ shares, holders usedRow }
+
+// Over is the usage with the average over a span, or over the part of it outside of which
+// nothing was used.
+func (s UsageSums) Over(span time.Duration) (u models.Usage) {
+	ShareUsage.addTo(&u, s.shares.First, s.shares.Second, span)
+	HolderUsage.addTo(&u, s.holders.First, s.holders.Second, span)
+	return u
+}
+
+func (q *Queries) usageSums(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]UsageSums, error) {
+	sums := map[int64]UsageSums{}
 	for _, in := range []UsageTable{ShareUsage, HolderUsage} {
 		var rows []usedRow
 		if err := restrict(q.usageRows(in, by, project, since, now)).Scan(&rows).Error; err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
-			u := used[r.Key]
-			in.addTo(&u, r.First, r.Second, now.Sub(since))
-			used[r.Key] = u
+			s := sums[r.Key]
+			if in == ShareUsage {
+				s.shares = r
+			} else {
+				s.holders = r
+			}
+			sums[r.Key] = s
 		}
 	}
-	return used, nil
+	return sums, nil
 }
 
-// UsedByProjects is the usage of all projects from since until now, by project.
-func (q *Queries) UsedByProjects(since, now time.Time) (map[int64]models.Usage, error) {
-	return q.used(0, "rows_in_use.project_id", since, now, func(db *gorm.DB) *gorm.DB { return db })
+// UsedByProjects is what all projects used from since until now, by project.
+func (q *Queries) UsedByProjects(since, now time.Time) (map[int64]UsageSums, error) {
+	return q.usageSums(0, "rows_in_use.project_id", since, now, func(db *gorm.DB) *gorm.DB { return db })
 }
 
 // usageRows adds up two columns, each times the seconds of its row that lie in a

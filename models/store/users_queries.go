@@ -227,6 +227,16 @@ func (q *Queries) DeleteOneTimeTokens(purpose string) error {
 // PutVisit stores a browser's visit to a workspace.
 func (q *Queries) PutVisit(v models.Visit) error { return q.db.Create(&v).Error }
 
+// EndVisit ends a visit to a workspace, if there is one, and has the open connections of the
+// workspace checked again.
+func (q *Queries) EndVisit(hash string, workspace int64) error {
+	res := q.db.Where("hash = ? AND workspace_id = ?", hash, workspace).Delete(&models.Visit{})
+	if res.Error == nil && res.RowsAffected > 0 {
+		q.Revoke("workspace", workspace)
+	}
+	return res.Error
+}
+
 // Admission is what the proxy needs to admit a request to a workspace, read in
 // one query.
 type Admission struct {

@@ -61,10 +61,13 @@ func (w *World) NewPerson(t *testing.T) models.User {
 	return storetest.User(t, w.Store, fmt.Sprintf("user%d@example.org", w.people), false)
 }
 
-// NewProject adds a project.
+// Confirmed lets tests that are not about the capacity exceed it.
+var Confirmed = projects.Confirmation{Confirm: true, Reason: "not what the test is about"}
+
+// NewProject adds a project, whatever the capacity of the pool.
 func (w *World) NewProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := w.CreateProject(w.Ctx, w.Root, projects.ProjectInput{Name: name, Quota: quota.Input()})
+	p, err := w.CreateProject(w.Ctx, w.Root, projects.ProjectInput{Name: name, Quota: quota.Input(), Confirmation: Confirmed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +144,8 @@ func (w *World) Environment(t *testing.T) int64 {
 // EndProject moves the end of a project's period; nil is open.
 func (w *World) EndProject(t *testing.T, p models.Project, end *time.Time) {
 	t.Helper()
-	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota.Input(), EndsAt: end})))
+	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota.Input(), EndsAt: end,
+		Confirmation: Confirmed})))
 }
 
 // EndMembership moves the end of a member's membership; nil is open.

@@ -198,17 +198,3 @@ func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitI
 	})
 	return o, err
 }
-
-// Beyond describes how much more than is allocatable would be allocated with more.
-func Beyond(rows []CapacityRow, more models.Resources) (texts []models.Text) {
-	mores := more.Amounts()
-	for i, r := range rows {
-		if over := r.Beyond(mores[i].Value); over > 0 {
-			texts = append(texts, models.Say("%s: %s would be allocated, %s more than the maximum of %s (%d%% of the pool's capacity of %s)",
-				r.Label,
-				models.Quantity(r.Name, r.Value+mores[i].Value), models.Quantity(r.Name, over), models.Quantity(r.Name, r.Allocatable),
-				r.Ratio, models.Quantity(r.Name, r.Capacity)))
-		}
-	}
-	return texts
-}

@@ -15,7 +15,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		h.NewProject(t, "speech", pooltest.Cores(350))
 		over := h.Store.Now().Add(time.Hour)
-		if _, err := h.CreateProject(h.Ctx, h.Root, projects.ProjectInput{Name: "over soon", Quota: pooltest.Cores(1000).Input(), EndsAt: &over}); err != nil {
+		if _, err := h.CreateProject(h.Ctx, h.Root, projects.ProjectInput{Name: "over soon", Quota: pooltest.Cores(1000).Input(), EndsAt: &over, Confirmation: pooltest.Confirmed}); err != nil {
 			t.Fatal(err)
 		}
 		h.Clock.Advance(2 * time.Hour)

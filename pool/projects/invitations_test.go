@@ -176,9 +176,9 @@ func TestInvitationEnds(t *testing.T) {
 		}
 		first := v.to(t, "new@example.org")
 		second := v.to(t, "new@example.org")
-		refused(first, "withdrawn or replaced", models.InvitationRevoked)
+		refused(first, "revoked or replaced", models.InvitationRevoked)
 		pooltest.NoError(t, v.revoke(v.boss, second.ID))
-		refused(second, "withdrawn or replaced", models.InvitationRevoked)
+		refused(second, "revoked or replaced", models.InvitationRevoked)
 		third := v.to(t, "new@example.org")
 		v.Clock.Advance(projects.DefaultInvitationLifetime - time.Microsecond)
 		v.wantState(t, third.ID, models.InvitationPending)

@@ -21,7 +21,8 @@ func TestProjectsAreSortedAndPaged(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for i := range 25 {
-			in := projects.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: pooltest.Cores(100 * random.Int64N(4)).Input()}
+			in := projects.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: pooltest.Cores(100 * random.Int64N(4)).Input(),
+				Confirmation: pooltest.Confirmed}
 			if random.IntN(2) == 0 {
 				end := o.Store.Now().Add(time.Duration(1+random.Int64N(3)) * time.Hour)
 				in.EndsAt = &end
@@ -121,7 +122,7 @@ func TestProjectsAreFiltered(t *testing.T) {
 		for name, in := range map[string]projects.ProjectInput{
 			"open %": {}, "short": {EndsAt: &later}, "planned": {StartsAt: &much},
 		} {
-			in.Name = name
+			in.Name, in.Confirmation = name, pooltest.Confirmed
 			if _, err := o.CreateProject(o.Ctx, o.Root, in); err != nil {
 				t.Fatal(err)
 			}

@@ -122,6 +122,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	if err != nil {
 		return v, err
 	}
+	before := p
 	var c effect
 	var refusal error
 	switch {
@@ -140,10 +141,13 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	v.Members, v.OverLimit, v.Filled, v.Fits = c.members, c.overLimit, c.filled, -1
 	after := quota.Limits{Quota: p.Quota, Allocated: allocated.Add(c.more)}
 	v.fillRows(allocated, after)
+	if in.Quota != nil && !in.Requested && e.access.May(e.actor, policies.Platform, policies.CapacityRead) {
+		v.Beyond, err = e.pool.beyond(e.q, Growth(before, p, e.q.Now()))
+	}
 	if c.limit != nil {
 		v.Fits = after.Fits(*c.limit)
 	}
-	return v, nil
+	return v, err
 }
 
 // previewQuota sets the project's quota to the new one.

@@ -2,6 +2,7 @@ package projects_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -154,9 +155,20 @@ func (r *trial) move() {
 
 func (r *trial) changeQuota() {
 	quota := pooltest.DrawResources(r.rt, -1, 250)
-	r.previewed(r.Root, projects.PreviewInput{Quota: new(quota.Input())}, func() error {
-		return pooltest.Error(r.UpdateProject(r.Ctx, r.Root, r.project.ID, projects.ProjectInput{Name: r.project.Name, Quota: quota.Input()}))
-	})
+	about := projects.PreviewInput{Quota: new(quota.Input())}
+	in := projects.ProjectInput{Name: r.project.Name, Quota: quota.Input()}
+	change := func() error { return pooltest.Error(r.UpdateProject(r.Ctx, r.Root, r.project.ID, in)) }
+	v, err := r.Preview(r.Ctx, r.Root, r.project.ID, about)
+	if err != nil {
+		r.rt.Fatalf("preview: %v", err)
+	}
+	if v.Refused == nil && len(v.Beyond) > 0 {
+		if err := change(); models.KindOf(err) != models.KindNoCapacity || !strings.Contains(err.Error(), v.Beyond[0].String()) {
+			r.rt.Fatalf("the preview says %v, the change without a confirmation %v", v.Beyond, err)
+		}
+		in.Confirmation = pooltest.Confirmed
+	}
+	r.previewed(r.Root, about, change)
 }
 
 // A preview says that a change fits just when the change is made, refuses it

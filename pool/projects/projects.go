@@ -23,6 +23,7 @@ type ProjectInput struct {
 	Outgoing    *models.Outgoing        `json:"outgoing,omitempty" doc:"absent: all machines for a new project, otherwise unchanged"`
 	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"queue priority, 1 to 100, higher is scheduled first; 0 or absent: 50 for a new project, otherwise unchanged"`
 	Version     int64                   `json:"-"`
+	Confirmation
 }
 
 // Check validates and normalizes the input.
@@ -32,6 +33,7 @@ func (in *ProjectInput) Check(now time.Time) error {
 	in.Description = models.CheckText("description", in.Description, 2000, &p)
 	in.Quota.Check("quota", &p)
 	in.Launch.Check("launch", &p)
+	in.Reason = models.CheckText("reason", in.Reason, 2000, &p)
 	if in.Outgoing != nil {
 		in.Outgoing.Check("outgoing", &p)
 	}
@@ -70,6 +72,9 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	if err := in.Check(now); err != nil {
 		return p, err
 	}
+	if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+		return p, err
+	}
 	total, _, err := e.FillQuota(in.Quota, models.Resources{})
 	if err != nil {
 		return p, err
@@ -77,10 +82,15 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	p = models.Project{Name: in.Name, Description: in.Description, Quota: total, StartsAt: *cmp.Or(in.StartsAt, &now), EndsAt: in.EndsAt,
 		Launch: in.Launch, Outgoing: *cmp.Or(in.Outgoing, &models.Outgoing{Access: models.OutgoingAll}),
 		Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
+	audited, err := e.confirmed(models.Project{}, p, in.Confirmation)
+	if err != nil {
+		return p, err
+	}
 	if err := e.q.CreateProject(&p); err != nil {
 		return p, err
 	}
-	return p, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
+	audited.Project = p
+	return p, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: audited})
 }
 
 // UpdateProject replaces a project. An actor who may only describe the project can
@@ -156,10 +166,15 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 	if err := checkQuota(e.q, p); err != nil {
 		return p, err
 	}
+	audited, err := e.confirmed(before, p, in.Confirmation)
+	if err != nil {
+		return p, err
+	}
 	if err := e.q.UpdateProject(&p); err != nil {
 		return p, err
 	}
-	return p, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "project", ID: p.ID, Project: p.ID, Before: before, After: p})
+	audited.Project = p
+	return p, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "project", ID: p.ID, Project: p.ID, Before: before, After: audited})
 }
 
 // ProjectView is a project with its allocation and use.

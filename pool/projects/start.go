@@ -16,6 +16,7 @@ type StartInput struct {
 	Members int64                 `json:"members,omitempty" minimum:"0" maximum:"1000" doc:"number of members, including you, among whom the quota is divided; absent for 4, or for you and those invited if they are more"`
 	Emails  []string              `json:"emails,omitempty" maxItems:"100" doc:"email addresses to invite with the role member"`
 	Quota   models.ResourcesInput `json:"quota,omitempty" doc:"absent amounts are filled in as for a new project"`
+	Confirmation
 }
 
 // usualMembers is the number of members where it is not given.
@@ -47,6 +48,9 @@ func (s *Service) Start(ctx context.Context, actor policies.Actor, in StartInput
 }
 
 func (e Editor) start(in StartInput) (v Started, err error) {
+	if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+		return v, err
+	}
 	plan, err := e.planStart(in)
 	if err != nil {
 		return v, err
@@ -76,6 +80,7 @@ type StartPreview struct {
 	Quota   []Filled
 	Limit   []Filled // of each member
 	Members int64
+	Beyond  []models.Text // by how much the quota exceeds the pool's capacity
 }
 
 // PreviewStart returns what Start would create, without any change. The name is not
@@ -86,27 +91,37 @@ func (s *Service) PreviewStart(ctx context.Context, actor policies.Actor, in Sta
 	}
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		plan, err := s.Within(q, actor).planStart(in)
-		v = StartPreview{filledOf(plan.quota, plan.from), filledOf(plan.limit, perMember), plan.members}
+		if err != nil {
+			return err
+		}
+		v = StartPreview{Quota: filledOf(plan.quota, plan.from), Limit: filledOf(plan.limit, perMember), Members: plan.members}
+		v.Beyond, err = s.pool.beyond(q, plan.quota)
 		return err
 	})
 	return v, err
 }
 
-// PreviewQuota returns the quota of a new project, with what is left open filled in.
-func (s *Service) PreviewQuota(ctx context.Context, actor policies.Actor, in models.ResourcesInput) (list []Filled, err error) {
+// PreviewQuota returns the quota of a new project, with what is left open filled in,
+// and by how much it exceeds the pool's capacity.
+func (s *Service) PreviewQuota(ctx context.Context, actor policies.Actor, in models.ResourcesInput) (
+	list []Filled, beyond []models.Text, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.ProjectWrite); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var p models.Problems
 	if in.Check("quota", &p); len(p) > 0 {
-		return nil, p.Err()
+		return nil, nil, p.Err()
 	}
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
 		filled, from, err := s.Within(q, actor).FillQuota(in, models.Resources{})
+		if err != nil {
+			return err
+		}
 		list = filledOf(filled, from)
+		beyond, err = s.pool.beyond(q, filled)
 		return err
 	})
-	return list, err
+	return list, beyond, err
 }
 
 var perMember = quota.Sources{quota.PerMember, quota.PerMember, quota.PerMember, quota.PerMember, quota.PerMember}
@@ -139,7 +154,7 @@ func (e Editor) planStart(in StartInput) (p startPlan, err error) {
 	most, least := mostMembers(p.quota), int64(1+len(in.Emails))
 	p.members = cmp.Or(in.Members, max(min(usualMembers, most), least))
 	p.limit = quota.Split(p.quota, p.members)
-	p.project = ProjectInput{Name: in.Name, Quota: p.quota.Input()}
+	p.project = ProjectInput{Name: in.Name, Quota: p.quota.Input(), Confirmation: in.Confirmation}
 	if p.limit.GPUCores > 0 && p.limit.GPUMemoryMiB > 0 {
 		p.project.Launch = models.LaunchParameters{GPUs: new(int64(1)), Cores: new(min(p.limit.GPUCores, 100))}
 	}

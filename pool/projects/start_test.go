@@ -127,7 +127,8 @@ func TestStartObeysTheRules(t *testing.T) {
 		n := 0
 		rapid.Check(t, func(rt *rapid.T) {
 			n++
-			in := projects.StartInput{Name: fmt.Sprint("p", n), Members: rapid.Int64Range(0, 40).Draw(rt, "members")}
+			in := projects.StartInput{Name: fmt.Sprint("p", n), Members: rapid.Int64Range(0, 40).Draw(rt, "members"),
+				Confirmation: pooltest.Confirmed}
 			if rapid.Bool().Draw(rt, "given") {
 				q := pooltest.DrawResources(rt, 0, 5000).Input()
 				q.MemoryMiB, q.StorageMiB = nil, new(models.Unlimited)

@@ -22,9 +22,9 @@ type AllUsage struct {
 // UsageOfProject is the usage of one project among all.
 type UsageOfProject struct {
 	Project models.Project
-	Used    models.Usage
-	OfQuota Fractions // of the present quota
-	OfTotal Fractions // of the usage of all projects
+	Used    models.Usage // on average since its creation, if that lies in the span
+	OfQuota Fractions    // of the present quota
+	OfTotal Fractions    // of the usage of all projects
 }
 
 // AllUsage returns the usage of all projects. It is for administrators and auditors.
@@ -36,7 +36,8 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	if u.From, u.Until, err = in.span(q.Now()); err != nil {
 		return u, err
 	}
-	step, n := stepsOf(u.Until.Sub(u.From))
+	span := u.Until.Sub(u.From)
+	step, n := stepsOf(span)
 	if u.Steps, err = usageOver(q, store.AllProjects, 0, u.From, step, n); err != nil {
 		return u, err
 	}
@@ -45,7 +46,7 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 		return u, err
 	}
 	for _, p := range used {
-		u.Used = u.Used.Plus(p)
+		u.Used = u.Used.Plus(p.Over(span))
 	}
 	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
 		return u, err
@@ -64,8 +65,9 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 		}
 	}
 	for _, p := range list {
-		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: used[p.ID],
-			OfQuota: fractionsOf(used[p.ID].Average, p.Quota), OfTotal: fractionsOf(used[p.ID].Average, u.Used.Average)})
+		own := used[p.ID].Over(u.Until.Sub(p.UsedSince(u.From, u.Until)))
+		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: own,
+			OfQuota: fractionsOf(own.Average, p.Quota), OfTotal: fractionsOf(used[p.ID].Over(span).Average, u.Used.Average)})
 	}
 	return u, err
 }

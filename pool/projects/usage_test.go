@@ -184,10 +184,12 @@ func TestUsageOfAYoungProject(t *testing.T) {
 		o.Clock.Advance(time.Hour)
 		u, err1 := o.Usage(o.Ctx, o.Root, p.ID, projects.UsageQuery{})
 		people, err2 := o.UsageOfPeople(o.Ctx, o.Root, p.ID, projects.UsageQuery{}, store.Page{})
-		if err := errors.Join(err1, err2); err != nil {
+		all, err3 := o.AllUsage(o.Ctx, o.Root, projects.UsageQuery{}, store.Page{})
+		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
 		near(t, "GPU cores of the project", u.Used.Average.GPUCores, 100)
+		near(t, "GPU cores of the project in the list", all.Projects[0].Used.Average.GPUCores, 100)
 		near(t, "GPU cores of the role", u.Roles[0].Used.Average.GPUCores, 100)
 		near(t, "GPU cores of the member", people[0].Used.Average.GPUCores, 100)
 		near(t, "GPU core hours", u.Used.GPUCoreHours, 100)
@@ -226,6 +228,7 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 				*r = changed
 			case 3:
 				in := projects.ProjectInput{Name: p.Name, Quota: pooltest.Cores(1000 + random.Int64N(50)).Input()}
+				in.Confirmation = pooltest.Confirmed
 				if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, in); err != nil {
 					t.Fatal(err)
 				}

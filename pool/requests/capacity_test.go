@@ -39,7 +39,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 		}
 		_, err = h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Decision: "approve", Confirm: true, Reason: "more machines come in May"})
 		pooltest.NoError(t, err)
-		entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "request", Action: "approve"}, store.Page{Limit: 1})
+		entries, err := h.Store.Read(h.Ctx).Audit(store.AuditFilter{Object: "project", Action: "update"}, store.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than the maximum of 400") {
 			t.Errorf("%+v, %v", entries, err)
 		}

@@ -28,8 +28,7 @@ type DecisionInput struct {
 // auditedDecision is a decision as the audit log records it.
 type auditedDecision struct {
 	models.QuotaRequest
-	Own    bool     `json:"own,omitempty"`    // decided by the requester
-	Beyond []string `json:"beyond,omitempty"` // confirmed allocations above the capacity
+	Own bool `json:"own,omitempty"` // decided by the requester
 }
 
 // Decide approves a request, unchanged or with other terms, or refuses it. An
@@ -107,7 +106,7 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 		err = settle(r.q, &r.req)
 	} else {
 		action = "approve"
-		v.Beyond, err = s.approve(r, in)
+		err = s.approve(r, in)
 	}
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 }
 
 // approve makes the requested change with the terms of the decision.
-func (s *Service) approve(r *review, in DecisionInput) (over []string, err error) {
+func (s *Service) approve(r *review, in DecisionInput) error {
 	kind := r.req.Kind
 	r.terms = normalized(r.req.Requested)
 	if in.Requested != (models.Requested{}) {
@@ -132,56 +131,18 @@ func (s *Service) approve(r *review, in DecisionInput) (over []string, err error
 		r.req.State = models.RequestAdjusted
 	}
 	decided := r.terms
-	r.req.Decided = &decided
+	r.req.Decided, r.confirmation = &decided, projects.Confirmation{Confirm: in.Confirm, Reason: in.Reason}
 	if err := settle(r.q, &r.req); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.findProject(); err != nil {
-		return nil, prefixed(kind, err)
+		return prefixed(kind, err)
 	}
 	p := proposalOf(r)
 	if err := p.examine(r); err != nil {
-		return nil, prefixed(kind, err)
+		return prefixed(kind, err)
 	}
-	if over, err = s.withinCapacity(r, p.growth(r), in); err != nil {
-		return nil, err
-	}
-	return over, prefixed(kind, p.apply(r))
-}
-
-// withinCapacity refuses to allocate more than the capacity allows, unless the
-// approver confirms it with a reason.
-func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionInput) (confirmed []string, err error) {
-	if len(more.Exceeding(models.Resources{})) == 0 {
-		return nil, nil
-	}
-	if err := r.q.LockPool(); err != nil { // serializes approvals
-		return nil, err
-	}
-	rows, err := s.capacity.ByResource(r.q)
-	if err != nil {
-		return nil, err
-	}
-	over := projects.Beyond(rows, more)
-	if len(over) == 0 {
-		return nil, nil
-	}
-	if in.Confirm && in.Reason != "" {
-		for _, t := range over {
-			confirmed = append(confirmed, t.String())
-		}
-		return confirmed, nil
-	}
-	all := over[0]
-	for _, t := range over[1:] {
-		all = models.Say("%s; %s", all, t)
-	}
-	e := models.NoCapacity("", "This would allocate more than the pool's capacity allows. No changes were made. Confirm and give a reason, or approve less.")
-	e.Fields = []models.Field{{Name: "confirm", Reason: all}}
-	if in.Reason == "" {
-		e.Fields = append(e.Fields, models.Field{Name: "reason", Reason: models.Say("is required to exceed the capacity")})
-	}
-	return nil, e
+	return prefixed(kind, p.apply(r))
 }
 
 // makeDirectories creates the directories of a new project and member.

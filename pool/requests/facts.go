@@ -41,16 +41,19 @@ func (s *Service) facts(q *store.Queries, req models.QuotaRequest) (*Facts, erro
 	if f.Capacity, err = s.capacity.ByResource(q); err != nil {
 		return f, err
 	}
+	beyond := func(p models.Project) []models.Text {
+		return projects.Beyond(f.Capacity, projects.Growth(p, proposalOf(r).proposed(p), q.Now()))
+	}
 	if req.ProjectID == nil {
-		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
+		f.Beyond = beyond(models.Project{})
 		return f, nil
 	}
 	p, err := q.Project(store.AllProjects, *req.ProjectID)
 	if err != nil {
 		return f, err
 	}
-	if r.project = p; req.State == models.RequestPending {
-		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
+	if req.State == models.RequestPending {
+		f.Beyond = beyond(p)
 	}
 	f.Project = &p
 	if f.Allocated, err = q.AllocatedLimits(p.ID); err != nil {

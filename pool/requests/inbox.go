@@ -41,8 +41,11 @@ func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v Re
 
 func (s *Service) viewFor(actor policies.Actor, found models.RequestView) RequestView {
 	own, open := found.RequesterID == actor.User.ID, found.State == models.RequestPending
+	decides := s.canDecide(actor, found.QuotaRequest)
+	member := found.ProjectID != nil && actor.MemberOf(*found.ProjectID)
+	found.PresentWithheld = !member && !decides && !s.canAudit(actor) // from a requester who has left
 	return RequestView{RequestView: found, Own: own, CanWithdraw: own && open,
-		CanDecide: open && s.canDecide(actor, found.QuotaRequest) && (!own || s.decidesDirectly(actor))}
+		CanDecide: open && decides && (!own || s.decidesDirectly(actor))}
 }
 
 func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []RequestView {

@@ -22,12 +22,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req
 	if req.Facts == nil || req.Facts.Project == nil {
 		return v, models.NotFound("project")
 	}
-	p, about := *req.Facts.Project, previewOf(req, in)
-	v, err = s.projects.PreviewBy(ctx, actor, p, about)
-	if about.Quota != nil {
-		v.Beyond = projects.Beyond(req.Facts.Capacity, activeQuota(about.Quota.Resources().Sub(p.Quota), p.EndsAt, s.store.Now()))
-	}
-	return v, err
+	return s.projects.PreviewBy(ctx, actor, *req.Facts.Project, previewOf(req, in))
 }
 
 // previewOf is the input for the preview of a request.

@@ -6,8 +6,8 @@ import "weir/models"
 type proposal interface {
 	// examine validates the terms of a request or decision.
 	examine(r *review) error
-	// growth is by how much applying it increases the quotas of projects.
-	growth(r *review) models.Resources
+	// proposed is the project p afterwards, as far as quotas are concerned.
+	proposed(p models.Project) models.Project
 	// apply makes the change.
 	apply(r *review) error
 }

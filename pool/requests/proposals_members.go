@@ -6,14 +6,14 @@ import (
 	"weir/pool/projects"
 )
 
-// noGrowth is embedded in proposals that do not change quotas.
-type noGrowth struct{}
+// sameQuota is embedded in proposals that do not change quotas.
+type sameQuota struct{}
 
-func (noGrowth) growth(*review) models.Resources { return models.Resources{} }
+func (sameQuota) proposed(p models.Project) models.Project { return p }
 
 // roleProposal is a request for a new role.
 type roleProposal struct {
-	noGrowth
+	sameQuota
 	*models.RoleSpec
 }
 
@@ -49,7 +49,7 @@ func (a roleProposal) apply(r *review) error {
 
 // limitProposal is a request for another limit of a role.
 type limitProposal struct {
-	noGrowth
+	sameQuota
 	*models.LimitSpec
 }
 
@@ -85,7 +85,7 @@ func (a limitProposal) apply(r *review) error {
 
 // deadlineProposal is a request for a later end of the requester's membership.
 type deadlineProposal struct {
-	noGrowth
+	sameQuota
 	*models.DeadlineSpec
 }
 
@@ -115,7 +115,7 @@ func (a deadlineProposal) apply(r *review) error {
 
 // joinProposal is a request for membership in a project.
 type joinProposal struct {
-	noGrowth
+	sameQuota
 	*models.JoinSpec
 }
 

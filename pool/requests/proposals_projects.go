@@ -1,8 +1,6 @@
 package requests
 
 import (
-	"time"
-
 	"weir/models"
 	"weir/pool/projects"
 )
@@ -32,20 +30,14 @@ func (a projectProposal) examine(r *review) error {
 	return projects.CheckLimit(limit, total)
 }
 
-func (a projectProposal) growth(r *review) models.Resources {
-	return activeQuota(a.Quota.Resources(), a.EndsAt, r.q.Now())
-}
-
-// activeQuota is the quota of a project, or zero after its period of use.
-func activeQuota(quota models.Resources, ends *time.Time, now time.Time) models.Resources {
-	if ends != nil && !ends.After(now) {
-		return models.Resources{}
-	}
-	return quota
+func (a projectProposal) proposed(models.Project) models.Project {
+	return models.Project{Quota: a.Quota.Resources(), EndsAt: a.EndsAt}
 }
 
 func (a projectProposal) apply(r *review) (err error) {
-	if r.project, err = r.editor.CreateProject(a.input()); err != nil {
+	in := a.input()
+	in.Confirmation = r.confirmation
+	if r.project, err = r.editor.CreateProject(in); err != nil {
 		return err
 	}
 	if err := r.q.SetRequestProject(&r.req, r.project.ID); err != nil {
@@ -76,13 +68,14 @@ func (a quotaProposal) examine(r *review) error {
 	return moreThan("quota", total, r.project.Quota)
 }
 
-func (a quotaProposal) growth(r *review) models.Resources {
-	return activeQuota(a.Quota.Resources().Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
+func (a quotaProposal) proposed(p models.Project) models.Project {
+	p.Quota = a.Quota.Resources()
+	return p
 }
 
 func (a quotaProposal) apply(r *review) error {
 	in := projects.InputOf(r.project)
-	in.Quota = a.Quota
+	in.Quota, in.Confirmation = a.Quota, r.confirmation
 	_, err := r.editor.UpdateProject(r.project, in)
 	return err
 }
@@ -110,12 +103,14 @@ func (a periodProposal) examine(r *review) error {
 	return nil
 }
 
-func (a periodProposal) growth(r *review) models.Resources {
-	now := r.q.Now()
-	return activeQuota(r.project.Quota, a.EndsAt, now).Sub(activeQuota(r.project.Quota, r.project.EndsAt, now))
+func (a periodProposal) proposed(p models.Project) models.Project {
+	p.EndsAt = a.EndsAt
+	return p
 }
 
 func (a periodProposal) apply(r *review) error {
-	_, err := r.editor.UpdateProject(r.project, a.input(r))
+	in := a.input(r)
+	in.Confirmation = r.confirmation
+	_, err := r.editor.UpdateProject(r.project, in)
 	return err
 }

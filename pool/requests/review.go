@@ -19,6 +19,8 @@ type review struct {
 	terms      models.Requested // requested, or as decided
 	project    models.Project   // locked while it is decided
 	member     int64            // needs a directory
+
+	confirmation projects.Confirmation // of allocations above the capacity
 }
 
 func (s *Service) review(q *store.Queries, actor policies.Actor) *review {

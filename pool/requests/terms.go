@@ -102,7 +102,7 @@ func prefixed(kind string, err error, renamed ...string) error {
 				f.Name = renamed[j+1]
 			}
 		}
-		if kind != "" {
+		if kind != "" && f.Name != "confirm" && f.Name != "reason" { // which are the decision's
 			f.Name = kind + "." + f.Name
 		}
 		moved.Fields[i] = f

@@ -15,6 +15,9 @@ type Gate interface {
 	// Redeem exchanges a single-use opening token for a visit.
 	Redeem(ctx context.Context, workspace int64, token string) (models.VisitCookie, error)
 
+	// Leave ends a visit, whose cookie may be invalid.
+	Leave(ctx context.Context, workspace int64, cookie string) error
+
 	// Admit returns the notebook for a visitor of the workspace. Its errors are
 	// of type models.Error: unauthenticated for a missing or invalid credential,
 	// not_found for an unknown workspace or one of another user, conflict for one

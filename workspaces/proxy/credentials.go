@@ -44,6 +44,33 @@ func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) 
 	w.WriteHeader(http.StatusSeeOther)
 }
 
+// logoutPath is where notebook servers log out. Their own session is the proxy's; what
+// a person wants to end is the visit.
+const logoutPath = "/logout"
+
+// leave ends the visit of a browser, and leads to the workspace's page in the portal.
+func (c Config) leave(w http.ResponseWriter, r *http.Request, id int64) {
+	if !sameSite(r, c.origin(r, id)) {
+		c.respond(w, r, errCrossSite)
+		return
+	}
+	for _, visit := range c.credentials(r) {
+		if err := c.Gate.Leave(r.Context(), id, visit.Cookie); err != nil {
+			c.respond(w, r, c.publicError(id, err))
+			return
+		}
+	}
+	http.SetCookie(w, &http.Cookie{Name: c.cookieName(), Path: "/", MaxAge: -1, HttpOnly: true, Secure: c.Secure,
+		SameSite: http.SameSiteLaxMode})
+	setOwnHeaders(w.Header())
+	to := "/"
+	if c.PortalURL != "" {
+		to = c.PortalURL + "/workspaces/" + strconv.FormatInt(id, 10)
+	}
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
 // redeemError returns the same error for every invalid token, so that a used token
 // is indistinguishable from an unknown one.
 func (c Config) redeemError(id int64, err error) *models.Error {

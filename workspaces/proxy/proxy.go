@@ -97,6 +97,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.cfg.redeemOpening(w, r, id)
 	case strings.HasPrefix(r.URL.Path, ownPath):
 		p.cfg.respond(w, r, models.NotFound("page"))
+	case r.URL.Path == logoutPath && bearer(r.Header) == "":
+		p.cfg.leave(w, r, id)
 	default:
 		p.serveVisit(w, r, id)
 	}

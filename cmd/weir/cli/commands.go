@@ -6,5 +6,5 @@ import "github.com/spf13/cobra"
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newPoolCommand(), newProviderCommand(), newDeviceCommand(), newAuthorizeCommand(),
 		newRunCommand(), newRunsCommand(),
-		newDeployCommand(), newDeploymentsCommand(), newUsageCommand()}
+		newDeployCommand(), newDeploymentsCommand(), newWorkspacesCommand(), newUsageCommand()}
 }

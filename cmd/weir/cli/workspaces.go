@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+	"weir/models"
+)
+
+func newWorkspacesCommand() *cobra.Command {
+	var state string
+	var project int64
+	cmd := remoteCommand("workspaces", "List your workspaces and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
+		query := url.Values{"state": {state}}
+		if project != 0 {
+			query.Set("project_id", fmt.Sprint(project))
+		}
+		list, raw, err := fetchAll[handlers.Workspace](s, s.client, "/workspaces", query)
+		if err != nil {
+			return err
+		}
+		return s.show(raw, func(t *table) { workspacesTable(t, list) })
+	})
+	cmd.Flags().StringVar(&state, "state", "active", "`STATE` of the workspaces: active, ended or all")
+	cmd.Flags().Int64Var(&project, "project", 0, "only workspaces of the project with this `ID`")
+	cmd.AddCommand(newStopWorkspacesCommand())
+	return cmd
+}
+
+func workspacesTable(t *table, list []handlers.Workspace) {
+	t.section("ID", "NAME", "STATE", "GPUS", "CORES", "PROJECT", "USER", "REQUESTED", "REASON")
+	for _, w := range list {
+		t.row(w.ID, w.Name, w.State, w.Demand.GPUs, w.Demand.Cores, w.Project, w.User, moment(w.RequestedAt), w.Reason)
+	}
+}
+
+func newStopWorkspacesCommand() *cobra.Command {
+	var all bool
+	var reason string
+	cmd := remoteCommand("stop [WORKSPACE...]", "Stop workspaces", cobra.ArbitraryArgs, func(s *session, args []string) (err error) {
+		if all == (len(args) > 0) {
+			return config.Usagef("name workspaces by their IDs, or set --all")
+		}
+		ids, err := workspaceIDs(args)
+		if all {
+			ids, err = s.ownWorkspaces()
+		}
+		if err != nil {
+			return err
+		}
+		if len(ids) == 0 { // the service refuses an empty list
+			return s.showStopped([]byte(`{"stopped":[],"failed":[]}`))
+		}
+		res, err := s.call(s, http.MethodPost, "/workspaces/stop", handlers.WorkspacesStop{IDs: ids, Reason: reason}, "")
+		if err != nil {
+			return err
+		}
+		return s.showStopped(res.body)
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "all of your workspaces that have not ended")
+	cmd.Flags().StringVar(&reason, "reason", "", "`REASON` that their owners are told")
+	return cmd
+}
+
+// workspaceIDs are the workspaces that arguments name.
+func workspaceIDs(args []string) (ids []int64, err error) {
+	for _, arg := range args {
+		id, err := strconv.ParseInt(arg, 10, 64)
+		if err != nil || id < 1 {
+			return nil, config.Usagef("%q is not the ID of a workspace", arg)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
+
+// ownWorkspaces are the person's own workspaces that have neither ended nor begun to stop.
+func (s *session) ownWorkspaces() (ids []int64, err error) {
+	me, _, err := fetch[handlers.User](s, s.client, "/me")
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := fetchAll[handlers.Workspace](s, s.client, "/workspaces", url.Values{"state": {"active"}, "user_id": {fmt.Sprint(me.ID)}})
+	for _, w := range list {
+		if w.State != models.StateStopping {
+			ids = append(ids, w.ID)
+		}
+	}
+	return ids, err
+}
+
+// showStopped shows what stops; what could not be stopped is an error.
+func (s *session) showStopped(raw []byte) error {
+	var v handlers.WorkspacesStopped
+	if err := decode(s.client, raw, &v); err != nil {
+		return err
+	}
+	err := s.show(raw, func(t *table) {
+		for _, id := range v.Stopped {
+			t.line("workspace %d is stopping", id)
+		}
+		if len(v.Stopped)+len(v.Failed) == 0 {
+			t.line("no workspace to stop")
+		}
+	})
+	if err == nil && len(v.Failed) > 0 {
+		return fmt.Errorf("workspace %d was not stopped: %s", v.Failed[0].ID, clean(v.Failed[0].Reason))
+	}
+	return err
+}
