@@ -81,22 +81,27 @@ func scaled(number string, scale float64) (int64, error) {
 // ExactQuantity is Quantity with as many decimals as it takes to parse without loss, for
 // forms.
 func ExactQuantity(name string, value int64) string {
-	const gib = 1024
 	switch {
 	case IsUnlimited(value):
 		return UnlimitedWord
 	case name == "cpu_milli":
 		return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64)
-	case name == "gpu_cores", value < gib, value%gib == 0 && (value < 10<<20 || value%(1<<20) == 0):
+	case name == "gpu_cores", value < 10<<10, value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):
 		return Quantity(name, value)
 	}
+	return exactGiB(value)
+}
+
+// exactGiB formats an amount of MiB in GiB, with as many decimals as it takes to parse
+// without loss.
+func exactGiB(mib int64) string {
 	for scale, decimals := 1.0, 0; decimals <= 4; scale, decimals = scale*10, decimals+1 {
-		number := strconv.FormatFloat(math.Floor(float64(value)/gib*scale)/scale, 'f', decimals, 64)
-		if n, err := scaled(number, gib); err == nil && n == value { // which rounds up
+		number := strconv.FormatFloat(math.Floor(float64(mib)/1024*scale)/scale, 'f', decimals, 64)
+		if n, err := scaled(number, 1024); err == nil && n == mib { // which rounds up
 			return number + " GiB"
 		}
 	}
-	return strconv.FormatInt(value, 10) + " MiB"
+	return strconv.FormatInt(mib, 10) + " MiB"
 }
 
 // Ranges are sorted numbers such as 0–3, 5.

@@ -64,13 +64,13 @@ func TestQuantitiesParseAsFormatted(t *testing.T) {
 }
 
 func TestFormatMiB(t *testing.T) {
-	for mib, want := range map[int64]string{0: "0 GiB", 1: "1 MiB", 1023: "1023 MiB", 1024: "1 GiB", 1536: "1536 MiB", 10752: "10.5 GiB",
-		16384: "16 GiB", 1 << 20: "1 TiB", 15 << 19: "7680 GiB", 3 << 23: "24 TiB", -512: "-512 MiB", -2048: "-2 GiB"} {
+	for mib, want := range map[int64]string{0: "0 GiB", 1: "1 MiB", 1023: "1023 MiB", 1024: "1 GiB", 1536: "1.5 GiB", 10752: "10.5 GiB",
+		16384: "16 GiB", 1 << 20: "1 TiB", 15 << 19: "7680 GiB", 3 << 23: "24 TiB", -512: "-512 MiB", -1536: "-1.5 GiB", -2048: "-2 GiB"} {
 		if got := models.FormatMiB(mib); got != want {
 			t.Errorf("%d MiB is %q, want %q", mib, got, want)
 		}
 	}
-	for name, want := range map[string]string{"gpu_cores": "1500", "cpu_milli": "1.5", "memory_mib": "1500 MiB"} {
+	for name, want := range map[string]string{"gpu_cores": "1500", "cpu_milli": "1.5", "memory_mib": "1.464 GiB"} {
 		if got := models.Quantity(name, 1500); got != want {
 			t.Errorf("1500 of %s is %q, want %q", name, got, want)
 		}

@@ -164,13 +164,18 @@ func FormatBytes(n int64) string {
 	return strconv.FormatFloat(value, 'f', digits, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[unit]
 }
 
-// FormatMiB formats an amount of MiB: "512 MiB", "16 GiB", "1.5 TiB".
+// FormatMiB formats an amount of MiB: "512 MiB", "1.5 GiB", "16 GiB", "12.5 TiB". Below 10 GiB
+// it parses without loss.
 func FormatMiB(mib int64) string {
 	switch {
 	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:
 		return trimFloat(float64(mib)/(1<<20)) + " TiB"
 	case mib%1024 == 0, mib >= 10<<10, mib <= -10<<10:
 		return trimFloat(float64(mib)/1024) + " GiB"
+	case mib <= -1<<10:
+		return "-" + exactGiB(-mib)
+	case mib >= 1<<10:
+		return exactGiB(mib)
 	default:
 		return fmt.Sprintf("%d MiB", mib)
 	}
