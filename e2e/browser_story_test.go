@@ -87,6 +87,9 @@ func foundTeam(b *tab, link string) {
 	for label, amount := range map[string]string{"GPU cores": "300", "GPU memory": "240 GiB", "CPU": "12", "Memory": "24 GiB", "Storage": "1 TiB"} {
 		b.fill(label, amount)
 	}
+	b.sees("needs confirmation") // this machine has less
+	b.pressAt("Allocate anyway", `document.querySelector("#f-confirm")`)
+	b.fill("Reason", "A larger machine is ordered.")
 	b.shoot("project-new")
 	b.press("Create project")
 	b.at("/projects/1")
