@@ -26,7 +26,11 @@ func TestStoppedNotebookInBrowser(t *testing.T) {
 	tree.until("the workspace's page", fmt.Sprintf(`location.origin === %q && location.pathname === "/workspaces/%d"`, s.url, w.ID))
 
 	b.front()
-	n := newNotebook(b.opened(origin, func() { b.press("Open") }))
+	tree = b.opened(origin, func() { b.press("Open") })
+	n := newNotebook(tree)
+	if eval[bool](tree, `[...document.querySelectorAll("#new-menu a")].some((a) => a.textContent.includes("Terminal"))`) {
+		t.Error("Jupyter offers a terminal, which stays blank here")
+	}
 	if eval[bool](n.tab, `!!document.querySelector("#weir-notice")`) {
 		t.Error("a running notebook says that it has stopped")
 	}
@@ -38,6 +42,10 @@ func TestStoppedNotebookInBrowser(t *testing.T) {
 	if !strings.HasPrefix(again, s.url+"/launch?") || !strings.Contains(again, fmt.Sprint("project_id=", team.Project)) {
 		t.Errorf("it leads to %s", again)
 	}
+	tree.front()
+	tree.pressAt("Refresh", `document.querySelector("#refresh_notebook_list")`)
+	tree.until("the notice in the list of files", `document.querySelector("#weir-notice")?.textContent.includes("Workspace nb has stopped")`)
+	n.front()
 	launch := n.opened("/launch?", func() { n.pressAt("Launch again", `document.querySelector("#weir-notice a")`) })
 	launch.sees("Launch with")
 }

@@ -3,8 +3,8 @@ package handlers
 // apiBodies are what each operation takes, good enough to be refused for lack
 // of rights alone. Keys are paths below apiPrefix.
 var apiBodies = map[string]string{
-	"/projects":                               `{"name":"new","quota":` + some + `}`,
-	"/projects/start":                         `{"name":"new","members":1,"quota":` + some + `}`,
+	"/projects":                               `{"name":"new","quota":` + some + beyond + `}`,
+	"/projects/start":                         `{"name":"new","members":1,"quota":` + some + beyond + `}`,
 	"/projects/start/preview":                 `{"name":"new"}`,
 	"/projects/:id":                           `{"name":"new","quota":` + plenty + `}`,
 	"/projects/:id/roles":                     `{"name":"new","permission":"member","limit":` + slice + `}`,
@@ -87,10 +87,10 @@ const reserveForm = `{"project_id":$project,"gpus":1,"cores":1,"duration_minutes
 
 // pageForms are the same for the forms of pages.
 var pageForms = map[string]string{
-	"/projects":                              "name=new&quota.gpu_cores=1",
+	"/projects":                              "name=new&quota.gpu_cores=1&confirm=1&reason=test",
 	"/graphs":                                "graph=branches:+[{name:+a,+operators:+[{}]}]&cpus=8&utilization=0",
 	"/barriers":                              "ptx=.entry+k()+{+bar.sync+0%3B+}&physical=16",
-	"/projects/start":                        "name=new&members=1&quota.gpu_cores=1",
+	"/projects/start":                        "name=new&members=1&quota.gpu_cores=1&confirm=1&reason=test",
 	"/projects/:id":                          "name=new",
 	"/projects/:id/roles":                    "name=new&permission=member&limit.gpu_cores=1",
 	"/projects/:id/roles/:role":              "name=new&permission=member&limit.gpu_cores=1",

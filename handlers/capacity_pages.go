@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -68,6 +69,9 @@ func (a *App) updateCapacityPage(ctx context.Context, _ echo.Context, f *form) (
 func (f *form) overcommitInput() projects.OvercommitInput {
 	percent := func(name string) int64 {
 		n, err := models.ParseCount(f.text("ratio." + name))
+		if errors.Is(err, models.ErrTooLarge) {
+			return models.MaxAmount // which the service refuses with its own bound
+		}
 		if err != nil {
 			f.problems.Add("ratio."+name, "must be a whole number, 0 or greater")
 		}

@@ -67,7 +67,7 @@ func environmentForm(e models.Environment) web.Form {
 	for name, n := range map[string]int64{"gpus": e.Minimum.GPUs, "cores": e.Minimum.Cores, "gpu_memory_mib": e.Minimum.GPUMemoryMiB,
 		"cpu_milli": e.Minimum.CPUMilli, "memory_mib": e.Minimum.MemoryMiB} {
 		if n > 0 {
-			f.Values["minimum."+name] = models.Quantity(name, n)
+			f.Values["minimum."+name] = models.ExactQuantity(name, n)
 		}
 	}
 	return f

@@ -122,7 +122,7 @@ func TestFileManagementByREST(t *testing.T) {
 	}
 	root := w.visitor("zoe@example.org", true)
 	page := strings.ReplaceAll(root.page(200, "GET", path("projects", w.project)), "\u00a0", " ")
-	root.shows(page, "1 MiB of 97.66 GiB", "1 MiB in use")
+	root.shows(page, "1 MiB of 97.65 GiB", "1 MiB in use")
 	archive := w.get(w.member, w.filesOf("/archive", "/dir 中"))
 	w.want(200, w.member, "PUT", w.filesOf("/archive", "/out"), archive.raw)
 	if a := w.get(w.member, w.filesOf("/content", "/out/b")); a.raw != "content" {

@@ -97,21 +97,25 @@ func (f *form) amount(name string) *int64 {
 	}
 	var n int64
 	var err error
+	mib, cpu := strings.HasSuffix(name, "_mib"), strings.HasSuffix(name, "cpu_milli")
 	switch {
-	case strings.HasSuffix(name, "_mib"):
-		if n, err = models.ParseMiB(text, 1); err != nil {
-			f.problems.Add(name, "must be a size such as 16 GiB")
-		}
-	case strings.HasSuffix(name, "cpu_milli"):
-		if n, err = models.ParseCPU(text); err != nil {
-			f.problems.Add(name, "must be a number of cores such as 4, 1.5 or 500m")
-		}
+	case mib:
+		n, err = models.ParseMiB(text, 1)
+	case cpu:
+		n, err = models.ParseCPU(text)
 	default:
-		if n, err = models.ParseCount(text); errors.Is(err, models.ErrTooLarge) {
-			f.problems.Add(name, "must be at most %d", models.MaxAmount)
-		} else if err != nil {
-			f.problems.Add(name, "must be a whole number, 0 or greater")
-		}
+		n, err = models.ParseCount(text)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, models.ErrTooLarge):
+		f.problems.Add(name, "must be at most %s", models.Quantity(name, models.MaxAmount))
+	case mib:
+		f.problems.Add(name, "must be a size such as 16 GiB")
+	case cpu:
+		f.problems.Add(name, "must be a number of cores such as 4 or 1.5")
+	default:
+		f.problems.Add(name, "must be a whole number, 0 or greater")
 	}
 	return &n
 }
@@ -215,7 +219,7 @@ func putLastDay(f web.Form, name string, end *time.Time) {
 func putLaunch(f web.Form, prefix string, l models.LaunchParameters) {
 	for _, n := range l.Numbers() {
 		if value := *n.Value; value != nil {
-			f.Values[prefix+n.Name] = models.Quantity(n.Name, *value)
+			f.Values[prefix+n.Name] = models.ExactQuantity(n.Name, *value)
 		}
 	}
 	for name, v := range map[string]*string{"gpu_model": l.GPUModel, "path": l.Path} {

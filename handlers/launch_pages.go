@@ -123,7 +123,7 @@ func launchAgain(w models.Workspace) string {
 		}
 		value := p.Value
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-			value = models.Quantity(p.Name, n)
+			value = models.ExactQuantity(p.Name, n)
 		}
 		q.Set(p.Name, value)
 	}
@@ -191,12 +191,23 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	v.Project, v.Role, v.Model, v.Needs = p.Project.Name, p.Role, models.VisibleName(f.values.Get("model_path")), p.Model.Needs
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
-	if p.Rejection != nil { // whatever the pool has
+	judge(&v, p, refused, f.err())
+	return web.LaunchPage(v), nil
+}
+
+// judge shows whether what a form describes can start: what was entered wrong stands at
+// the fields, and the decision says why it is impossible, whatever the pool has. parsing
+// is what could not be read, without which there is no decision.
+func judge(v *web.LaunchView, p workspaces.Plan, refused, parsing error) {
+	switch {
+	case parsing != nil:
+		v.Decision = web.Decision{}
+	case p.Rejection != nil:
 		demand := cmp.Or(p.Demand, p.Refused)
 		v.Decision = impossible(p.Rejection)
 		v.Decision.RequestedCores = demand.GPUs * demand.Cores
 	}
-	switch err := cmp.Or(refused, f.err()); {
+	switch err := cmp.Or(refused, parsing); {
 	case err != nil:
 		v.Form = v.Form.Refuse(err)
 	case p.Rejection != nil && p.Requested && len(publicError(p.Rejection).Fields) > 0:
@@ -205,8 +216,7 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	if p.Rejection != nil && v.Form.Failed() {
 		v.Decision.Reasons = nil // they stand at the fields
 	}
-	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
-	return web.LaunchPage(v), nil
+	v.CanLaunch = p.Rejection == nil && parsing == nil && p.Decision.Outcome != models.OutcomeRefused
 }
 
 // launchView is what the pool shows of a plan.

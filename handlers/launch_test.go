@@ -44,4 +44,20 @@ func TestLaunchPageAboveTheLimit(t *testing.T) {
 	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=30"), "All 30 GPU cores are available now", "!Cannot launch")
 	ann.shows(ann.page(200, "GET", at+"&cpu_milli=9"), "Cannot launch this workspace", "kind=limit", "!are available now")
 	ann.shows(ann.page(200, "GET", at+"&gpus=2"), "200 requested; your role", `id="f-gpus-error"`, "Launch with 200 GPU cores", "!× 50")
+	for _, unread := range []string{"&gpus=abc", "&gpus=99999999999999999999", "&gpus=1&version_constraints=jax"} {
+		ann.shows(ann.page(200, "GET", at+unread), "Launch workspace", "!Launch without a GPU", "!Starts immediately", "!are available now")
+	}
+}
+
+// The form of a run says the same as that of a launch, and an amount in a form is exactly
+// what it was.
+func TestRunFormAboveTheLimit(t *testing.T) {
+	w := newWorld(t)
+	ann := w.as("ann@example.org")
+	at := "/runs/new?project_id=" + id(w.project)
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=100&cpu_milli=9"), "kind=limit", "!are available now", `id="f-cpu_milli-error"`)
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=50"), "All 50 GPU cores are available now", "!kind=limit")
+	root := w.visitor("ada@example.org", true)
+	w.want(200, w.admin, "PUT", "/projects/"+id(w.project), `{"name":"vision","quota":`+plenty+`,"launch":{"cpu_milli":1234,"memory_mib":15000}}`)
+	root.shows(root.page(200, "GET", "/projects/"+id(w.project)+"/edit"), `value="1.234"`, `value="14.648 GiB"`)
 }

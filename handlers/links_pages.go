@@ -78,7 +78,11 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 		}
 		a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	}
-	return a.redirectWithFlash(c, to, models.Say("Welcome to %s.", cmp.Or(o.Project, "Weir")))
+	welcome := models.Say("Welcome to %s.", cmp.Or(o.Project, "Weir"))
+	if o.Launches {
+		welcome = models.Say("Welcome to %s. Launch your first workspace.", o.Project)
+	}
+	return a.redirectWithFlash(c, to, welcome)
 }
 
 func (a *App) passwordPage(c echo.Context) error {

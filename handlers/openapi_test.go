@@ -143,7 +143,6 @@ var twins = map[string]string{
 	"GET /workspaces/:id/restart":               "GET /workspaces/{id}",
 	"POST /workspaces/:id/restart":              "POST /workspaces/{id}/restart",
 	"POST /workspaces/:id/keep":                 "POST /workspaces/{id}/keep",
-	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
 	"GET /reservations":                         "GET /reservations",
 	"POST /reservations":                        "POST /reservations",
 	"GET /reservations/calendar":                "GET /reservations/calendar",

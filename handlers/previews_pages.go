@@ -125,6 +125,13 @@ func quotaPreview(at string) func(*form) projects.PreviewInput {
 	}
 }
 
+// projectPreview reads the form of a project.
+func projectPreview(f *form) projects.PreviewInput {
+	in := quotaPreview("")(f)
+	in.Period = &projects.PeriodPreview{EndsAt: f.lastDay("ends_at")}
+	return in
+}
+
 // requestPreview reads the form of a request, or of its decision; nil for kinds that do
 // not affect a quota.
 func requestPreview(kind string, role int64) func(*form) projects.PreviewInput {

@@ -107,7 +107,7 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 	case id == 0:
 		v.Preview, err = a.previewNewProject(ctx, v.Form)
 	case !v.Describing:
-		v.Preview, err = a.previewForm(ctx, id, v.Form, quotaPreview(""))
+		v.Preview, err = a.previewForm(ctx, id, v.Form, projectPreview)
 	}
 	return web.ProjectFormPage(v), err
 }

@@ -81,7 +81,7 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestFacts {
 	f := r.Facts
 	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Capacity: capacityRows(f.Capacity), Used: f.Used,
-		UsedByOne: f.UsedByOne, Roles: roleChoices(f.Roles), Beyond: f.Beyond, Ends: f.Until}
+		UsedByOne: f.UsedByOne, Roles: roleChoices(f.Roles), Beyond: f.Beyond}
 	if f.Project != nil {
 		v.Quota = &f.Project.Quota
 	}

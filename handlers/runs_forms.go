@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -77,15 +76,7 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 	v.Project, v.Role, v.Environment = p.Project.Name, p.Role, p.Environment.Name
 	v.Form.Values["project_id"] = strconv.FormatInt(p.Project.ID, 10)
 	fillLaunch(&v.LaunchView, p, view)
-	switch err := cmp.Or(refused, f.err()); {
-	case err != nil:
-		v.Form = v.Form.Refuse(err)
-	case p.Rejection != nil && p.Requested && len(publicError(p.Rejection).Fields) > 0:
-		v.Form = v.Form.Refuse(p.Rejection)
-	case p.Rejection != nil: // nothing was entered that could be corrected
-		v.Decision = impossible(p.Rejection)
-	}
-	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
+	judge(&v.LaunchView, p, refused, f.err())
 	return web.RunFormPage(v), nil
 }
 

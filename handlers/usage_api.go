@@ -58,9 +58,9 @@ type UsageOfProject struct {
 	ProjectID int64              `json:"project_id"`
 	Project   string             `json:"project"`
 	Quota     models.Resources   `json:"quota" doc:"current quota"`
-	Used      models.Usage       `json:"used"`
+	Used      models.Usage       `json:"used" doc:"average since the creation of the project, if that lies in the span"`
 	OfQuota   projects.Fractions `json:"quota_fraction" doc:"average in use as a fraction of the quota"`
-	OfTotal   projects.Fractions `json:"total_fraction" doc:"average in use as a fraction of the usage of all projects"`
+	OfTotal   projects.Fractions `json:"total_fraction" doc:"part of the usage of all projects in the span"`
 }
 
 // ProjectUsage is a project's resources over a span of time.

@@ -30,7 +30,6 @@ func (a *App) workspacesRoutes(p *echo.Group) {
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
 	p.GET("/workspaces/stop", a.page(a.stopWorkspacesPage))
 	p.POST("/workspaces/stop", a.submit(a.stopWorkspacesPage, a.stopWorkspaces))
-	p.POST("/workspaces/:id/stop", a.submit(nil, a.stopWorkspacePage))
 	p.POST("/workspaces/:id/keep", a.submit(nil, a.keepWorkspacePage))
 }
 
@@ -220,11 +219,6 @@ func stoppedAllMessage(stopped workspaces.Stopped) models.Text {
 		message = models.Say("%s %s", message, models.Say("Workspace %d was not stopped: %s", f.ID, f.Reason))
 	}
 	return message
-}
-
-func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
-	w, err := a.Workspaces.Stop(ctx, actorOf(ctx), number(c, "id"))
-	return redirect{path("workspaces", w.ID), stoppedMessage(w)}, err
 }
 
 func (a *App) keepWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

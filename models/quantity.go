@@ -73,7 +73,7 @@ func scaled(number string, scale float64) (int64, error) {
 	}
 	// Slightly less: binary fractions would make 2008 thousandths of 2.007.
 	if f = math.Ceil(f * scale * (1 - 1e-15)); f > float64(MaxAmount) {
-		return 0, errQuantity
+		return 0, ErrTooLarge
 	}
 	return int64(f), nil
 }
@@ -86,7 +86,7 @@ func ExactQuantity(name string, value int64) string {
 		return UnlimitedWord
 	case name == "cpu_milli":
 		return strconv.FormatFloat(float64(value)/1000, 'f', -1, 64)
-	case name == "gpu_cores", value < 10<<10, value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):
+	case !strings.HasSuffix(name, "_mib"), value < 10<<10, value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):
 		return Quantity(name, value)
 	}
 	return exactGiB(value)

@@ -140,7 +140,7 @@ func Quantity(name string, value int64) string {
 	case IsUnlimited(value):
 		return unlimitedSign
 	case name == "cpu_milli":
-		return trimFloat(float64(value) / 1000)
+		return hundredths(value / 10)
 	case strings.HasSuffix(name, "_mib"):
 		return FormatMiB(value)
 	default:
@@ -169,9 +169,9 @@ func FormatBytes(n int64) string {
 func FormatMiB(mib int64) string {
 	switch {
 	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:
-		return trimFloat(float64(mib)/(1<<20)) + " TiB"
+		return hundredths(mib*100/(1<<20)) + " TiB"
 	case mib%1024 == 0, mib >= 10<<10, mib <= -10<<10:
-		return trimFloat(float64(mib)/1024) + " GiB"
+		return hundredths(mib*100/1024) + " GiB"
 	case mib <= -1<<10:
 		return "-" + exactGiB(-mib)
 	case mib >= 1<<10:
@@ -181,6 +181,8 @@ func FormatMiB(mib int64) string {
 	}
 }
 
-func trimFloat(f float64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", f), "0"), ".")
+// hundredths formats a number of hundredths with at most two decimals. What is cut off makes
+// an amount smaller, so that a shown limit that somebody enters is within the limit.
+func hundredths(n int64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(n)/100), "0"), ".")
 }

@@ -19,6 +19,8 @@ type Chart struct {
 	Say      func(int64) string // formats an amount
 	From, To time.Time
 	Lines    []Line
+
+	Simulated bool // it is of simulated GPUs
 }
 
 // Line is one amount over time, a value a step; a negative value is a gap.

@@ -111,7 +111,8 @@ func (v DeviceView) charts(ctx context.Context) []Chart {
 // chart is one of the charts; top is the maximum of its scale, or 0 to use that of the
 // measurements.
 func (v DeviceView) chart(ctx context.Context, name, title string, say func(int64) string, of func(Amounts) int64, top int64) Chart {
-	c := Chart{ID: "chart-" + name, Title: title, Top: top, Say: say, From: v.From, To: v.To, Lines: lines(v.Slots, of)}
+	c := Chart{ID: "chart-" + name, Title: title, Top: top, Say: say, From: v.From, To: v.To, Lines: lines(v.Slots, of),
+		Simulated: v.Device.Simulated}
 	most := largest(c.Lines)
 	if c.Top == 0 {
 		c.Top = roundUp(most, 50)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -158,6 +159,21 @@ func afterLabel(label, reason string) string {
 	if rest, begins := strings.CutPrefix(reason, label); begins {
 		if text := strings.TrimLeft(rest, ":： "); text != rest {
 			return text
+		}
+	}
+	return reason
+}
+
+// problemAt is a problem as it stands at its input, without the name of the input or of its
+// resource.
+func problemAt(ctx context.Context, name string, spec field, problem models.Text) string {
+	reason, names := begun(ctx, problem), []string{TT(ctx, spec.Label)}
+	if name == "cores" || name == "gpus" {
+		names = append(names, TT(ctx, (models.Resources{}).Amounts()[0].Label))
+	}
+	for _, label := range names {
+		if rest := afterLabel(label, reason); rest != reason {
+			return rest
 		}
 	}
 	return reason

@@ -453,7 +453,7 @@ func inputAs(f Form, name string, spec field) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), begun(ctx, problem)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), problemAt(ctx, name, spec, problem)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -736,7 +736,7 @@ func chooseAs(f Form, name string, spec field, options []Option) templ.Component
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), begun(ctx, problem)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), problemAt(ctx, name, spec, problem)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -890,7 +890,7 @@ func checkAs(f Form, name string, spec field) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), begun(ctx, problem)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hintAndError(name, TT(ctx, spec.Hint), problemAt(ctx, name, spec, problem)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -153,7 +153,7 @@ func (v LaunchView) button(ctx context.Context) string {
 		}
 	}
 	switch {
-	case a.Outcome == "":
+	case a.Outcome == "", !v.CanLaunch && a.RequestedCores == 0 && v.Form.Value("gpus") != "0":
 		return T(ctx, "Launch workspace")
 	case a.RequestedCores > 0:
 		return T(ctx, "Launch with %d GPU cores", a.RequestedCores)

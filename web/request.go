@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"strings"
-	"time"
 
 	"weir/models"
 )
@@ -26,8 +25,7 @@ type RequestFacts struct {
 	Now       *models.Resources
 	Quota     *models.Resources // of the project
 	Left      models.Resources
-	Members   int64      // with the role
-	Ends      *time.Time // the present end of a period or membership
+	Members   int64 // with the role
 	Capacity  []CapacityRow
 	Used      *models.Usage
 	UsedByOne *models.Usage
@@ -43,32 +41,30 @@ var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "
 // factRow is what a request changes of one resource, with the facts to decide it by.
 type factRow struct {
 	Label  models.Text
-	Change string // such as "50 → 80"; empty if no amount is requested
+	Change string // such as "50 → 80"
 	Facts  string
 }
 
-// factRows are the resources that a request changes; all, if it is not about amounts.
+// factRows are the resources that a request changes.
 func (v RequestPageView) factRows(ctx context.Context) (rows []factRow) {
 	f := v.Facts
 	for i, p := range f.Capacity {
-		if v.vector() && !v.concerns(i) {
+		if !v.vector() || !v.concerns(i) {
 			continue
 		}
 		row := factRow{Label: p.Label, Facts: v.factsOf(ctx, i, p)}
-		if v.vector() {
-			if row.Change = amountChange(v.RequestView, i); row.Change == "" {
-				continue
-			}
+		if row.Change = amountChange(v.RequestView, v.Requested, i); row.Change == "" {
+			continue
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// amountChange is what a request makes of the i-th amount, such as "50 → 80"; empty if it
-// leaves it unchanged.
-func amountChange(r models.RequestView, i int) string {
-	requested := r.Requested.Amounts().Amounts()[i]
+// amountChange is what terms make of the i-th amount of a request, such as "50 → 80"; empty
+// if they leave it unchanged.
+func amountChange(r models.RequestView, terms models.Requested, i int) string {
+	requested := terms.Amounts().Amounts()[i]
 	change := models.Quantity(requested.Name, requested.Value)
 	before := r.Before()
 	if before == nil {
@@ -81,17 +77,31 @@ func amountChange(r models.RequestView, i int) string {
 	return models.Quantity(requested.Name, now) + " → " + change
 }
 
-// requestChanges are what a request changes, in a list of requests.
+// endChange is what terms make of the end of a period or membership.
+func endChange(ctx context.Context, r models.RequestView, terms models.Requested) string {
+	after := endDate(ctx, terms.End())
+	before, changes := r.EndsBefore()
+	if !changes {
+		return after
+	}
+	return endDate(ctx, before) + " → " + after
+}
+
+// requestChanges are what a request changes, or as it was approved, in a list of requests.
 func requestChanges(ctx context.Context, r models.RequestView) (list []string) {
 	add := func(label, change string) { list = append(list, T(ctx, "%s: %s", label, change)) }
-	if end, changes := r.EndsBefore(); changes {
-		add(TT(ctx, fields["ends_at"].Label), endDate(ctx, end)+" → "+endDate(ctx, r.Requested.End()))
+	if _, changes := r.EndsBefore(); changes {
+		add(TT(ctx, fields["ends_at"].Label), endChange(ctx, r, r.Requested))
 	}
 	if amountsIn(r.Kind) == nil {
 		return list
 	}
-	for i, a := range r.Requested.Amounts().Amounts() {
-		if change := amountChange(r, i); change != "" && (a.Value > 0 || r.Before() != nil) {
+	terms := r.Requested
+	if r.Decided != nil {
+		terms = *r.Decided
+	}
+	for i, a := range terms.Amounts().Amounts() {
+		if change := amountChange(r, terms, i); change != "" && (a.Value > 0 || r.Before() != nil) {
 			add(TT(ctx, a.Label), change)
 		}
 	}
@@ -168,16 +178,16 @@ func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 	case models.RequestLimit:
 		text("role_id", v.RoleName, v.RoleName)
 	case models.RequestPeriod:
-		text("ends_at", endDate(ctx, a.Period.EndsAt), endDate(ctx, d.Period.EndsAt))
+		text("ends_at", endChange(ctx, v.RequestView, a), endChange(ctx, v.RequestView, d))
 	case models.RequestDeadline:
-		text("until", endDate(ctx, a.Deadline.Until), endDate(ctx, d.Deadline.Until))
+		text("until", endChange(ctx, v.RequestView, a), endChange(ctx, v.RequestView, d))
 	case models.RequestJoin:
 		text("until", endDate(ctx, a.Join.Until), endDate(ctx, d.Join.Until))
 	}
 	if v.vector() {
 		other := decided.Amounts().Amounts()
 		for i, a := range v.Requested.Amounts().Amounts() {
-			change := amountChange(v.RequestView, i)
+			change := amountChange(v.RequestView, v.Requested, i)
 			switch {
 			case change == "" || !v.concerns(i):
 			case v.Before() != nil:

@@ -42,6 +42,13 @@ func TestRequestChanges(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
+	adjusted := request(quota, models.RequestAdjusted, false)
+	less := requested
+	less.GPUCores = 200
+	adjusted.Decided = &models.Requested{Quota: &models.QuotaSpec{Quota: less.Input()}}
+	if got := requestChanges(t.Context(), adjusted); got[0] != "GPU cores: 200" {
+		t.Errorf("approved with less: %q", got)
+	}
 	facts := RequestPageView{RequestView: request(quota, models.RequestPending, false)}.facts(t.Context())
 	if len(facts) != 1 || facts[0].Requested != "100 → 300" || facts[0].Decided != facts[0].Requested {
 		t.Errorf("%+v", facts)

@@ -39,7 +39,7 @@ func sampleCapacity(missing int64) (rows []CapacityRow) {
 }
 
 func sampleFacts() *RequestFacts {
-	return &RequestFacts{Now: &limit, Quota: &quota, Left: quota.Sub(limit), Members: 3, Ends: ptr(ago(24 * time.Hour)), Capacity: sampleCapacity(0),
+	return &RequestFacts{Now: &limit, Quota: &quota, Left: quota.Sub(limit), Members: 3, Capacity: sampleCapacity(0),
 		Used: &models.Usage{Average: inUse, GPUCoreHours: 26_640}, UsedByOne: &models.Usage{}, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}},
 		Beyond: []models.Text{models.Say("GPU cores")}}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -153,7 +154,7 @@ func (v UsageView) charts(ctx context.Context) (list []Chart) {
 
 func (v AllUsageView) charts(ctx context.Context) (list []Chart) {
 	for _, i := range usageCharts {
-		c, most := v.resourceChart(ctx, v.Steps, i)
+		c, most := v.resourceChart(ctx, v.Steps, i, v.Simulated)
 		c.Summary = T(ctx, "%s: maximum %s.", c.Title, c.Say(most))
 		list = append(list, c)
 	}
@@ -161,7 +162,7 @@ func (v AllUsageView) charts(ctx context.Context) (list []Chart) {
 }
 
 // resourceChart is a chart of one resource without its summary, and the most that was in use.
-func (r UsageRange) resourceChart(ctx context.Context, steps []UsageStep, i int) (c Chart, most int64) {
+func (r UsageRange) resourceChart(ctx context.Context, steps []UsageStep, i int, simulated bool) (c Chart, most int64) {
 	amount := (models.Resources{}).Amounts()[i]
 	quota := Line{Class: "capacity", Label: T(ctx, "Quota")}
 	allocated := Line{Class: "allocated", Label: T(ctx, "Allocated")}
@@ -180,12 +181,13 @@ func (r UsageRange) resourceChart(ctx context.Context, steps []UsageStep, i int)
 		lines = []Line{quota, allocated, inUse}
 	}
 	return Chart{ID: "chart-" + amount.Name, Title: TT(ctx, amount.Label), Top: max(least, largest(lines)),
-			Say: func(n int64) string { return models.Quantity(amount.Name, n) }, From: r.From, To: r.Until, Lines: lines},
+			Say: func(n int64) string { return models.Quantity(amount.Name, n) }, From: r.From, To: r.Until, Lines: lines,
+			Simulated: simulated && strings.HasPrefix(amount.Name, "gpu_")},
 		max(0, largest([]Line{inUse}))
 }
 
 func (v UsageView) chart(ctx context.Context, i int) Chart {
-	c, most := v.resourceChart(ctx, v.Steps, i)
+	c, most := v.resourceChart(ctx, v.Steps, i, v.Simulated)
 	c.Summary = T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", c.Title, daysWord(ctx, v.days()),
 		c.Say(most), c.Say(v.Project.Quota.Amounts()[i].Value))
 	return c

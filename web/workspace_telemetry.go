@@ -86,7 +86,9 @@ func (v WorkspaceView) charts(ctx context.Context, steps []workspaceUse) []Chart
 			func(s workspaceUse) int64 { return s.Memory }),
 	}
 	if v.measuresGPU() {
-		list = append(list, workspaceChart(ctx, steps, "gpu", T(ctx, "GPU"), 0, 100, percentWords, func(s workspaceUse) int64 { return s.GPU }))
+		gpu := workspaceChart(ctx, steps, "gpu", T(ctx, "GPU"), 0, 100, percentWords, func(s workspaceUse) int64 { return s.GPU })
+		gpu.Simulated = v.Simulated
+		list = append(list, gpu)
 	}
 	return list
 }

@@ -86,7 +86,7 @@ func (s *Service) sizeAvailability(pool models.Availability, in ProjectUse, size
 	decision := pool.Decide(in.Project, d)
 	a := SizeAvailability{Demand: d, Outcome: decision.Outcome}
 	if err == nil {
-		err = checkHeadroom(d, in.Use)
+		err = checkHeadroom(d, in.Use, models.LaunchParameters{})
 	}
 	var e *models.Error
 	switch {

@@ -206,7 +206,7 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 		}
 	}
 	if n.cpu.value < minCPUMilli {
-		p.Add("cpu_milli", "must be at least %d millicores", minCPUMilli)
+		p.Add("cpu_milli", "must be at least %s CPU cores", models.Quantity("cpu_milli", minCPUMilli))
 	}
 	if n.memory.value < minMemoryMiB {
 		p.Add("memory_mib", "must be at least %d MiB", minMemoryMiB)

@@ -206,7 +206,7 @@ func plan(in planInput) (p Plan) {
 		return p
 	}
 	p.setGPUMemory(in.pool)
-	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), in.checkCount())
+	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use, in.launch.Request), in.checkCount())
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
 	p.setState(in)
 	return p
@@ -317,11 +317,16 @@ func (p *Plan) setGPUMemory(pool models.Availability) {
 	p.Target.setDemand(d)
 }
 
-// checkHeadroom checks that the demand and what is in use are within limit and quota.
-func checkHeadroom(d models.Demand, use quota.Use) error {
+// checkHeadroom checks that the demand and what is in use are within limit and quota. Too
+// many GPU cores are a problem of the GPUs where only their number was requested.
+func checkHeadroom(d models.Demand, use quota.Use, request models.LaunchParameters) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
-		p = append(p, models.Field{Name: demandField(e.Name), Reason: headroomText(e)})
+		field := demandField(e.Name)
+		if field == "cores" && request.Cores == nil && request.GPUs != nil {
+			field = "gpus"
+		}
+		p = append(p, models.Field{Name: field, Reason: headroomText(e)})
 	}
 	if len(p) == 0 {
 		return nil

@@ -58,7 +58,7 @@ func (p *planned) populate(t *testing.T) {
 	p.gpus(t, 3)
 	p.environment(t, workspaces.EnvironmentInput{Name: "needy", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
 	for _, priority := range []int64{30, 80} {
-		project, err := p.world.projects.CreateProject(p.ctx, p.root, projects.ProjectInput{Name: fmt.Sprint("priority ", priority), Quota: plenty.Input(), Priority: priority,
+		project, err := p.world.projects.CreateProject(p.ctx, p.root, projects.ProjectInput{Name: fmt.Sprint("priority ", priority), Quota: plenty.Input(), Priority: priority, Confirmation: projects.Confirmation{Confirm: true, Reason: "a test"},
 			Launch: models.LaunchParameters{CPUMilli: new(priority * 10), Env: map[string]string{"A": "b"}}})
 		if err != nil {
 			t.Fatal(err)

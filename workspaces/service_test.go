@@ -281,13 +281,15 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		want(t, second(b.AdmitVisit(b.ctx, other.ID, visit.Secret)), models.KindUnauthenticated)
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, token)), models.KindUnauthenticated)
 		left, err := b.Redeem(b.ctx, w.ID, open())
-		want(t, err, "")
-		want(t, errors.Join(b.Leave(b.ctx, other.ID, left.Secret), b.Leave(b.ctx, w.ID, "wrong")), "")
-		want(t, second(b.AdmitVisit(b.ctx, w.ID, left.Secret)), "")
-		want(t, b.Leave(b.ctx, w.ID, left.Secret), "")
+		if err := errors.Join(err, b.Leave(b.ctx, other.ID, left.Secret), b.Leave(b.ctx, w.ID, "wrong"),
+			second(b.AdmitVisit(b.ctx, w.ID, left.Secret)), b.Leave(b.ctx, w.ID, left.Secret)); err != nil {
+			t.Error(err)
+		}
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, left.Secret)), models.KindUnauthenticated)
-		want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), "") // the other browser
-		b.clock.Advance(time.Hour)                                   // the portal's session has ended
+		if err := second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)); err != nil {
+			t.Errorf("the other browser: %v", err)
+		}
+		b.clock.Advance(time.Hour) // the portal's session has ended
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), models.KindUnauthenticated)
 	})
 }

@@ -102,9 +102,9 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v models.
 	return v, err
 }
 
-// Leave ends a visit and its connections. An invalid secret ends nothing.
+// Leave ends a visit and its connections, on all servers. An invalid secret ends nothing.
 func (s *Service) Leave(ctx context.Context, id int64, secret string) error {
-	return s.store.InTx(ctx, func(q *store.Queries) error { return q.EndVisit(policies.HashSecret(secret), id) })
+	return s.store.InRevokingTx(ctx, func(q *store.Queries) error { return q.EndVisit(policies.HashSecret(secret), id) })
 }
 
 // admissionKey is who is admitted where: the visit with a hash, or the owner.

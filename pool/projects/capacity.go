@@ -34,11 +34,21 @@ func NewCapacity(store *store.Store, access *policies.Access, machines Machines,
 	return &Capacity{store, access, machines, defaults}
 }
 
-// quotaBase is what a quota is filled from now; own is the present one.
+// quotaBase is what a quota is filled from now; own is the present one. Of a capacity that
+// may not be allocated whole, it is filled from what may.
 func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base, error) {
 	s, err := c.state(q)
-	return quota.Pool{Capacity: s.capacity.Sub(s.machine), Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine,
-		PerGPU: c.defaults.PerGPU}.QuotaBase(), err
+	return quota.Pool{Capacity: s.allocatable(s.capacity.Sub(s.machine)), Allocated: s.allocated.Sub(own),
+		Machine: s.allocatable(c.defaults.Machine), PerGPU: c.defaults.PerGPU}.QuotaBase(), err
+}
+
+// allocatable is the part of a capacity, at most all, that may be allocated.
+func (s capacityState) allocatable(r models.Resources) models.Resources {
+	part := func(amount, ratio int64) int64 { return amount * min(ratio, 100) / 100 }
+	ratio := s.setting.Ratio
+	return models.Resources{GPUCores: part(r.GPUCores, ratio.GPUCores), GPUMemoryMiB: part(r.GPUMemoryMiB, ratio.GPUMemoryMiB),
+		CPUMilli: part(r.CPUMilli, ratio.CPUMilli), MemoryMiB: part(r.MemoryMiB, ratio.MemoryMiB),
+		StorageMiB: part(r.StorageMiB, ratio.StorageMiB)}
 }
 
 // CapacityRow is the capacity and the allocation of one resource.

@@ -17,6 +17,7 @@ type Offer struct {
 	HasAccount   bool // the address has one: its owner signs in first
 	Mine         bool // the actor has signed in with the address
 	ProviderOnly bool // the account must be created by signing in with the identity provider
+	Launches     bool // with the role, workspaces can be launched
 	Closed       *models.Error
 }
 
@@ -28,6 +29,13 @@ func (s *Invitations) Offer(ctx context.Context, actor policies.Actor, secret st
 	}
 	if o.Closed, err = policies.AsRefusal(policies.CheckPending(o.InvitationView, q.Now())); err != nil {
 		return o, err
+	}
+	if o.ProjectID != nil && o.RoleID != nil {
+		role, err := q.Role(store.AllProjects, *o.ProjectID, *o.RoleID)
+		if err != nil {
+			return o, err
+		}
+		o.Launches = role.Permits().Contains(models.WorkspaceLaunch)
 	}
 	_, err = q.UserByEmail(o.Email)
 	o.HasAccount, o.Mine, o.ProviderOnly = err == nil, actor.User.Email == o.Email, s.accounts.Provider.Creates(o.Email)

@@ -16,6 +16,14 @@ func CheckLimit(limit, total models.Resources) error {
 	return quotaError(problems)
 }
 
+// CheckRaised refuses a request that raises no amount of a quota or limit.
+func CheckRaised(field string, requested, present models.Resources) error {
+	if len(requested.Exceeding(present)) > 0 {
+		return nil
+	}
+	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
+}
+
 // quotaError is the error of exceeded fields; nil without any.
 func quotaError(problems models.Problems) error {
 	if len(problems) == 0 {

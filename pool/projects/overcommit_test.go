@@ -12,6 +12,18 @@ import (
 	"weir/pool/projects"
 )
 
+// A quota that is left open is filled from what may be allocated, which needs no confirmation.
+func TestOpenQuotaBelowTheRatio(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, w *pooltest.World) {
+		w.Enlist(t, pooltest.Machine(4))
+		w.SetOvercommit(t, 80, projects.Stated{CPUMilli: 10_000})
+		v, err := w.Start(w.Ctx, w.Root, projects.StartInput{Name: "vision"})
+		if err != nil || v.Project.Quota.GPUCores != 320 || v.Project.Quota.CPUMilli != 8000 {
+			t.Errorf("%+v, %v", v.Project.Quota, err)
+		}
+	})
+}
+
 // Whatever allocates more than the pool's capacity needs a confirmation with a reason, which the
 // audit log keeps; without them nothing changes, and what allocates no more needs neither.
 func TestAllocationsBeyondTheCapacity(t *testing.T) {
@@ -59,6 +71,17 @@ func TestAllocationsBeyondTheCapacity(t *testing.T) {
 				t.Errorf("%s: audited %+v, %v", c.name, entries, err)
 			}
 		}
+		again := func(end *time.Time) []models.Text {
+			v, err := w.Preview(w.Ctx, w.Root, p.ID, projects.PreviewInput{Quota: new(pooltest.Cores(450).Input()), Period: &projects.PeriodPreview{EndsAt: end}})
+			pooltest.NoError(t, err)
+			return v.Beyond
+		}
+		w.EndProject(t, p, new(w.Store.Now().Add(time.Hour)))
+		w.Clock.Advance(2 * time.Hour)
+		if soon := w.Store.Now(); len(again(nil)) != 1 || len(again(&soon)) != 0 {
+			t.Errorf("previewed: %v to go on, %v to stay ended", again(nil), again(&soon))
+		}
+		pooltest.NoError(t, update(p, 450)(pooltest.Confirmed))
 		pooltest.NoError(t, update(p, 440)(projects.Confirmation{}))
 		pooltest.NoError(t, update(p, 440)(projects.Confirmation{Reason: "nothing to confirm"}))
 	})

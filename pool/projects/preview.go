@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -16,9 +17,15 @@ type PreviewInput struct {
 	Role   *RolePreview           `json:"role,omitempty" doc:"new role, or change of a role's limit"`
 	Member *MemberPreview         `json:"member,omitempty" doc:"new member, or change of a member's role"`
 	Quota  *models.ResourcesInput `json:"quota,omitempty" doc:"new total quota"`
+	Period *PeriodPreview         `json:"period,omitempty" doc:"with a quota: another end of the period of use; absent if it does not change"`
 
 	// Requested previews the change by an approver, without the actor's permissions.
 	Requested bool `json:"-"`
+}
+
+// PeriodPreview is the end of a period of use after the change.
+type PeriodPreview struct {
+	EndsAt *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 }
 
 // RolePreview is a role after the change.
@@ -127,11 +134,11 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	var refusal error
 	switch {
 	case in.Role != nil && in.Member == nil && in.Quota == nil:
-		c, refusal = e.previewRole(p, allocated, *in.Role)
+		c, refusal = e.previewRole(p, allocated, in)
 	case in.Member != nil && in.Role == nil && in.Quota == nil:
 		c, refusal = e.previewMember(p, *in.Member)
 	case in.Quota != nil && in.Role == nil && in.Member == nil:
-		c, refusal = e.previewQuota(&p, *in.Quota)
+		c, refusal = e.previewQuota(&p, in)
 	default:
 		return v, models.Invalid("role", "specify exactly one of role, member and quota")
 	}
@@ -150,22 +157,30 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	return v, err
 }
 
-// previewQuota sets the project's quota to the new one.
-func (e Editor) previewQuota(p *models.Project, in models.ResourcesInput) (c effect, err error) {
+// previewQuota sets the project's quota and period to the new ones.
+func (e Editor) previewQuota(p *models.Project, in PreviewInput) (c effect, err error) {
+	if in.Period != nil {
+		p.EndsAt = in.Period.EndsAt
+	}
 	var problems models.Problems
-	if in.Check("quota", &problems); len(problems) > 0 {
-		p.Quota = in.Resources()
+	if in.Quota.Check("quota", &problems); len(problems) > 0 {
+		p.Quota = in.Quota.Resources()
 		return c, problems.Err()
 	}
-	filled, from, err := e.FillQuota(in, p.Quota)
+	filled, from, err := e.FillQuota(*in.Quota, p.Quota)
 	if err != nil {
 		return c, err
 	}
+	present := p.Quota
 	p.Quota, c.filled = filled, filledOf(filled, from)
+	if err := in.checkRaised("quota", filled, present); err != nil {
+		return c, err
+	}
 	return c, checkQuota(e.q, *p)
 }
 
-func (e Editor) previewRole(p models.Project, allocated models.Resources, in RolePreview) (c effect, err error) {
+func (e Editor) previewRole(p models.Project, allocated models.Resources, about PreviewInput) (c effect, err error) {
+	in := *about.Role
 	var problems models.Problems
 	if in.Limit.Check("limit", &problems); len(problems) > 0 {
 		return c, problems.Err()
@@ -183,6 +198,9 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, in Rol
 	if in.RoleID == 0 {
 		return c, CheckLimit(limit, p.Quota)
 	}
+	if err := about.checkRaised("limit", limit, before.Limit); err != nil {
+		return c, err
+	}
 	after := before
 	after.Limit = limit
 	change, err := readLimitChange(e.q, p, allocated, before, after)
@@ -194,6 +212,14 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, in Rol
 		return c, err
 	}
 	return c, change.check()
+}
+
+// checkRaised is CheckRaised for a request whose amounts are no longer the present ones.
+func (in PreviewInput) checkRaised(field string, requested, present models.Resources) error {
+	if !in.Requested || requested == present {
+		return nil
+	}
+	return CheckRaised(field, requested, present)
 }
 
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {

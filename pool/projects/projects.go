@@ -156,6 +156,11 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 	if err := in.Check(e.q.Now()); err != nil {
 		return p, err
 	}
+	if in.Quota.Open() {
+		if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+			return p, err
+		}
+	}
 	total, _, err := e.FillQuota(in.Quota, p.Quota)
 	if err != nil {
 		return p, err

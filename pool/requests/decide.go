@@ -138,6 +138,11 @@ func (s *Service) approve(r *review, in DecisionInput) error {
 	if err := r.findProject(); err != nil {
 		return prefixed(kind, err)
 	}
+	if r.terms.Project != nil || r.terms.Quota != nil { // what fills the quota is not allocated meanwhile
+		if err := r.q.LockPool(); err != nil {
+			return err
+		}
+	}
 	p := proposalOf(r)
 	if err := p.examine(r); err != nil {
 		return prefixed(kind, err)

@@ -69,7 +69,7 @@ func (a limitProposal) examine(r *review) error {
 	if a.Limit = limit.Input(); !r.submitting {
 		return nil
 	}
-	return moreThan("limit", limit, role.Limit)
+	return projects.CheckRaised("limit", limit, role.Limit)
 }
 
 func (a limitProposal) apply(r *review) error {

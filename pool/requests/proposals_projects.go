@@ -65,7 +65,7 @@ func (a quotaProposal) examine(r *review) error {
 	if a.Quota = total.Input(); err != nil || !r.submitting {
 		return err
 	}
-	return moreThan("quota", total, r.project.Quota)
+	return projects.CheckRaised("quota", total, r.project.Quota)
 }
 
 func (a quotaProposal) proposed(p models.Project) models.Project {

@@ -121,11 +121,3 @@ func joined(p models.Problems, err error) error {
 	}
 	return p.Err()
 }
-
-// moreThan refuses a request that increases no resource.
-func moreThan(field string, requested, present models.Resources) error {
-	if len(requested.Exceeding(present)) > 0 {
-		return nil
-	}
-	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
-}

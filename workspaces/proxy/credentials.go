@@ -48,9 +48,11 @@ func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) 
 // a person wants to end is the visit.
 const logoutPath = "/logout"
 
-// leave ends the visit of a browser, and leads to the workspace's page in the portal.
+// leave ends the visit of a browser, and leads to the workspace's page in the portal. A link
+// of another site, or of another workspace, does not end it.
 func (c Config) leave(w http.ResponseWriter, r *http.Request, id int64) {
-	if !sameSite(r, c.origin(r, id)) {
+	site := r.Header.Get("Sec-Fetch-Site")
+	if !sameSite(r, c.origin(r, id)) || site == "same-site" || site == "cross-site" {
 		c.respond(w, r, errCrossSite)
 		return
 	}

@@ -165,13 +165,18 @@ func TestLogoutEndsTheVisit(t *testing.T) {
 	w.opening["once"] = models.VisitCookie{Secret: "fresh", Expires: time.Now().Add(time.Hour), Path: "/"}
 	w.do(t, request(t, "GET", "/.weir/open?token=once", nil))
 	const cookie = "Cookie: weir_visit=fresh"
-	if res, _ := w.do(t, request(t, "GET", "/logout", nil, cookie, "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")); res.StatusCode != http.StatusForbidden {
-		t.Errorf("another site logs out: %d", res.StatusCode)
+	for _, site := range []string{"cross-site", "same-site"} {
+		for _, mode := range []string{"no-cors", "navigate"} {
+			res, _ := w.do(t, request(t, "GET", "/logout", nil, cookie, "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: "+mode, asBrowser))
+			if res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s, %s: %d", site, mode, res.StatusCode)
+			}
+		}
 	}
 	if res, body := w.do(t, request(t, "GET", "/tree", nil, cookie)); body != "hello" {
 		t.Errorf("visit: %d %s", res.StatusCode, body)
 	}
-	res, body := w.do(t, request(t, "GET", "/logout", nil, cookie))
+	res, body := w.do(t, request(t, "GET", "/logout", nil, cookie, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: navigate"))
 	if res.StatusCode != http.StatusSeeOther || !strings.HasSuffix(res.Header.Get("Location"), "/workspaces/12") || strings.Contains(body, "hello") ||
 		!strings.Contains(res.Header.Get("Set-Cookie"), "weir_visit=; Path=/; Max-Age=0") {
 		t.Errorf("%d %v %s", res.StatusCode, res.Header, body)

@@ -94,14 +94,14 @@ func (s Spec) readsHome() bool {
 //go:embed jupyter/weir_activity.py
 var activityExtension string
 
-// tabExtension is a module of Jupyter's server that adds tabScript to its pages, so that an
-// open tab says why its workspace no longer answers.
+// pagesExtension is a module of Jupyter's server that adds noticeScript to its pages, so that
+// an open tab says why its workspace no longer answers.
 //
-//go:embed jupyter/weir_tab.py
-var tabExtension string
+//go:embed jupyter/weir_pages.py
+var pagesExtension string
 
-//go:embed jupyter/weir_tab.js
-var tabScript string
+//go:embed jupyter/weir_notice.js
+var noticeScript string
 
 // jupyterConfig is valid for the classic notebook and for jupyter_server, which
 // ignore unknown traits. The token is in the environment.
@@ -132,11 +132,11 @@ func JupyterFiles(traits ...string) map[string]string {
 	}
 	files := map[string]string{
 		"weir_activity.py": activityExtension,
-		"weir_tab.py":      tabExtension,
-		"weir_tab.js":      tabScript,
+		"weir_pages.py":    pagesExtension,
+		"weir_notice.js":   noticeScript,
 		// As JSON, lists of extensions are joined with those of the image and the user.
-		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": {"weir_activity": true, "weir_tab": true}}}`,
-		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": {"weir_activity": true, "weir_tab": true}}}`,
+		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": {"weir_activity": true, "weir_pages": true}}}`,
+		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": {"weir_activity": true, "weir_pages": true}}}`,
 	}
 	for _, program := range []string{"notebook", "server", "lab"} {
 		files["jupyter_"+program+"_config.py"] = config + jupyterConfigEnd

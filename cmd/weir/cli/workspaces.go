@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -11,6 +14,7 @@ import (
 	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/models"
+	"weir/workspaces"
 )
 
 func newWorkspacesCommand() *cobra.Command {
@@ -41,29 +45,34 @@ func workspacesTable(t *table, list []handlers.Workspace) {
 }
 
 func newStopWorkspacesCommand() *cobra.Command {
-	var all bool
+	var own bool
 	var reason string
 	cmd := remoteCommand("stop [WORKSPACE...]", "Stop workspaces", cobra.ArbitraryArgs, func(s *session, args []string) (err error) {
-		if all == (len(args) > 0) {
+		if own == (len(args) > 0) {
 			return config.Usagef("name workspaces by their IDs, or set --all")
 		}
 		ids, err := workspaceIDs(args)
-		if all {
+		if own {
 			ids, err = s.ownWorkspaces()
 		}
 		if err != nil {
 			return err
 		}
-		if len(ids) == 0 { // the service refuses an empty list
-			return s.showStopped([]byte(`{"stopped":[],"failed":[]}`))
+		all := handlers.WorkspacesStopped{Stopped: []int64{}, Failed: []handlers.StopFailure{}}
+		for part := range slices.Chunk(ids, workspaces.MaxStopped) {
+			res, err := s.call(s, http.MethodPost, "/workspaces/stop", handlers.WorkspacesStop{IDs: part, Reason: reason}, "")
+			if err != nil {
+				return err
+			}
+			var stopped handlers.WorkspacesStopped
+			if err := decode(s.client, res.body, &stopped); err != nil {
+				return err
+			}
+			all.Stopped, all.Failed = append(all.Stopped, stopped.Stopped...), append(all.Failed, stopped.Failed...)
 		}
-		res, err := s.call(s, http.MethodPost, "/workspaces/stop", handlers.WorkspacesStop{IDs: ids, Reason: reason}, "")
-		if err != nil {
-			return err
-		}
-		return s.showStopped(res.body)
+		return s.showStopped(all)
 	})
-	cmd.Flags().BoolVar(&all, "all", false, "all of your workspaces that have not ended")
+	cmd.Flags().BoolVar(&own, "all", false, "all of your workspaces that have not ended")
 	cmd.Flags().StringVar(&reason, "reason", "", "`REASON` that their owners are told")
 	return cmd
 }
@@ -96,12 +105,12 @@ func (s *session) ownWorkspaces() (ids []int64, err error) {
 }
 
 // showStopped shows what stops; what could not be stopped is an error.
-func (s *session) showStopped(raw []byte) error {
-	var v handlers.WorkspacesStopped
-	if err := decode(s.client, raw, &v); err != nil {
+func (s *session) showStopped(v handlers.WorkspacesStopped) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
 		return err
 	}
-	err := s.show(raw, func(t *table) {
+	err = s.show(raw, func(t *table) {
 		for _, id := range v.Stopped {
 			t.line("workspace %d is stopping", id)
 		}
@@ -109,8 +118,8 @@ func (s *session) showStopped(raw []byte) error {
 			t.line("no workspace to stop")
 		}
 	})
-	if err == nil && len(v.Failed) > 0 {
-		return fmt.Errorf("workspace %d was not stopped: %s", v.Failed[0].ID, clean(v.Failed[0].Reason))
+	for _, f := range v.Failed {
+		err = errors.Join(err, fmt.Errorf("workspace %d was not stopped: %s", f.ID, clean(f.Reason)))
 	}
 	return err
 }

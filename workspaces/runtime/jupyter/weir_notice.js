@@ -1,6 +1,7 @@
 // Says in an open tab of Jupyter why its workspace no longer answers. Jupyter itself only
-// says that it is connecting. When a connection of the tab ends, this asks for the page that
-// the workspace's address has now, and shows what that page says until it is Jupyter's again.
+// says that it is connecting. When a connection of the tab ends or a request is refused, and
+// when somebody returns to the tab, this asks for the page that the workspace's address has
+// now, and shows what that page says until it is Jupyter's again.
 (() => {
   let notice, asking = false;
 
@@ -53,6 +54,11 @@
       this.addEventListener("open", () => { if (notice) ask(); });
     }
   };
+  const send = XMLHttpRequest.prototype.send;
+  XMLHttpRequest.prototype.send = function (...args) {
+    this.addEventListener("loadend", () => { if ([409, 502, 503].includes(this.status)) ask(); });
+    return send.apply(this, args);
+  };
   addEventListener("online", ask);
-  document.addEventListener("visibilitychange", () => { if (notice && document.visibilityState === "visible") ask(); });
+  document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") ask(); });
 })();

@@ -1,18 +1,32 @@
-"""An extension of Jupyter's server that adds weir_tab.js to its pages, so that an open
-tab says why its workspace no longer answers.
+"""An extension of Jupyter's server that adds weir_notice.js to its pages, so that an open
+tab says why its workspace no longer answers, and takes out of them a terminal that stays blank.
 
-Only the pages of Jupyter itself get it, never the files that it serves.
+Only the pages of Jupyter itself are changed, never the files that it serves.
 """
 
 import os
 
 from tornado import web
 
-NAME = "weir_tab.js"
+NAME = "weir_notice.js"
 PAGES = ("tree", "notebooks", "edit", "terminals", "consoles", "lab", "doc")
 
 
+def blank_terminal(app):
+    """Whether the terminal's page cannot work: in Debian's package of the classic notebook,
+    xterm.js loads files that are not installed."""
+    for static in getattr(app, "static_file_path", []):
+        try:
+            with open(os.path.join(static, "components/xterm.js/index.js"), encoding="utf-8") as f:
+                return 'require("./public/Terminal")' in f.read(1000)
+        except OSError:
+            continue
+    return False
+
+
 def load(app):
+    if blank_terminal(app):
+        app.web_app.settings["terminals_available"] = False
     base = app.web_app.settings["base_url"].rstrip("/")
     pages = tuple(f"{base}/{page}" for page in PAGES)
     tag = f'<script src="{base}/weir/{NAME}"></script>'.encode()
@@ -35,7 +49,7 @@ def load(app):
 
 
 def _jupyter_server_extension_points():
-    return [{"module": "weir_tab"}]
+    return [{"module": "weir_pages"}]
 
 
 def _load_jupyter_server_extension(app):
