@@ -1,45 +1,34 @@
 package e2e
 
-import (
-	"testing"
-	"time"
-)
+import "testing"
 
-// People choose the time zone in which pages show times to them, whatever that of the browser is.
-func TestTimeZoneInBrowser(t *testing.T) {
+// A person changes their own name, sees the browsers in which they are signed in, and ends the
+// session of another one, which then has to sign in again.
+func TestAccountInBrowser(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)
-	s := newServer(t, options{})
-	ada := s.team("travelers", share.times(2), "ada").Members[0]
+	s := newServer(t, options{gpus: "h100:1"})
+	eve := s.sharing("eve").Members[0]
+	elsewhere := chromium.person(t, s.url).tab()
+	elsewhere.signIn(eve.Email, password)
 	p := chromium.person(t, s.url)
 	b := p.tab()
-	b.signIn(ada.Email, password)
-	shows := func(zone string) bool {
-		location, err := time.LoadLocation(zone)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const first = `document.querySelector("main time[data-time=moment]")`
-		at, err := time.Parse(time.RFC3339, eval[string](b, first+`.dateTime`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return eval[string](b, first+`.textContent`) == at.In(location).Format("2006-01-02 15:04")
-	}
+	b.signIn(eve.Email, password)
+
 	b.goTo("/account")
-	b.fill("Time zone", "Mars/Crater")
-	b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button")`) })
-	b.sees("is not a known time zone")
-	for _, zone := range []string{"Asia/Kathmandu", "America/St_Johns"} {
-		b.fill("Time zone", zone)
-		b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button")`) })
-		b.sees("Saved.")
-		if !shows(zone) {
-			t.Errorf("in %s the page shows %s", zone, eval[string](b, "document.body.innerText"))
-		}
+	b.fill("Full name", "Eve Adams")
+	b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button[type=submit]")`) })
+	b.until("the new name", `document.querySelector("nav").textContent.includes("Eve Adams")`)
+	if n := eval[int](b, `document.querySelectorAll("section[aria-labelledby=h-sessions] li").length`); n != 2 {
+		t.Errorf("%d sessions are listed", n)
 	}
-	b.shoot("account-time-zone")
-	b.goTo("/reservations/calendar")
-	b.sees("America/St_Johns")
+	b.shoot("account-sessions")
+	b.pressAt("the end of the other session", `document.querySelector("section[aria-labelledby=h-sessions] li a[data-dialog]")`)
+	b.sees("End the session of")
+	b.loads(func() { b.pressAt("the confirmation", `document.querySelector("dialog button.danger")`) })
+	b.until("the only session", `document.querySelectorAll("section[aria-labelledby=h-sessions] li").length === 1`)
 	p.watch.clean()
+
+	elsewhere.goTo("/account")
+	elsewhere.at("/signin")
 }

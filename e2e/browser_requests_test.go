@@ -39,9 +39,12 @@ func TestRequestInBrowser(t *testing.T) {
 	b.press("Submit request")
 	b.at(`/requests/\d+`)
 	b.sees("Request submitted: higher limit in Speech.")
+	change := fmt.Sprintf("%d → 150", share.GPUCores)
+	b.sees(change)
 	b.stay()
 
 	inbox.sees("待审批（1）")
+	inbox.sees(change)
 	inbox.until("the number in the navigation", `document.querySelector("#nav-requests").textContent.trim() === "1"`)
 	inbox.stayed()
 	inbox.shoot("requests-inbox")

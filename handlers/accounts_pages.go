@@ -121,7 +121,7 @@ func (a *App) accountForms(c echo.Context) (self, password web.Form) {
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	f.samePasswords()
 	actor := actorOf(ctx)
-	err := f.err()
+	err := f.errWith(policies.CheckPassword(f.text("password")))
 	if err == nil {
 		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
 	}

@@ -146,7 +146,7 @@ func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput
 // TelemetryQuery selects the measurements of a time span.
 type TelemetryQuery struct {
 	ByID
-	Span string `query:"span" enum:"hour,day,months" default:"hour" doc:"hour: 5-second buckets; day: 1-minute buckets; months: 90 days in 1-hour buckets"`
+	Span string `query:"span" enum:"hour,day,week,month,months" default:"hour" doc:"hour: 5-second buckets; day: 1-minute buckets; week, month and months, which are 90 days: 1-hour buckets"`
 }
 
 // Telemetry is the measurements of a device.

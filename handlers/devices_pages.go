@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -66,17 +65,14 @@ func (a *App) relatedDevices(ctx context.Context, v *web.DeviceView) error {
 // chartSlots is how many steps a chart has.
 const chartSlots = 120
 
-var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour,
-	providers.LastMonths: 90 * 24 * time.Hour}
-
 // measurements adds the measurements of a time span; the default is the last hour.
 func (a *App) measurements(ctx context.Context, v *web.DeviceView, span string) error {
-	if spans[span] == 0 {
+	if providers.Lengths[span] == 0 {
 		span = providers.LastHour
 	}
 	buckets, err := a.Providers.History(ctx, actorOf(ctx), v.Facts.ID, span)
 	v.Span, v.To = span, a.Store.Now()
-	v.From = v.To.Add(-spans[span])
+	v.From = v.To.Add(-providers.Lengths[span])
 	v.Slots = web.Slots(buckets, v.From, v.To, chartSlots)
 	return err
 }

@@ -37,6 +37,24 @@ func readForm(c echo.Context) (*form, error) {
 // err returns the values that could not be parsed.
 func (f *form) err() error { return f.problems.Err() }
 
+// errWith is err together with what check finds wrong with the rest, so that a person sees all
+// problems at once. It is nil where everything could be read: then the service checks it.
+func (f *form) errWith(check error) error {
+	if len(f.problems) == 0 {
+		return nil
+	}
+	all := slices.Clone(f.problems)
+	var e *models.Error
+	if errors.As(check, &e) && e.Kind == models.KindInvalid {
+		for _, other := range e.Fields {
+			if !slices.ContainsFunc(f.problems, func(own models.Field) bool { return own.Name == other.Name }) {
+				all = append(all, other)
+			}
+		}
+	}
+	return all.Err()
+}
+
 // asSubmitted is the form as it was sent.
 func (f *form) asSubmitted() web.Form {
 	w := web.Form{Values: map[string]string{}, Version: f.version()}

@@ -8,7 +8,6 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -55,14 +54,14 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	f.samePasswords()
-	var o projects.Offer
 	var u models.User
-	if err = f.err(); err == nil {
-		o, err = a.Invitations.Offer(ctx, actorOf(ctx), c.QueryParam("token"))
+	o, err := a.Invitations.Offer(ctx, actorOf(ctx), c.QueryParam("token"))
+	in := policies.NewUser{Email: o.Email, Name: f.text("name"), Password: f.text("password")}
+	if err == nil {
+		err = f.errWith(in.Check())
 	}
 	if err == nil {
-		u, err = a.Invitations.Accept(ctx, actorOf(ctx), c.QueryParam("token"),
-			policies.NewUser{Name: f.text("name"), Password: f.text("password")})
+		u, err = a.Invitations.Accept(ctx, actorOf(ctx), c.QueryParam("token"), in)
 	}
 	switch kind := models.KindOf(err); {
 	case err == nil:
@@ -107,7 +106,7 @@ func (a *App) setPasswordPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f.samePasswords()
 	var u models.User
-	if err = f.err(); err == nil {
+	if err = f.errWith(policies.CheckPassword(f.text("password"))); err == nil {
 		u, err = a.Accounts.SetPasswordByLink(ctx, c.QueryParam("token"), f.text("password"))
 	}
 	switch models.KindOf(err) {

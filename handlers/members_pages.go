@@ -61,7 +61,7 @@ func memberFormOf(form projects.Form) web.MemberFormView {
 
 func (a *App) addMemberPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), f.memberInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	_, err := a.Projects.AddMember(ctx, actorOf(ctx), project, in)
@@ -70,7 +70,7 @@ func (a *App) addMemberPage(ctx context.Context, c echo.Context, f *form) (redir
 
 func (a *App) updateMemberPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), f.memberInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	_, err := a.Projects.UpdateMember(ctx, actorOf(ctx), project, number(c, "member"), in)

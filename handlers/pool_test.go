@@ -333,7 +333,7 @@ func TestDeviceMeasured(t *testing.T) {
 	}
 	page := root.page(200, "GET", at)
 	root.shows(page, "90%", "train.py", "59 °C", `class="line-mean" d="M`, "node 1", "on; 2 uncorrected errors")
-	for _, span := range []string{"hour", "day", "months"} {
+	for _, span := range []string{"hour", "day", "week", "month", "months"} {
 		root.shows(root.page(200, "GET", at+"?span="+span), `aria-current="true"`, "Utilization: maximum 90%.")
 		a := w.get(w.member, at+"/telemetry?span="+span)
 		buckets := a.body["buckets"].([]any)

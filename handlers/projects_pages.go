@@ -114,7 +114,7 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 
 func (a *App) createProjectPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.projectInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	p, err := a.Projects.CreateProject(ctx, actorOf(ctx), in)
@@ -123,7 +123,7 @@ func (a *App) createProjectPage(ctx context.Context, _ echo.Context, f *form) (r
 
 func (a *App) updateProjectPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	in := f.projectInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	p, err := a.Projects.UpdateProject(ctx, actorOf(ctx), number(c, "id"), in)

@@ -48,7 +48,7 @@ func (a *App) rolePage(ctx context.Context, c echo.Context) (templ.Component, er
 
 func (a *App) createRolePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), f.roleInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	r, err := a.Projects.CreateRole(ctx, actorOf(ctx), project, in)
@@ -57,7 +57,7 @@ func (a *App) createRolePage(ctx context.Context, c echo.Context, f *form) (redi
 
 func (a *App) updateRolePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), f.roleInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	r, err := a.Projects.UpdateRole(ctx, actorOf(ctx), project, number(c, "role"), in)

@@ -48,10 +48,10 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	if token == "" {
 		token = c.QueryParam("token")
 	}
+	in := policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")}
 	var u models.User
-	if err = f.err(); err == nil {
-		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"),
-			Password: f.text("password")})
+	if err = f.errWith(in.Check()); err == nil {
+		u, err = a.Accounts.Setup(c.Request().Context(), token, in)
 	}
 	if models.KindOf(err) == models.KindNotFound {
 		return a.setupClosed(c, err)

@@ -60,7 +60,7 @@ func (a *App) startProjectPage(c echo.Context) error {
 	}
 	in := f.startInput()
 	var v projects.Started
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		v, err = a.Projects.Start(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {

@@ -45,11 +45,12 @@ type UsagePageOf struct {
 
 // AllUsage is the usage of all projects over a span of time.
 type AllUsage struct {
-	From      time.Time    `json:"from"`
-	Until     time.Time    `json:"until" doc:"end of the span"`
-	Used      models.Usage `json:"used" doc:"usage of all projects"`
-	Steps     []UsageStep  `json:"steps" doc:"usage of all projects in intervals of equal length, oldest first"`
-	Simulated bool         `json:"simulated" doc:"includes simulated GPUs"`
+	From      time.Time        `json:"from"`
+	Until     time.Time        `json:"until" doc:"end of the span"`
+	Used      models.Usage     `json:"used" doc:"usage of all projects"`
+	Steps     []UsageStep      `json:"steps" doc:"usage of all projects in intervals of equal length, oldest first"`
+	Simulated bool             `json:"simulated" doc:"includes simulated GPUs"`
+	Capacity  models.Resources `json:"capacity" doc:"present capacity of the pool; 0 if it is not known"`
 	List[UsageOfProject]
 }
 
@@ -136,7 +137,7 @@ func (a rest) listProjectUsage(ctx context.Context, in *AllUsageQuery) (*Respons
 	if err != nil {
 		return nil, err
 	}
-	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated,
+	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated, Capacity: u.Capacity,
 		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) })}
 	v.Items = convert(u.Projects, func(p projects.UsageOfProject) UsageOfProject {
 		return UsageOfProject{p.Project.ID, p.Project.Name, p.Project.Quota, p.Used, p.OfQuota, p.OfTotal}

@@ -32,7 +32,8 @@ func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Steps: usageSteps(u.Steps), Used: u.Used, Simulated: u.Simulated}
+	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Steps: usageSteps(u.Steps), Used: u.Used, Simulated: u.Simulated,
+		Capacity: u.Capacity}
 	for _, p := range u.Projects {
 		v.Rows = append(v.Rows, web.ProjectUse{ID: p.Project.ID, Name: p.Project.Name, Quota: p.Project.Quota, Used: p.Used,
 			OfQuota: p.OfQuota.GPUCores, OfTotal: p.OfTotal.GPUCores})

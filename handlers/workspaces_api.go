@@ -181,12 +181,15 @@ type WorkspaceMeasurement struct {
 	CPUMilli   int64     `json:"cpu_milli" doc:"CPU used by all processes but the notebook server"`
 	MemoryMiB  int64     `json:"memory_mib" doc:"memory used by all processes; what they share is counted once"`
 	GPUPercent *int64    `json:"gpu_percent,omitempty" doc:"utilization of the GPUs; absent if it is not known, or others use these GPUs too"`
+
+	Kernels     int64 `json:"kernels" doc:"kernels that ran"`
+	BusyKernels int64 `json:"busy_kernels" doc:"kernels that computed"`
 }
 
 func (a rest) getWorkspaceTelemetry(ctx context.Context, in *ByID) (*Response[WorkspaceTelemetry], error) {
 	list, err := a.Workspaces.Telemetry(ctx, actorOf(ctx), in.ID)
 	return &Response[WorkspaceTelemetry]{WorkspaceTelemetry{convert(list, func(m models.WorkspaceTelemetry) WorkspaceMeasurement {
-		return WorkspaceMeasurement{m.At.UTC(), m.CPUMilli, m.MemoryMiB, m.GPUPercent}
+		return WorkspaceMeasurement{m.At.UTC(), m.CPUMilli, m.MemoryMiB, m.GPUPercent, m.Kernels, m.BusyKernels}
 	})}}, err
 }
 

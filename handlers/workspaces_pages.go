@@ -169,7 +169,20 @@ func (a *App) stopWorkspacesPage(ctx context.Context, c echo.Context) (templ.Com
 	if err == nil && len(rows) < len(ids) {
 		err = models.NotFound("workspace")
 	}
-	return web.StopWorkspacesPage(web.StopWorkspacesView{Rows: rows, Form: submittedOr(c, formOf(0))}), err
+	v := web.StopWorkspacesView{Rows: rows, Form: submittedOr(c, formOf(0))}
+	if err == nil && len(rows) == 1 && rows[0].State == models.StateRunning {
+		v.Kernels, err = a.kernelsOf(ctx, rows[0].ID)
+	}
+	return web.StopWorkspacesPage(v), err
+}
+
+// kernelsOf says which kernels of a workspace run, as far as that was measured just now.
+func (a *App) kernelsOf(ctx context.Context, id int64) (k web.Kernels, err error) {
+	list, err := a.Workspaces.Telemetry(ctx, actorOf(ctx), id)
+	if n := len(list); n > 0 && a.Store.Now().Sub(list[n-1].At) < time.Minute {
+		k = web.Kernels{Running: list[n-1].Kernels, Busy: list[n-1].BusyKernels}
+	}
+	return k, err
 }
 
 // workspaceIDs are the ids in the query or the form.

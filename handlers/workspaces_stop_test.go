@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,8 @@ func TestStopWorkspaces(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return q.SaveIdleness(running, false)
+		measured := models.WorkspaceTelemetry{WorkspaceID: first, At: q.Now(), Kernels: 2, BusyKernels: 1}
+		return errors.Join(q.SaveIdleness(running, false), q.AddWorkspaceTelemetry([]models.WorkspaceTelemetry{measured}, q.Now().Add(-time.Hour)))
 	})
 	for query, want := range map[string]int{"": 2, "?q=FIRST": 1, "?q=vision": 2, "?q=eve@": 0, "?q=%25": 0, "?idle_hours=3": 1, "?idle_hours=4": 0, "?q=first&idle_hours=3": 1} {
 		if list := w.get(w.manager, "/workspaces"+query); len(list.body["items"].([]any)) != want {
@@ -36,6 +38,7 @@ func TestStopWorkspaces(t *testing.T) {
 	mia := w.visitor("mia@example.org", true) // an administrator
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&q=second"), "second", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
+	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running, 1 of them busy.")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop"), "No workspace is selected.")
 
 	both := `{"ids":[` + id(first) + `,` + id(second) + `],"reason":"maintenance at noon"}`

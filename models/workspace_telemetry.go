@@ -9,6 +9,8 @@ type WorkspaceTelemetry struct {
 	CPUMilli    int64
 	MemoryMiB   int64
 	GPUPercent  *int64 // utilisation of its GPUs; nil: unknown, or shared with others
+	Kernels     int64  // that ran then
+	BusyKernels int64  // of them, that computed
 }
 
 // TableName is the name of the table, which does not follow gorm's rule.

@@ -51,8 +51,8 @@ type NewUser struct {
 	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
 }
 
-// normalize validates and normalizes the input.
-func (n *NewUser) normalize() error {
+// Check validates and normalizes the input.
+func (n *NewUser) Check() error {
 	var p models.Problems
 	n.Email = models.CheckEmail("email", n.Email, &p)
 	n.Name = models.CheckName("name", n.Name, &p)
@@ -191,7 +191,7 @@ func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (mod
 // NewAccount checks the input for an account and hashes its password, which takes too
 // long for a transaction.
 func (a *Accounts) NewAccount(ctx context.Context, in NewUser) (models.User, error) {
-	if err := in.normalize(); err != nil {
+	if err := in.Check(); err != nil {
 		return models.User{}, err
 	}
 	hash, err := a.hash(ctx, in.Password)

@@ -208,12 +208,17 @@ func (a *Accounts) checkOwnPassword(ctx context.Context, actor Actor, field, pas
 
 // newHash checks and hashes a new password. It takes too long for a transaction.
 func (a *Accounts) newHash(ctx context.Context, password string) (string, error) {
-	var p models.Problems
-	checkPasswordRules("password", password, &p)
-	if err := p.Err(); err != nil {
+	if err := CheckPassword(password); err != nil {
 		return "", err
 	}
 	return a.hash(ctx, password)
+}
+
+// CheckPassword checks the rules for a new password.
+func CheckPassword(password string) error {
+	var p models.Problems
+	checkPasswordRules("password", password, &p)
+	return p.Err()
 }
 
 // recoverAccount sets a password without the present one. It removes the passkeys:

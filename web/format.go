@@ -80,6 +80,14 @@ func span(ctx context.Context, from, to time.Time) string {
 	}
 }
 
+// spanFormats are the formats of span, for the browser, which keeps times current.
+func spanFormats(ctx context.Context) string {
+	const first, second = int64(31), int64(47) // are written by all of them, and in the plural
+	formats := []string{T(ctx, "%d s", first), T(ctx, "%d min", first), T(ctx, "%d h", first), T(ctx, "%d h %d min", first, second),
+		T(ctx, "%d days", first)}
+	return strings.NewReplacer("31", "%d", "47", "%d").Replace(strings.Join(formats, "|"))
+}
+
 // since formats how long ago a moment was.
 func since(ctx context.Context, t time.Time) string {
 	if now := From(ctx).Now; !now.IsZero() {

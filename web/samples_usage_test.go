@@ -14,7 +14,7 @@ func sampleRange(span time.Duration) UsageRange {
 func usageSamples() []sample {
 	rows := []ProjectUse{{ID: 1, Name: "Speech models", Quota: quota, Used: models.Usage{Average: inUse, GPUCoreHours: 21600}, OfQuota: new(0.254), OfTotal: new(1.0)}, {ID: 2, Name: "Vision"}}
 	return []sample{
-		{"usage", "/usage", &root, AllUsagePage(AllUsageView{UsageRange: sampleRange(720 * time.Hour), Steps: []UsageStep{{From: ago(720 * time.Hour), InUse: inUse}, {From: ago(24 * time.Hour)}}, Used: models.Usage{Average: inUse, GPUCoreHours: 21600}, Simulated: true, Rows: rows})},
+		{"usage", "/usage", &root, AllUsagePage(AllUsageView{UsageRange: sampleRange(720 * time.Hour), Steps: []UsageStep{{From: ago(720 * time.Hour), InUse: inUse}, {From: ago(24 * time.Hour)}}, Used: models.Usage{Average: inUse, GPUCoreHours: 21600}, Simulated: true, Capacity: quota, Rows: rows})},
 		{"accounting", "/accounting", &root, AccountingPage(sampleAccounting())},
 		{"accounting-none", "/accounting", &root, AccountingPage(AccountingView{UsageRange: sampleRange(720 * time.Hour), Group: "project"})},
 		{"accounting-own", "/projects/1/accounting", &li, AccountingPage(AccountingView{UsageRange: sampleRange(168 * time.Hour), Project: sampleProject().Project, Group: "member", OwnOnly: true})},

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,7 +71,8 @@ type AllUsageView struct {
 	Rows      []ProjectUse
 	Used      models.Usage
 	Simulated bool
-	Next      string // address of the next page, or empty
+	Capacity  models.Resources // of the pool at present; 0: not known
+	Next      string           // address of the next page, or empty
 }
 
 // ProjectUse is the usage of a project.
@@ -156,6 +158,10 @@ func (v AllUsageView) charts(ctx context.Context) (list []Chart) {
 	for _, i := range usageCharts {
 		c, most := v.resourceChart(ctx, v.Steps, i, v.Simulated)
 		c.Summary = T(ctx, "%s: maximum %s.", c.Title, c.Say(most))
+		if capacity := v.Capacity.Amounts()[i].Value; capacity > 0 {
+			line := Line{Class: "capacity", Label: T(ctx, "Capacity at present"), Values: slices.Repeat([]int64{capacity}, len(v.Steps))}
+			c.Lines, c.Top = append([]Line{line}, c.Lines...), max(c.Top, capacity)
+		}
 		list = append(list, c)
 	}
 	return list

@@ -84,9 +84,13 @@ func idleOptions(ctx context.Context) []Option {
 
 // StopWorkspacesView asks whether to stop workspaces.
 type StopWorkspacesView struct {
-	Rows []WorkspaceRow
-	Form Form
+	Rows    []WorkspaceRow
+	Kernels Kernels // of the only one
+	Form    Form
 }
+
+// Kernels are how many kernels of a workspace run, and how many of them compute.
+type Kernels struct{ Running, Busy int64 }
 
 // title names one workspace, or counts them.
 func (v StopWorkspacesView) title() models.Text {

@@ -28,7 +28,8 @@ func measure(id int64, before, now *idleness.Observation) (m models.WorkspaceTel
 		return m, false
 	}
 	used := float64(now.CPU-before.CPU) / float64(now.At.Sub(before.At))
-	return models.WorkspaceTelemetry{WorkspaceID: id, At: now.At, CPUMilli: int64(used * 1000), MemoryMiB: now.MemoryBytes >> 20}, true
+	return models.WorkspaceTelemetry{WorkspaceID: id, At: now.At, CPUMilli: int64(used * 1000), MemoryMiB: now.MemoryBytes >> 20,
+		Kernels: now.Kernels, BusyKernels: now.BusyKernels}, true
 }
 
 // saveTelemetry stores what the running workspaces used. gpus has the utilisation of their

@@ -116,10 +116,15 @@ type capacityState struct {
 }
 
 func (c *Capacity) state(q *store.Queries) (s capacityState, err error) {
-	if s.setting, err = q.Overcommit(); err != nil {
-		return s, err
+	if s, err = c.present(q); err == nil {
+		s.allocated, err = q.AllocatedQuotas(q.Now())
 	}
-	if s.allocated, err = q.AllocatedQuotas(q.Now()); err != nil {
+	return s, err
+}
+
+// present is the state without what is allocated.
+func (c *Capacity) present(q *store.Queries) (s capacityState, err error) {
+	if s.setting, err = q.Overcommit(); err != nil {
 		return s, err
 	}
 	s.capacity, s.simulated, err = c.machines.Capacity(q)

@@ -3,6 +3,7 @@ package projects
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"weir/models"
 	"weir/models/store"
@@ -23,6 +24,26 @@ type StartInput struct {
 const usualMembers = 4
 
 const maxStartMembers = 1000
+
+// Check validates the input. What it can be filled with depends on the pool.
+func (in StartInput) Check() error {
+	p := in.problems()
+	models.CheckName("name", in.Name, &p)
+	return p.Err()
+}
+
+// problems are those of the input but its name, which a preview does not need.
+func (in StartInput) problems() (p models.Problems) {
+	in.Quota.Check("quota", &p)
+	if in.Members < 0 || in.Members > maxStartMembers {
+		p.Add("members", "must be from 1 to %d", maxStartMembers)
+	}
+	var e *models.Error
+	if len(in.Emails) > 0 && errors.As((&InvitationInput{Emails: in.Emails}).Check(), &e) {
+		p = append(p, e.Fields...)
+	}
+	return p
+}
 
 // Started is a new project with its first roles, and the membership of its creator.
 type Started struct {
@@ -48,6 +69,9 @@ func (s *Service) Start(ctx context.Context, actor policies.Actor, in StartInput
 }
 
 func (e Editor) start(in StartInput) (v Started, err error) {
+	if err := in.Check(); err != nil {
+		return v, err
+	}
 	if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
 		return v, err
 	}
@@ -135,18 +159,8 @@ type startPlan struct {
 }
 
 func (e Editor) planStart(in StartInput) (p startPlan, err error) {
-	var problems models.Problems
-	in.Quota.Check("quota", &problems)
-	if in.Members < 0 || in.Members > maxStartMembers {
-		problems.Add("members", "must be from 1 to %d", maxStartMembers)
-	}
-	if err := problems.Err(); err != nil {
+	if err := in.problems().Err(); err != nil {
 		return p, err
-	}
-	if len(in.Emails) > 0 {
-		if err := (&InvitationInput{Emails: in.Emails}).Check(); err != nil {
-			return p, err
-		}
 	}
 	if p.quota, p.from, err = e.FillQuota(in.Quota, models.Resources{}); err != nil {
 		return p, err

@@ -12,9 +12,10 @@ import (
 // AllUsage is the usage of all projects over a span of time, with one page of them.
 type AllUsage struct {
 	From, Until time.Time
-	Steps       []UsageStep  // without allocations
-	Used        models.Usage // by all projects
-	Simulated   bool         // it includes simulated GPUs
+	Steps       []UsageStep      // without allocations
+	Used        models.Usage     // by all projects
+	Simulated   bool             // it includes simulated GPUs
+	Capacity    models.Resources // of the pool at present; 0: not known
 	Projects    []UsageOfProject
 	Next        int64 // ID of the last project if there are more; otherwise 0
 }
@@ -51,6 +52,11 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
 		return u, err
 	}
+	state, err := s.pool.present(q)
+	if err != nil {
+		return u, err
+	}
+	u.Capacity = state.capacity
 	list, err := q.ListProjects(store.AllProjects, store.ProjectFilter{}, page)
 	if err != nil {
 		return u, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -17,8 +18,17 @@ import (
 const (
 	LastHour   = "hour"
 	LastDay    = "day"
+	LastWeek   = "week"
+	LastMonth  = "month"
 	LastMonths = "months"
 )
+
+// Spans are the spans of History, the shortest first.
+var Spans = []string{LastHour, LastDay, LastWeek, LastMonth, LastMonths}
+
+// Lengths are how long they are.
+var Lengths = map[string]time.Duration{LastHour: time.Hour, LastDay: 24 * time.Hour, LastWeek: 7 * 24 * time.Hour,
+	LastMonth: 30 * 24 * time.Hour, LastMonths: 90 * 24 * time.Hour}
 
 // rings are the resolutions of telemetry, by span: 5 seconds, minutes, hours. The
 // slot of a bucket is its number modulo the length of the ring.
@@ -144,19 +154,23 @@ func add(b models.Telemetry, s Sample) models.Telemetry {
 }
 
 // History is a device's telemetry over the last hour (by 5 seconds), day (by
-// minutes) or ninety days (by hours), oldest first. Times without samples have no
-// buckets.
+// minutes), week, month or ninety days (by hours), oldest first. Times without samples
+// have no buckets.
 func (s *Service) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return nil, err
 	}
+	length, ok := Lengths[span]
+	if !ok {
+		return nil, models.Invalid("span", "must be one of %s", strings.Join(Spans, ", "))
+	}
 	ring, ok := rings[span]
 	if !ok {
-		return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
+		ring = rings[LastMonths]
 	}
 	q := s.store.Read(ctx)
 	if _, err := q.Device(device); err != nil {
 		return nil, err
 	}
-	return q.Telemetry(device, ring.step, s.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
+	return q.Telemetry(device, ring.step, s.store.Now().Add(-length))
 }

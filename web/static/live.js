@@ -96,13 +96,14 @@ function remaining(at) {
 
 // elapsed is the time since a moment, as the server writes it.
 function elapsed(at) {
-  const unit = (n, name) => new Intl.NumberFormat(document.documentElement.lang, { style: "unit", unit: name, unitDisplay: "short" }).format(n);
+  const [ofSeconds, ofMinutes, ofHours, ofBoth, ofDays] = document.documentElement.dataset.spans.split("|");
+  const fill = (format, ...numbers) => numbers.reduce((text, n) => text.replace("%d", n), format);
   const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
   const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
-  if (minutes < 1) return unit(seconds, "second");
-  if (hours < 1) return unit(minutes, "minute");
-  if (hours >= 48) return unit(Math.floor(hours / 24), "day");
-  return unit(hours, "hour") + (minutes % 60 ? " " + unit(minutes % 60, "minute") : "");
+  if (minutes < 1) return fill(ofSeconds, seconds);
+  if (hours < 1) return fill(ofMinutes, minutes);
+  if (hours >= 48) return fill(ofDays, Math.floor(hours / 24));
+  return minutes % 60 ? fill(ofBoth, hours, minutes % 60) : fill(ofHours, hours);
 }
 
 // localTimes writes the times in a part of the page.

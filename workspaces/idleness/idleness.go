@@ -24,6 +24,8 @@ type Observation struct {
 	GPU      int64          // utilisation of its GPUs, percent; 0 also if it is not known
 
 	MemoryBytes int64 // used by all processes, -1: unknown; not a sign of work
+
+	Kernels, BusyKernels int64 // that run, and that execute
 }
 
 // Processes that use less than this, on average between two observations, wait. A

@@ -65,8 +65,12 @@ func ReadActivity(ctx context.Context, at models.Endpoint, token string) (o idle
 	if err := json.NewDecoder(io.LimitReader(response.Body, maxActivity)).Decode(&report); err != nil {
 		return o, fmt.Errorf("the notebook server's report of activity: %w", err)
 	}
+	o.Kernels = int64(len(report.Kernels))
 	for _, k := range report.Kernels {
-		o.Busy = o.Busy || k.Busy
+		if k.Busy {
+			o.Busy = true
+			o.BusyKernels++
+		}
 		o.Executed = youngest(o.Executed, k.Executed)
 	}
 	for _, t := range report.Terminals {

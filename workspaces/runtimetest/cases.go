@@ -77,7 +77,7 @@ func testActivity(t *testing.T, b *bench) {
 	go func() {
 		done <- kernel.Execute(t.Context(), t, "import os, time\nwhile not os.path.exists('/tmp/end'): time.sleep(0.01)")
 	}()
-	b.eventually(t, "executing", func() bool { return read().Busy })
+	b.eventually(t, "executing", func() bool { o := read(); return o.Busy && o.BusyKernels == 1 && o.Kernels == 1 })
 	kernel2 := Connect(t, at, token) // a second tab
 	if !read().Busy {
 		t.Error("a connection makes an executing kernel idle")

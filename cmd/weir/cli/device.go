@@ -147,7 +147,7 @@ func newDeviceShareCommand() *cobra.Command {
 }
 
 func newTelemetryCommand() *cobra.Command {
-	span := config.Choice{Value: providers.LastHour, Allowed: []string{providers.LastHour, providers.LastDay, providers.LastMonths}}
+	span := config.Choice{Value: providers.LastHour, Allowed: providers.Spans}
 	cmd := remoteCommand("telemetry DEVICE", "Show the measurements of a GPU over time", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
 			id, err := s.deviceID(args[0])
