@@ -18,7 +18,7 @@ func TestAccountInBrowser(t *testing.T) {
 	b.goTo("/account")
 	b.fill("Full name", "Eve Adams")
 	b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button[type=submit]")`) })
-	b.until("the new name", `document.querySelector("nav").textContent.includes("Eve Adams")`)
+	b.until("the new name", `document.querySelector("main h1").textContent.trim() === "Eve Adams"`)
 	if n := eval[int](b, `document.querySelectorAll("section[aria-labelledby=h-sessions] li").length`); n != 2 {
 		t.Errorf("%d sessions are listed", n)
 	}
