@@ -38,7 +38,7 @@ func TestStopWorkspaces(t *testing.T) {
 	mia := w.visitor("mia@example.org", true) // an administrator
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&q=second"), "second", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
-	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running, 1 of them busy.")
+	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running; 1 busy.")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop"), "No workspace is selected.")
 
 	both := `{"ids":[` + id(first) + `,` + id(second) + `],"reason":"maintenance at noon"}`
