@@ -80,11 +80,12 @@ func amountChange(r models.RequestView, terms models.Requested, i int) string {
 // endChange is what terms make of the end of a period or membership.
 func endChange(ctx context.Context, r models.RequestView, terms models.Requested) string {
 	after := endDate(ctx, terms.End())
-	before, changes := r.EndsBefore()
-	if !changes {
+	end, changes := r.EndsBefore()
+	before := endDate(ctx, end)
+	if !changes || before == after {
 		return after
 	}
-	return endDate(ctx, before) + " → " + after
+	return before + " → " + after
 }
 
 // requestChanges are what a request changes, or as it was approved, in a list of requests.

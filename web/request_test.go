@@ -33,7 +33,7 @@ func TestRequestChanges(t *testing.T) {
 		"for who has left":   {request(quota, models.RequestPending, true), all},
 		"a new role":         {request(models.Requested{Role: &models.RoleSpec{Limit: requested.Input()}}, models.RequestPending, false), all},
 		"a period":           {request(period, models.RequestPending, false), []string{"End date: 2026-03-01 → 2026-05-02"}},
-		"one without end":    {request(models.Requested{Deadline: &models.DeadlineSpec{}}, models.RequestPending, false), []string{"End date: no end date → no end date"}},
+		"one without end":    {request(models.Requested{Deadline: &models.DeadlineSpec{}}, models.RequestPending, false), []string{"End date: no end date"}},
 		"an approved one":    {request(period, models.RequestApproved, false), nil},
 		"a membership":       {request(models.Requested{Join: &models.JoinSpec{}}, models.RequestPending, false), nil},
 		"a period, withheld": {request(period, models.RequestPending, true), nil},

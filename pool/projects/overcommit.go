@@ -41,7 +41,7 @@ func (e Editor) confirmed(before, after models.Project, in Confirmation) (a audi
 	if len(more.Exceeding(models.Resources{})) == 0 {
 		return a, nil
 	}
-	if err := e.q.LockPool(); err != nil { // serializes with others that allocate
+	if err := e.LockCapacity(); err != nil {
 		return a, err
 	}
 	over, err := e.pool.beyond(e.q, more)
@@ -57,6 +57,10 @@ func (e Editor) confirmed(before, after models.Project, in Confirmation) (a audi
 	a.Reason = in.Reason
 	return a, nil
 }
+
+// LockCapacity keeps others from allocating, until the transaction ends, what an open quota
+// is filled from.
+func (e Editor) LockCapacity() error { return e.q.LockPool() }
 
 func notConfirmed(over []models.Text, in Confirmation) error {
 	all := over[0]

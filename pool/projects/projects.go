@@ -72,7 +72,7 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	if err := in.Check(now); err != nil {
 		return p, err
 	}
-	if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+	if err := e.LockCapacity(); err != nil {
 		return p, err
 	}
 	total, _, err := e.FillQuota(in.Quota, models.Resources{})
@@ -157,7 +157,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 		return p, err
 	}
 	if in.Quota.Open() {
-		if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+		if err := e.LockCapacity(); err != nil {
 			return p, err
 		}
 	}

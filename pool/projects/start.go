@@ -72,7 +72,7 @@ func (e Editor) start(in StartInput) (v Started, err error) {
 	if err := in.Check(); err != nil {
 		return v, err
 	}
-	if err := e.q.LockPool(); err != nil { // what fills the quota is not allocated meanwhile
+	if err := e.LockCapacity(); err != nil {
 		return v, err
 	}
 	plan, err := e.planStart(in)

@@ -138,8 +138,8 @@ func (s *Service) approve(r *review, in DecisionInput) error {
 	if err := r.findProject(); err != nil {
 		return prefixed(kind, err)
 	}
-	if r.terms.Project != nil || r.terms.Quota != nil { // what fills the quota is not allocated meanwhile
-		if err := r.q.LockPool(); err != nil {
+	if r.terms.Project != nil || r.terms.Quota != nil {
+		if err := r.editor.LockCapacity(); err != nil {
 			return err
 		}
 	}
