@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -225,26 +224,6 @@ func (i *installed) log(namespace, name string) string {
 	return all
 }
 
-// pending says of each pod of the cluster what it waits for, and what happened lately.
-func (i *installed) pending() (all string) {
-	ctx := context.Background()
-	pods, err1 := i.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	events, err2 := i.client.CoreV1().Events("").List(ctx, metav1.ListOptions{})
-	if err := errors.Join(err1, err2); err != nil {
-		return err.Error()
-	}
-	for _, p := range pods.Items {
-		all += fmt.Sprintf("%s/%s: %s %s\n", p.Namespace, p.Name, p.Status.Phase, p.Status.Message)
-		for _, c := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
-			all += fmt.Sprintf("  %s: ready %t, %d restarts, %+v\n", c.Name, c.Ready, c.RestartCount, c.State)
-		}
-	}
-	for _, e := range events.Items {
-		all += fmt.Sprintf("%s %s/%s: %s %s\n", e.LastTimestamp.UTC().Format(time.TimeOnly), e.Namespace, e.InvolvedObject.Name, e.Reason, e.Message)
-	}
-	return all
-}
-
 func newInstalled(t *testing.T) *installed {
 	t.Helper()
 	k, client := ownCluster(t)
@@ -321,7 +300,7 @@ func TestChartInCluster(t *testing.T) {
 		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(apiServer)})
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the portal:\n%s\nthe agent:\n%s\nthe pods:\n%s", i.log("weir", "weir"), i.log("weir-agents", "weir-agent"), i.pending())
+			t.Logf("the portal:\n%s\nthe agent:\n%s", i.log("weir", "weir"), i.log("weir-agents", "weir-agent"))
 		}
 	})
 	tcp := fmt.Sprintf("postgres://postgres@%s:%d%s?sslmode=disable", i.node, postgres, at.Path)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/workspaces/onnx/onnxtest"
 )
 
 // graphOf is a graph of two branches that wait for the file go, and one that joins them. Each
@@ -143,5 +144,26 @@ func TestGraphSurvivesKills(t *testing.T) {
 		if times := s.reads(g.home + "/graph.times.yaml"); !strings.Contains(times, name+": ") {
 			t.Errorf("the time of %s is not kept for the next plan: %s", name, times)
 		}
+	}
+}
+
+// A model in the shared directories is executed in a run, whose progress is that of its branches.
+func TestModelInRun(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{})
+	team := s.team("vision", share, "ada")
+	g := graphRun{t, team.Members[0], fmt.Sprintf("/notebook/%d/%d", team.Project, team.Members[0].ID)}
+	g.m.runs(team.Project, nil, "true").exits(0) // its directories are there
+	s.writes(g.home+"/network.onnx", string(onnxtest.Network()))
+	s.writes(g.home+"/image.npy", string(onnxtest.Array(onnxtest.Image(), 1, 2, onnxtest.Side, onnxtest.Side)))
+
+	c := g.m.runs(team.Project, nil, "/bin/sh", "-c", "cd "+g.home+" && exec weir graph run network.onnx --input image.npy --python /usr/bin/python3")
+	c.exits(0)
+	want := onnxtest.Classes(onnxtest.Image())
+	if got := s.reads(g.home + "/network.results/classes.npy"); got != string(onnxtest.Array(want[:], 1, 3)) {
+		t.Errorf("%q, want %v; it printed %s", got, want, &c.out)
+	}
+	if p := g.progress(); p.Name != "network" || len(p.Branches) != 4 || p.Code == nil || *p.Code != 0 || p.Branches[3].Branch != "Add 6" {
+		t.Errorf("%+v", p)
 	}
 }

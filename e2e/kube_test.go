@@ -74,6 +74,11 @@ func openCluster(t *testing.T, open opener, o cluster.Options) (*cluster.Cluster
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(stateOf(k, config))
+		}
+	})
 	return k, config
 }
 

@@ -38,6 +38,7 @@ type graphCommand struct {
 	settings graph.Settings
 	times    string
 	measured bool // no --utilization was given
+	load     func(cmd *cobra.Command, name string) (graph.Graph, error)
 }
 
 func (g *graphCommand) bind(cmd *cobra.Command, cpus string) {
@@ -66,7 +67,7 @@ func (g *graphCommand) read(cmd *cobra.Command, name string) (graph.Graph, error
 	if g.times == "" && name != "-" {
 		g.times = strings.TrimSuffix(name, filepath.Ext(name)) + ".times.yaml"
 	}
-	parsed, err := readGraph(cmd, name)
+	parsed, err := g.load(cmd, name)
 	if err != nil {
 		return parsed, g.refusal(name, err)
 	}
@@ -155,7 +156,7 @@ func measure() (*runner.Meter, error) {
 func usable(cpus int) int { return min(cpus, runtime.GOMAXPROCS(0)) }
 
 func newGraphPlanCommand() *cobra.Command {
-	var g graphCommand
+	g := graphCommand{load: readGraph}
 	var output *outputFlag
 	cmd := &cobra.Command{
 		Use:   "plan FILE",

@@ -41,8 +41,13 @@ func readONNX(name string, told io.Writer) (g graph.Graph, err error) {
 	if !why.Empty() {
 		return g, models.Invalid("graph", "%s", why)
 	}
-	if len(unknown) > 0 {
-		fmt.Fprintf(told, "weir: not all operations are known of %s; those count as the mean of the others\n", strings.Join(unknown, ", "))
-	}
+	tellUnknown(told, unknown)
 	return g, g.Check()
+}
+
+// tellUnknown names the kinds of operators whose operations are not known.
+func tellUnknown(told io.Writer, kinds []string) {
+	if len(kinds) > 0 {
+		fmt.Fprintf(told, "weir: not all operations are known of %s; those count as the mean of the others\n", strings.Join(kinds, ", "))
+	}
 }

@@ -21,17 +21,20 @@ import (
 	"weir/workspaces/graph"
 	"weir/workspaces/graph/journal"
 	"weir/workspaces/graph/runner"
+	"weir/workspaces/onnx/execution"
 	"weir/workspaces/runtime"
 )
 
 func newGraphRunCommand() *cobra.Command {
-	var g graphCommand
 	var r graphRun
+	g := graphCommand{load: r.load}
 	cmd := &cobra.Command{
 		Use:   "run FILE",
-		Short: "Run a task graph on this machine",
+		Short: "Run a task graph, or a model in ONNX format, on this machine",
 		Long: `Run the operators of a graph in YAML as processes of this machine, each on the CPUs of its
-branch. While they run, the utilization of the machine is measured without them; when it
+branch. Of a model in ONNX format (.onnx), each branch is a process that executes it with ONNX
+Runtime or OpenCV, whichever Python (--python) can import; its inputs and results are
+arrays of NumPy (.npy). While they run, the utilization of the machine is measured without them; when it
 crosses a threshold, the next operators take the shares of a new plan. Each line of output
 begins with the name of its branch. What is measured is written to the file of --times, for
 the next plan.
@@ -58,6 +61,9 @@ the graph or the command line is wrong; then nothing has run.`,
 	g.bind(cmd, "`CPUS` to use, the least loaded ones (default: all that this process may use)")
 	f := cmd.Flags()
 	f.DurationVar(&r.interval, "interval", 2*time.Second, "`DURATION` between measurements of the utilization, from 100ms")
+	f.StringArrayVar(&r.inputs, "input", nil, "`NAME=FILE` with an input of a model; FILE alone if it has only one; can be repeated")
+	f.StringVar(&r.results, "results", "", "`DIRECTORY` for the results of a model (default: the file of the model, with .results)")
+	f.StringVar(&r.python, "python", "python3", "`PROGRAM` that executes a model, with onnxruntime or cv2")
 	f.StringVar(&r.path, "journal", "", "`FILE` that keeps what has ended (default: that of the graph, with .journal)")
 	f.BoolVar(&r.resume, "resume", false, "go on where the journal ends")
 	return cmd
@@ -71,8 +77,13 @@ type graphRun struct {
 	interval time.Duration
 	path     string // of the journal; empty: none
 	resume   bool
+	inputs   []string // of a model
+	results  string   // directory
+	python   string
 	journal  *journal.File // nil: none
 	before   journal.State // what earlier attempts have done
+
+	execution *execution.Execution // of a model; nil otherwise
 }
 
 func (r *graphRun) note(format string, args ...any) {
@@ -80,9 +91,6 @@ func (r *graphRun) note(format string, args ...any) {
 }
 
 func (r *graphRun) run() error {
-	if isONNX(r.name) {
-		return config.Usagef("%s: a model in ONNX format can be planned only", r.name)
-	}
 	parsed, err := r.read(r.cmd, r.name)
 	if err != nil {
 		return err
@@ -103,7 +111,48 @@ func (r *graphRun) run() error {
 	if result.Code != 0 {
 		return cli.WithExitCode(fmt.Errorf("%s: exit code %d", result.Failed, result.Code), result.Code)
 	}
-	return nil
+	return r.finish()
+}
+
+// load reads a graph in YAML, or prepares a model in ONNX format.
+func (r *graphRun) load(cmd *cobra.Command, name string) (graph.Graph, error) {
+	if !isONNX(name) {
+		if len(r.inputs) > 0 || r.results != "" {
+			return graph.Graph{}, config.Usagef("--input and --results: %s is no model in ONNX format", name)
+		}
+		return readGraph(cmd, name)
+	}
+	inputs := map[string]string{}
+	for _, text := range r.inputs {
+		value, file, named := strings.Cut(text, "=")
+		if !named {
+			value, file = "", text
+		}
+		if inputs[value] != "" || file == "" {
+			return graph.Graph{}, config.Usagef("--input %s: must be NAME=FILE, each name once", text)
+		}
+		inputs[value] = file
+	}
+	if r.results == "" {
+		r.results = strings.TrimSuffix(name, filepath.Ext(name)) + ".results"
+	}
+	e, err := execution.Prepare(execution.Config{Model: name, Inputs: inputs, Results: r.results, Python: r.python})
+	if err != nil {
+		return graph.Graph{}, err
+	}
+	r.execution = &e
+	tellUnknown(cmd.ErrOrStderr(), e.Unknown)
+	r.note("the branches are executed with %s", e.Runtime)
+	return e.Graph, nil
+}
+
+// finish tells where the results of a model are.
+func (r *graphRun) finish() error {
+	if r.execution == nil {
+		return nil
+	}
+	r.note("the results are in %s", r.results)
+	return r.execution.Remove()
 }
 
 // open opens the journal. A directory in which none can be is no reason not to run, unless the

@@ -125,7 +125,7 @@ func TestGraphRunForwardsSignals(t *testing.T) {
 	}
 }
 
-// A model in ONNX format is planned, and what has no formula is named. It does not run.
+// A model in ONNX format is planned, and what has no formula is named.
 func TestGraphPlanONNX(t *testing.T) {
 	var graph []byte
 	add := func(to []byte, n protowire.Number, content []byte) []byte {
@@ -146,9 +146,6 @@ func TestGraphPlanONNX(t *testing.T) {
 	out, told := run(0, "plan", file, "--cpus", "8", "--utilization", "0")
 	if !strings.Contains(out, "Times are ratios") || !strings.Contains(out, "Relu 2 Strange 3") || !strings.Contains(told, "not all operations are known of Add, Relu, Strange") {
 		t.Errorf("got %s%s", out, told)
-	}
-	if _, text := run(2, "run", file); !strings.Contains(text, "can be planned only") {
-		t.Errorf("got %s", text)
 	}
 	if err := os.WriteFile(file, []byte("branches: []"), 0o600); err != nil {
 		t.Fatal(err)

@@ -55,15 +55,16 @@ var mayImport = map[string][]string{
 	"storage/nfs":     {"storage/rules"},
 	"storage/files":   {"models", "models/store", "policies", "storage", "storage/beneath", "storage/rules"},
 
-	"workspaces":               {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/graph/journal", "workspaces/idleness", "workspaces/runtime"},
-	"workspaces/barrier":       {"models"}, // for texts and the types of the report: it is pure all the same
-	"workspaces/graph":         {"models"}, // the same
-	"workspaces/graph/journal": {"models", "workspaces/graph"},
-	"workspaces/graph/runner":  {"models", "workspaces/graph", "workspaces/graph/journal"},
-	"workspaces/idleness":      {},
-	"workspaces/runtime":       {"models", "workspaces/idleness"},
-	"workspaces/onnx":          {"models", "workspaces/graph"},
-	"workspaces/shard":         {"models", "workspaces/onnx"}, // without the database
+	"workspaces":                {"models", "models/store", "policies", "pool/quota", "workspaces/barrier", "workspaces/deployments/serving", "workspaces/graph", "workspaces/graph/journal", "workspaces/idleness", "workspaces/runtime"},
+	"workspaces/barrier":        {"models"}, // for texts and the types of the report: it is pure all the same
+	"workspaces/graph":          {"models"}, // the same
+	"workspaces/graph/journal":  {"models", "workspaces/graph"},
+	"workspaces/graph/runner":   {"models", "workspaces/graph", "workspaces/graph/journal"},
+	"workspaces/idleness":       {},
+	"workspaces/runtime":        {"models", "workspaces/idleness"},
+	"workspaces/onnx":           {"models", "workspaces/graph"},
+	"workspaces/onnx/execution": {"models", "workspaces/graph", "workspaces/onnx"},
+	"workspaces/shard":          {"models", "workspaces/onnx"}, // without the database
 
 	"workspaces/shard/split": {"models", "workspaces/shard"},
 	"workspaces/deployments": {"models", "models/store", "policies", "workspaces/deployments/serving", "workspaces/graph", "workspaces/onnx", "workspaces/shard"},
@@ -91,6 +92,7 @@ var mayImport = map[string][]string{
 	"models/store/storetest":      {"migrations", "models", "models/store"},
 	"pool/pooltest":               {everything},
 	"storage/storagetest":         {everything},
+	"workspaces/onnx/onnxtest":    {},
 	"workspaces/runtimetest":      {"models", "workspaces/idleness", "workspaces/runtime"},
 	"workspaces/kube/clustertest": {},
 	"deploy":                      {},

@@ -17,44 +17,66 @@ const largest = 1e24
 // not known. why says why there is none. The graph can be out of the bounds of one: see
 // [graph.Graph.Check].
 func (m *Model) Graph() (g graph.Graph, unknown []string, why models.Text) {
+	chains, why := m.chains()
+	if !why.Empty() {
+		return g, nil, why
+	}
+	g.Name = shorten(m.Name)
+	kinds := map[string]bool{}
+	for _, c := range chains {
+		var b graph.Branch
+		for _, i := range c.nodes {
+			o := graph.Operator{Name: m.operatorName(i), Kind: shorten(m.nodes[i].op)}
+			if flops, known := m.work(m.nodes[i]); known {
+				// What moves data has a single operation, because 0 is an unknown number.
+				o.FLOPs = min(max(flops, 1), largest)
+			} else {
+				kinds[o.Kind] = true
+			}
+			b.Operators = append(b.Operators, o)
+		}
+		b.Name = b.Operators[0].Name
+		for _, p := range c.after {
+			b.After = append(b.After, g.Branches[p].Name)
+		}
+		g.Branches = append(g.Branches, b)
+	}
+	return g, slices.Sorted(maps.Keys(kinds)), why
+}
+
+// operatorName is what an operator is called in the graph, by its kind and its place in the file.
+func (m *Model) operatorName(i int) string { return fmt.Sprintf("%s %d", shorten(m.nodes[i].op), i+1) }
+
+// chain is the operators of a branch in the order in which they run, and the branches of which
+// it uses results.
+type chain struct{ nodes, after []int }
+
+// chains are the branches. Each stands after those of which it uses results.
+func (m *Model) chains() (chains []chain, why models.Text) {
 	before, users := m.edges()
 	order, circle := sorted(before)
 	if circle >= 0 {
-		return g, nil, models.Say("operator %d, %s, uses its own result: the model has a circle", circle+1, shorten(m.nodes[circle].op))
+		return nil, models.Say("operator %d, %s, uses its own result: the model has a circle", circle+1, shorten(m.nodes[circle].op))
 	}
-	g.Name = shorten(m.Name)
-	branches, kinds := make([]int, len(m.nodes)), map[string]bool{}
+	at := make([]int, len(m.nodes)) // chains
 	for _, i := range order {
-		n := m.nodes[i]
-		if n.op == constant {
+		if m.nodes[i].op == constant {
 			continue
-		}
-		flops, known := m.work(n)
-		kind := shorten(n.op)
-		if !known {
-			kinds[kind] = true
-		}
-		// What moves data has a single operation, because 0 is an unknown number.
-		o := graph.Operator{Name: fmt.Sprintf("%s %d", kind, i+1), Kind: kind}
-		if known {
-			o.FLOPs = min(max(flops, 1), largest)
 		}
 		if len(before[i]) == 1 && users[before[i][0]] == 1 {
-			branches[i] = branches[before[i][0]]
-			b := &g.Branches[branches[i]]
-			b.Operators = append(b.Operators, o)
+			at[i] = at[before[i][0]]
+			chains[at[i]].nodes = append(chains[at[i]].nodes, i)
 			continue
 		}
-		b := graph.Branch{Name: o.Name, Operators: []graph.Operator{o}}
-		after := map[int]bool{}
+		c, after := chain{nodes: []int{i}}, map[int]bool{}
 		for _, p := range before[i] {
-			if at := branches[p]; !after[at] {
-				after[at], b.After = true, append(b.After, g.Branches[at].Name)
+			if !after[at[p]] {
+				after[at[p]], c.after = true, append(c.after, at[p])
 			}
 		}
-		branches[i], g.Branches = len(g.Branches), append(g.Branches, b)
+		at[i], chains = len(chains), append(chains, c)
 	}
-	return g, slices.Sorted(maps.Keys(kinds)), why
+	return chains, why
 }
 
 // constant are the operators that compute nothing and wait for nothing.

@@ -1,5 +1,6 @@
-// Package onnx reads which operators and tensors an ONNX model has, and makes a task graph of
-// them. It reads no weights.
+// Package onnx reads which operators and tensors an ONNX model has, makes a task graph of them,
+// and writes the branches of the graph as models of their own (cut.go). It reads no weights, but
+// copies them into the branches.
 //
 // Field numbers are those of onnx/onnx.proto in github.com/onnx/onnx (ModelProto, GraphProto,
 // NodeProto, AttributeProto, TensorProto, ValueInfoProto). Messages are read field by field from

@@ -14,12 +14,12 @@ import (
 func modelOf(nodes [][]byte, values ...[]byte) []byte {
 	var g message
 	for _, n := range nodes {
-		g = g.bytes(1, n)
+		g = g.Bytes(1, n)
 	}
 	for _, v := range values {
-		g = g.bytes(11, v)
+		g = g.Bytes(11, v)
 	}
-	return message{}.bytes(7, g)
+	return message{}.Bytes(7, g)
 }
 
 // planOf plans a model on 64 CPUs.
@@ -132,14 +132,14 @@ func TestSizes(t *testing.T) {
 		{21, "U4", 3, 2, 2, false}, {22, "I4", 5, 3, 3, false}, {22, "I4", 4, 3, 0, true}, {23, "F4", 1, 1, 1, false}, {24, "F8_E8M0", 3, 3, 3, false},
 		{25, "U2", 5, 2, 2, false}, {8, "STRING", 2, 0, 7, false}, {8, "STRING", 2, 1, 0, true}, {99, "", 2, 0, 0, true}, {15, "C128", math.MaxInt64, 0, 0, true}, {22, "I4", 1 << 60, 0, 1 << 59, false},
 	} {
-		tensor := message{}.number(1, c.n).number(2, c.kind).bytes(8, []byte("t"))
+		tensor := message{}.Number(1, c.n).Number(2, c.kind).Bytes(8, []byte("t"))
 		if c.raw > 0 {
-			tensor = tensor.bytes(9, make([]byte, c.raw))
+			tensor = tensor.Bytes(9, make([]byte, c.raw))
 		}
 		if c.kind == text {
-			tensor = tensor.bytes(6, []byte("cat")).bytes(6, []byte("fish"))
+			tensor = tensor.Bytes(6, []byte("cat")).Bytes(6, []byte("fish"))
 		}
-		m := read(t, message{}.bytes(7, message{}.bytes(1, operator("Relu", "x -> y")).bytes(5, tensor)))
+		m := read(t, message{}.Bytes(7, message{}.Bytes(1, operator("Relu", "x -> y")).Bytes(5, tensor)))
 		values, bytes, ok := m.Tensors[0].Size()
 		if ok == c.refused || ok && (values != c.n || bytes != c.bytes) || m.Tensors[0].TypeName() != c.name {
 			t.Errorf("%s: %d values, %d bytes, %t, %q", c.name, values, bytes, ok, m.Tensors[0].TypeName())

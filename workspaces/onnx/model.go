@@ -15,11 +15,16 @@ const (
 
 // Model is the operators and the tensors of a model.
 type Model struct {
-	Name    string
-	Tensors []Tensor // initializers
-	nodes   []node
-	shapes  map[string][]int64 // by the name of a value
+	Name            string
+	Tensors         []Tensor // initializers
+	nodes           []node
+	shapes          map[string][]int64 // by the name of a value
+	inputs, outputs []string           // names of values
+	header          []span             // the fields of the file beside the graph and what trains it
 }
+
+// span is a part of the file.
+type span struct{ from, until int64 }
 
 // Tensor is an initializer.
 type Tensor struct {
@@ -28,6 +33,8 @@ type Tensor struct {
 	Shape       []int64
 	From, Until int64 // of its raw bytes in the file; both 0: they are stored otherwise
 	Texts       int64 // bytes of its texts
+	external    bool  // its values are in another file
+	span
 }
 
 // node is an operator of the model.
@@ -36,6 +43,8 @@ type node struct {
 	inputs, outputs []string
 	numbers         map[string][]int64
 	autoPad         string
+	nested          bool // it has graphs of its own
+	span
 }
 
 // Read reads a model of size bytes. why says why it is refused.
@@ -44,9 +53,12 @@ func Read(r io.ReaderAt, size int64) (m Model, why models.Text, err error) {
 	m.shapes = map[string][]int64{}
 	graphs := 0
 	s.each(func(f field) {
-		if f.number == 7 && f.kind == protowire.BytesType {
+		switch {
+		case f.number == 7 && f.kind == protowire.BytesType:
 			graphs++
 			m.graph(f.body)
+		case f.number != 20:
+			m.header = append(m.header, span{f.at, f.body.until})
 		}
 	})
 	if s.err == nil && s.why.Empty() && (graphs != 1 || len(m.nodes) == 0) {
@@ -73,7 +85,11 @@ func (m *Model) graph(s section) {
 		case f.number == 5:
 			t := readTensor(f.body)
 			m.Tensors, m.shapes[t.Name] = append(m.Tensors, t), t.Shape
-		case f.number == 11, f.number == 12, f.number == 13:
+		case f.number == 11:
+			m.inputs = append(m.inputs, m.value(f.body))
+		case f.number == 12:
+			m.outputs = append(m.outputs, m.value(f.body))
+		case f.number == 13:
 			m.value(f.body)
 		}
 		if len(m.nodes) > maxNodes || len(m.Tensors) > maxTensors {
@@ -83,6 +99,7 @@ func (m *Model) graph(s section) {
 }
 
 func readNode(s section) (n node) {
+	n.span = span{s.at, s.until}
 	s.each(func(f field) {
 		switch {
 		case f.kind != protowire.BytesType:
@@ -110,6 +127,8 @@ func (n *node) attribute(s section) {
 			numbers = f.numbers(numbers)
 		case f.number == 4 && f.body.until-f.body.at <= maxText:
 			text = f.text()
+		case f.number == 6, f.number == 11:
+			n.nested = true
 		}
 	})
 	if name == "auto_pad" {
@@ -124,7 +143,7 @@ func (n *node) attribute(s section) {
 }
 
 func readTensor(s section) (t Tensor) {
-	t.Shape = []int64{}
+	t.Shape, t.span = []int64{}, span{s.at, s.until}
 	s.each(func(f field) {
 		switch {
 		case f.number == 1:
@@ -137,14 +156,16 @@ func readTensor(s section) (t Tensor) {
 			t.Name = f.text()
 		case f.number == 9:
 			t.From, t.Until = f.body.at, f.body.until
+		case f.number == 14:
+			t.external = f.value == 1
 		}
 	})
 	return t
 }
 
-// value reads the shape of a value. A dimension without a number counts as 1.
-func (m *Model) value(s section) {
-	name, shape := "", []int64(nil)
+// value reads the name and the shape of a value. A dimension without a number counts as 1.
+func (m *Model) value(s section) (name string) {
+	shape := []int64(nil)
 	within := func(number protowire.Number, do func(section)) func(field) {
 		return func(f field) {
 			if f.number == number && f.kind == protowire.BytesType {
@@ -179,4 +200,5 @@ func (m *Model) value(s section) {
 	if _, known := m.shapes[name]; shape != nil && !known {
 		m.shapes[name] = shape
 	}
+	return name
 }

@@ -7,71 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"weir/workspaces/graph"
+	"weir/workspaces/onnx/onnxtest"
 )
 
-// message is a message in the making.
-type message []byte
+type message = onnxtest.Message
 
-func (m message) bytes(n protowire.Number, content []byte) message {
-	return protowire.AppendBytes(protowire.AppendTag(m, n, protowire.BytesType), content)
-}
-
-func (m message) number(n protowire.Number, value int64) message {
-	return protowire.AppendVarint(protowire.AppendTag(m, n, protowire.VarintType), uint64(value))
-}
-
-// ints is an attribute with a list of numbers, in one field.
-func ints(name string, values ...int64) []byte {
-	var packed []byte
-	for _, v := range values {
-		packed = protowire.AppendVarint(packed, uint64(v))
-	}
-	return message{}.bytes(1, []byte(name)).bytes(8, packed).number(20, 7)
-}
-
-// operator is a node: "x w -> y".
-func operator(op, values string, attributes ...[]byte) []byte {
-	in, out, _ := strings.Cut(values, "->")
-	var m message
-	for _, name := range strings.Fields(in) {
-		m = m.bytes(1, []byte(name))
-	}
-	for _, name := range strings.Fields(out) {
-		m = m.bytes(2, []byte(name))
-	}
-	m = m.bytes(4, []byte(op))
-	for _, a := range attributes {
-		m = m.bytes(5, a)
-	}
-	return m
-}
-
-// weights is an initializer of 32-bit numbers, which are zero.
-func weights(name string, shape ...int64) []byte {
-	var m message
-	size := int64(4)
-	for _, n := range shape {
-		m, size = m.number(1, n), size*n
-	}
-	return m.number(2, 1).bytes(8, []byte(name)).bytes(9, make([]byte, size))
-}
-
-// value is an input. A dimension of 0 has only a name.
-func value(name string, shape ...int64) []byte {
-	var dims message
-	for _, n := range shape {
-		dim := message{}.bytes(2, []byte("N"))
-		if n > 0 {
-			dim = message{}.number(1, n)
-		}
-		dims = dims.bytes(1, dim)
-	}
-	tensor := message{}.number(1, 1).bytes(2, dims)
-	return message{}.bytes(1, []byte(name)).bytes(2, message{}.bytes(1, tensor))
-}
+var ints, operator, weights, value = onnxtest.Ints, onnxtest.Operator, onnxtest.Weights, onnxtest.Value
 
 // vision is a network that forks after its first convolution and joins before its pooling.
 func vision() []byte {
@@ -79,11 +21,11 @@ func vision() []byte {
 	for _, n := range [][]byte{operator("Conv", "x w b -> c", ints("strides", 2, 2), ints("pads", 1, 1, 1, 1)), operator("Relu", "c -> r"),
 		operator("Conv", "r l -> left"), operator("Relu", "left -> l1"), operator("MaxPool", "r -> right", ints("kernel_shape", 1, 1)),
 		operator("Add", "l1 right -> sum"), operator("GlobalAveragePool", "sum -> p"), operator("Flatten", "p -> f"),
-		operator("Gemm", "f fc -> y", message{}.bytes(1, []byte("transB")).number(3, 1)), operator("Strange", "y -> z")} {
-		g = g.bytes(1, n)
+		operator("Gemm", "f fc -> y", message{}.Bytes(1, []byte("transB")).Number(3, 1)), operator("Strange", "y -> z")} {
+		g = g.Bytes(1, n)
 	}
-	g = g.bytes(2, []byte("vision")).bytes(5, weights("w", 8, 3, 3, 3)).bytes(5, weights("b", 8)).bytes(5, weights("l", 8, 8, 1, 1)).bytes(5, weights("fc", 10, 8))
-	return message{}.number(1, 8).bytes(7, g.bytes(11, value("x", 0, 3, 32, 32)))
+	g = g.Bytes(2, []byte("vision")).Bytes(5, weights("w", 8, 3, 3, 3)).Bytes(5, weights("b", 8)).Bytes(5, weights("l", 8, 8, 1, 1)).Bytes(5, weights("fc", 10, 8))
+	return message{}.Number(1, 8).Bytes(7, g.Bytes(11, value("x", 0, 3, 32, 32)))
 }
 
 func read(t testing.TB, content []byte) Model {
@@ -126,7 +68,7 @@ func TestGraph(t *testing.T) {
 
 // Sizes follow from attributes and inputs.
 func TestShapes(t *testing.T) {
-	text := func(name, s string) []byte { return message{}.bytes(1, []byte(name)).bytes(4, []byte(s)) }
+	text := func(name, s string) []byte { return message{}.Bytes(1, []byte(name)).Bytes(4, []byte(s)) }
 	for _, c := range []struct {
 		node  []byte
 		x, w  []int64
@@ -141,7 +83,7 @@ func TestShapes(t *testing.T) {
 		{operator("Add", "x w -> y"), []int64{2, 1, 4}, []int64{3, 1}, 24},
 		{operator("Softmax", "x -> y"), []int64{2, 5}, nil, 50},
 	} {
-		m := read(t, message{}.bytes(7, message{}.bytes(1, c.node).bytes(11, value("x", c.x...)).bytes(5, weights("w", c.w...))))
+		m := read(t, message{}.Bytes(7, message{}.Bytes(1, c.node).Bytes(11, value("x", c.x...)).Bytes(5, weights("w", c.w...))))
 		if g, unknown, _ := m.Graph(); g.Branches[0].Operators[0].FLOPs != c.flops || (len(unknown) > 0) != (c.flops == 0) {
 			t.Errorf("%s: %+v, %v, want %g", m.nodes[0].op, g, unknown, c.flops)
 		}
@@ -153,11 +95,11 @@ func TestReadRefuses(t *testing.T) {
 	whole := vision()
 	many := message{}
 	for range maxNodes + 1 {
-		many = many.bytes(1, nil)
+		many = many.Bytes(1, nil)
 	}
 	for name, content := range map[string][]byte{"empty": {}, "text": []byte("branches: []"), "truncated": whole[:len(whole)-1],
-		"two graphs": slices.Concat(whole, whole), "without operators": message{}.bytes(7, nil), "a group": {0x0b}, "many": message{}.bytes(7, many),
-		"a long name": message{}.bytes(7, message{}.bytes(2, make([]byte, maxText+1)).bytes(1, operator("Relu", "x -> y")))} {
+		"two graphs": slices.Concat(whole, whole), "without operators": message{}.Bytes(7, nil), "a group": {0x0b}, "many": message{}.Bytes(7, many),
+		"a long name": message{}.Bytes(7, message{}.Bytes(2, make([]byte, maxText+1)).Bytes(1, operator("Relu", "x -> y")))} {
 		if _, why, err := Read(bytes.NewReader(content), int64(len(content))); why.Empty() || err != nil {
 			t.Errorf("%s: %q, %v", name, why, err)
 		}

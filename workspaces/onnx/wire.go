@@ -39,6 +39,7 @@ type field struct {
 	number protowire.Number
 	kind   protowire.Type
 	value  uint64
+	at     int64 // of its tag
 	body   section
 }
 
@@ -82,7 +83,7 @@ func (s *section) next() (f field, ok bool) {
 		s.malformed()
 		return f, false
 	}
-	f.number, f.kind = number, kind
+	f.number, f.kind, f.at = number, kind, s.at
 	size := 0
 	switch head = head[n:]; kind {
 	case protowire.VarintType, protowire.BytesType:

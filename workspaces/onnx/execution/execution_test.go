@@ -1,0 +1,76 @@
+package execution
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"weir/workspaces/graph"
+	"weir/workspaces/graph/journal"
+	"weir/workspaces/graph/runner"
+	"weir/workspaces/onnx/onnxtest"
+)
+
+// python is Debian's, which has OpenCV.
+const python = "/usr/bin/python3"
+
+// model writes the network and an image into a new directory.
+func model(t *testing.T) (dir string, image []float32) {
+	t.Helper()
+	dir, image = t.TempDir(), onnxtest.Image()
+	for name, content := range map[string][]byte{"network.onnx": onnxtest.Network(), "image.npy": onnxtest.Array(image, 1, 2, onnxtest.Side, onnxtest.Side)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, image
+}
+
+// run runs the graph of an execution on 2 CPUs.
+func run(t *testing.T, e Execution) (runner.Result, string) {
+	t.Helper()
+	var said bytes.Buffer
+	machine := graph.Machine(2)
+	result, err := runner.Run(t.Context(), runner.Config{Graph: e.Graph, CPUs: 2, Fixed: true, Attempt: "test", Now: time.Now,
+		Sample: func(time.Duration) ([]graph.CPU, float64, error) { return machine, 0, nil },
+		Record: func(journal.Event) error { return nil }, Out: io.Discard, Errors: &said, Notes: func(text string) { fmt.Fprintln(&said, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result, said.String()
+}
+
+// The branches of a model compute what the model does, in processes of their own.
+func TestBranchesComputeTheModel(t *testing.T) {
+	dir, image := model(t)
+	e, err := Prepare(Config{Model: filepath.Join(dir, "network.onnx"), Inputs: map[string]string{"": filepath.Join(dir, "image.npy")},
+		Results: filepath.Join(dir, "results"), Python: python})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(e.Runtime)
+	if len(e.Graph.Branches) != 4 || len(e.Unknown) > 0 || e.Graph.Branches[1].Operators[0].FLOPs != 2*2*2*onnxtest.Side*onnxtest.Side+2*onnxtest.Side*onnxtest.Side {
+		t.Errorf("%+v, %v", e.Graph, e.Unknown)
+	}
+	if result, said := run(t, e); result.Code != 0 {
+		t.Fatalf("exit code %d: %s", result.Code, said)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "results", "classes.npy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := onnxtest.Classes(image)
+	if !bytes.Equal(got, onnxtest.Array(want[:], 1, 3)) {
+		t.Errorf("%q, want %v", got, want)
+	}
+	if err := e.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "results")); err != nil || len(left) != 1 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
