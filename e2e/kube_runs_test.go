@@ -12,6 +12,14 @@ import (
 	"weir/handlers"
 )
 
+// graphOfPods is a graph whose operators say how many CPUs their pod may use.
+const graphOfPods = `name: pods
+branches:
+  - {name: text, operators: [{command: "cd /sys/fs/cgroup; cat cpu.max 2>&- || echo $(cat cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us)", seconds: 1}]}
+  - {name: images, operators: [{command: "cd /sys/fs/cgroup; cat cpu.max 2>&- || echo $(cat cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us)", seconds: 1}]}
+  - {name: train, after: [text, images], operators: [{command: "cd /sys/fs/cgroup; cat cpu.max 2>&- || echo $(cat cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us)", seconds: 1}]}
+`
+
 // runsInCluster has a member run commands in the cluster, as on one machine: under a server
 // that is killed, to their end by themselves, by a stop, by the memory limit and where the
 // image is missing. In the end there is no pod, and the shares are free.
@@ -34,6 +42,13 @@ func (m member) runsInCluster(client *kubernetes.Clientset, project, env int64) 
 	stopped.prints("waits\n")
 	m.must("POST", fmt.Sprintf("/runs/%d/stop", list[handlers.Run](m.api, "/runs")[0].ID), nil, nil)
 	stopped.exits(143)
+	graph := m.operatorRuns(project, t.TempDir(), graphOfPods, append(in, "--cpus", "2")...)
+	graph.exits(0)
+	for _, line := range []string{"text | 100000 100000\n", "images | 100000 100000\n", "train | 200000 100000\n"} { // quota and period, in µs
+		if !strings.Contains(graph.out.String(), line) {
+			t.Errorf("the graph printed %q and %q, not %q", graph.out.String(), graph.errOut.String(), line)
+		}
+	}
 	greedy := m.runs(project, in, "python3", "-c", "x = b'x' * (1 << 30)")
 	greedy.exits(137)
 	if !strings.Contains(greedy.errOut.String(), "memory limit") {

@@ -23,13 +23,19 @@ type command struct {
 // runs begins weir run as a member, with GPUs of the size of share.
 func (m member) runs(project int64, flags []string, words ...string) *command {
 	m.s.t.Helper()
+	args := append([]string{"run", "--project", fmt.Sprint(project), "--gpus", "1", "--cores", fmt.Sprint(share.GPUCores), "--gpu-memory", fmt.Sprint(share.GPUMemoryMiB),
+		"--cpu", "500", "--memory", "256"}, flags...)
+	return m.begins(append(append(args, "--"), words...)...)
+}
+
+// begins starts a command as a member.
+func (m member) begins(args ...string) *command {
+	m.s.t.Helper()
 	bin, err := program()
 	if err != nil {
 		m.s.t.Fatal(err)
 	}
-	args := append([]string{"run", "--project", fmt.Sprint(project), "--gpus", "1", "--cores", fmt.Sprint(share.GPUCores), "--gpu-memory", fmt.Sprint(share.GPUMemoryMiB),
-		"--cpu", "500", "--memory", "256"}, flags...)
-	c := &command{t: m.s.t, cmd: exec.Command(bin, append(append(args, "--"), words...)...), done: make(chan struct{})}
+	c := &command{t: m.s.t, cmd: exec.Command(bin, args...), done: make(chan struct{})}
 	c.cmd.Env = environment(m.s.shell(m.token).env)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.errOut
 	if err := c.cmd.Start(); err != nil {
@@ -49,8 +55,19 @@ func (m member) runs(project int64, flags []string, words ...string) *command {
 // prints waits for words on standard output.
 func (c *command) prints(words string) {
 	c.t.Helper()
+	c.writes(&c.out, words)
+}
+
+// notes waits for words on standard error.
+func (c *command) notes(words string) {
+	c.t.Helper()
+	c.writes(&c.errOut, words)
+}
+
+func (c *command) writes(to fmt.Stringer, words string) {
+	c.t.Helper()
 	eventually(c.t, starting, func() string {
-		if strings.Contains(c.out.String(), words) {
+		if strings.Contains(to.String(), words) {
 			return ""
 		}
 		return fmt.Sprintf("it prints %q and %q, not %q", c.out.String(), c.errOut.String(), words)

@@ -82,6 +82,7 @@ func TestGraphRunONNXRefuses(t *testing.T) {
 		{1, []string{model, "--input", input + ".missing"}, "no such file"},
 		{2, []string{model, "--input", input, "--input", input}, "must be NAME=FILE, each name once"},
 		{2, []string{graph, "--input", input}, "graph.yaml is no model in ONNX format"},
+		{2, []string{graph, "--runs", "--project", "1"}, "no access token"},
 		{1, []string{model, "--input", input, "--python", pythonOf(t, "", "-S")}, "the model can be planned only: ModuleNotFoundError"},
 	} {
 		if _, text := run(c.code, append([]string{"run"}, c.args...)...); !strings.Contains(text, c.says) {

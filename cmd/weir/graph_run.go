@@ -43,6 +43,10 @@ What has ended is kept in the file of --journal as it happens. If this command i
 --resume it goes on: operators that have succeeded do not run again, and what others have left
 running is killed first.
 
+With --runs, each operator is a run of a project instead, in a cluster a pod, whose limit is the CPUs
+of its share; see “weir run”. The branches then share the CPUs of your limit or of the quota, of
+which your other workspaces and runs are the utilization.
+
 Signals are forwarded to the operators. If an operator fails, the branches that wait for its
 branch do not start, and the others go on.
 
@@ -64,6 +68,7 @@ the graph or the command line is wrong; then nothing has run.`,
 	f.StringArrayVar(&r.inputs, "input", nil, "`NAME=FILE` with an input of a model; FILE alone if it has only one; can be repeated")
 	f.StringVar(&r.results, "results", "", "`DIRECTORY` for the results of a model (default: the file of the model, with .results)")
 	f.StringVar(&r.python, "python", "python3", "`PROGRAM` that executes a model, with onnxruntime or cv2")
+	r.runs.Bind(cmd)
 	f.StringVar(&r.path, "journal", "", "`FILE` that keeps what has ended (default: that of the graph, with .journal)")
 	f.BoolVar(&r.resume, "resume", false, "go on where the journal ends")
 	return cmd
@@ -84,6 +89,7 @@ type graphRun struct {
 	before   journal.State // what earlier attempts have done
 
 	execution *execution.Execution // of a model; nil otherwise
+	runs      cli.OperatorRuns
 }
 
 func (r *graphRun) note(format string, args ...any) {
@@ -92,6 +98,12 @@ func (r *graphRun) note(format string, args ...any) {
 
 func (r *graphRun) run() error {
 	parsed, err := r.read(r.cmd, r.name)
+	if err != nil {
+		return err
+	}
+	if r.runs.Enabled() {
+		err = r.runs.Open(r.cmd, r.cpus)
+	}
 	if err != nil {
 		return err
 	}
@@ -182,6 +194,15 @@ func (r *graphRun) open(g graph.Graph) (err error) {
 	if n := runner.EndLeftovers(r.before.Attempts); n > 0 {
 		r.note("%d processes of earlier attempts were still running and are killed", n)
 	}
+	if r.runs.Enabled() {
+		n, err := r.runs.EndLeftovers(r.before.Attempts)
+		if err != nil {
+			return errors.Join(err, r.journal.Close())
+		}
+		if n > 0 {
+			r.note("%d runs of earlier attempts had not ended and are stopped", n)
+		}
+	}
 	if shown := os.Getenv(runtime.GraphJournalVariable); shown != "" {
 		if err := r.journal.CopyTo(shown); err != nil {
 			r.note("the portal will not show the progress: %v", err)
@@ -200,20 +221,25 @@ func (r *graphRun) record(e journal.Event) error {
 
 // attempt runs what remains of the graph.
 func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
-	meter, err := measure()
-	if err != nil {
-		return result, err
-	}
-	if !r.cmd.Flags().Changed("cpus") {
-		r.cpus = usable(meter.CPUs())
+	c := runner.Config{Graph: g, Settings: r.settings, Fixed: !r.measured, Out: r.cmd.OutOrStdout(), Errors: r.cmd.ErrOrStderr(),
+		Ended: r.before.Ended, Record: r.record, Attempt: rand.Text(), Now: time.Now, Notes: func(text string) { r.note("%s", text) }}
+	if r.runs.Enabled() {
+		c.Sample, c.Start = r.runs.Sample, r.runs.Start
+	} else {
+		meter, err := measure()
+		if err != nil {
+			return result, err
+		}
+		if !r.cmd.Flags().Changed("cpus") {
+			r.cpus = usable(meter.CPUs())
+		}
+		c.Sample, c.CPUs = meter.Sample, r.cpus
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	ticker := time.NewTicker(r.interval)
 	defer ticker.Stop()
-	// The context ends with a signal, which is the operators'.
-	return runner.Run(context.WithoutCancel(r.cmd.Context()), runner.Config{Graph: g, CPUs: r.cpus, Settings: r.settings,
-		Fixed: !r.measured, Sample: meter.Sample, Ticks: ticker.C, Signals: signals, Out: r.cmd.OutOrStdout(), Errors: r.cmd.ErrOrStderr(),
-		Ended: r.before.Ended, Record: r.record, Attempt: rand.Text(), Now: time.Now, Notes: func(text string) { r.note("%s", text) }})
+	c.Ticks, c.Signals = ticker.C, signals
+	return runner.Run(context.WithoutCancel(r.cmd.Context()), c) // a signal, with which the context ends, is the operators'
 }

@@ -33,27 +33,35 @@ func (s *session) attach(r handlers.Run) error {
 	defer signal.Stop(signals)
 	go s.forward(ctx, r.ID, signals)
 
-	if err := s.awaitStart(ctx, r); err != nil {
+	ended, err := s.follow(ctx, r)
+	if err != nil {
 		return err
+	}
+	return programExit(int(*ended.ExitCode))
+}
+
+// follow shows how a run waits and what it prints until it has ended with an exit code.
+func (s *session) follow(ctx context.Context, r handlers.Run) (ended handlers.Run, err error) {
+	if err := s.awaitStart(ctx, r); err != nil {
+		return r, err
 	}
 	if err := s.copyLog(ctx, r.ID, true); err != nil {
-		return err
+		return r, err
 	}
-	var ended handlers.Run
-	err := s.patiently(ctx, func() (err error) {
+	err = s.patiently(ctx, func() (err error) {
 		ended, _, err = fetch[handlers.Run](ctx, s.client, runPath(r.ID))
 		return err
 	})
 	if err != nil {
-		return err
+		return r, err
 	}
 	if ended.Reason != "" {
 		fmt.Fprintf(s.errOut, "weir: run %d: %s\n", r.ID, clean(ended.Reason))
 	}
 	if ended.ExitCode == nil {
-		return WithExitCode(fmt.Errorf("run %d has ended without an exit code", r.ID), ExitError)
+		return ended, WithExitCode(fmt.Errorf("run %d has ended without an exit code", r.ID), ExitError)
 	}
-	return programExit(int(*ended.ExitCode))
+	return ended, nil
 }
 
 // awaitStart waits until a run has left the queue, and tells why it waits.

@@ -36,10 +36,7 @@ func newRunCommand() *cobra.Command {
 		func(s *session, args []string) error { return f.run(flags, s, args) })
 	flags = cmd.Flags()
 	flags.SetInterspersed(false) // what follows the command is its own
-	flags.Int64Var(&f.workspace, "workspace", 0,
-		"`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
-	flags.Int64Var(&f.project, "project", 0, "project `ID`; default: that of the workspace")
-	flags.Int64Var(&f.environment, "environment", 0, "environment `ID`; default: that of the workspace, or the best match")
+	f.bindPlace(flags)
 	flags.Int64Var(&f.gpus, "gpus", 0, "`NUMBER` of GPUs")
 	flags.Int64Var(&f.cores, "cores", 0, "GPU `CORES` per GPU; a whole GPU is 100 cores")
 	flags.Int64Var(&f.gpuMemory, "gpu-memory", 0, "GPU memory per GPU in `MIB`")
@@ -53,6 +50,14 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "what the run is called in lists; default: as the program")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
 	return cmd
+}
+
+// bindPlace adds the flags that say where a run runs.
+func (f *runFlags) bindPlace(flags *pflag.FlagSet) {
+	flags.Int64Var(&f.workspace, "workspace", 0,
+		"`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
+	flags.Int64Var(&f.project, "project", 0, "project `ID`; default: that of the workspace")
+	flags.Int64Var(&f.environment, "environment", 0, "environment `ID`; default: that of the workspace, or the best match")
 }
 
 // withCommand checks that there is a command to run.

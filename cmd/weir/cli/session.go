@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"weir/cmd/weir/config"
 )
@@ -43,10 +44,7 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 	r := connection{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	flags := cmd.Flags()
-	flags.StringVar(&r.server, "server", "", "`URL` of the portal, such as https://weir.example.org [WEIR_URL]")
-	flags.StringVar(&r.token, "token", "", "access `TOKEN`; other users of this machine can read command lines, so prefer the environment [WEIR_TOKEN]")
-	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the access token [WEIR_TOKEN_FILE]")
-	flags.DurationVar(&r.timeout, "timeout", 30*time.Second, "`DURATION` to wait for each response")
+	r.bind(flags)
 	flags.VarP(&r.output, "output", "o", "output format; json is the response of the API")
 	flags.BoolVar(&r.noInteractive, "no-interactive", false, "never prompt; commands that ask for confirmation require --yes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -57,6 +55,14 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 		return run(s, args)
 	}
 	return cmd
+}
+
+// bind adds the flags that say which server is called, and with which token.
+func (r *connection) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&r.server, "server", "", "`URL` of the portal, such as https://weir.example.org [WEIR_URL]")
+	flags.StringVar(&r.token, "token", "", "access `TOKEN`; other users of this machine can read command lines, so prefer the environment [WEIR_TOKEN]")
+	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the access token [WEIR_TOKEN_FILE]")
+	flags.DurationVar(&r.timeout, "timeout", 30*time.Second, "`DURATION` to wait for each response")
 }
 
 // confirmable adds the flag --yes to a command that cannot be undone.

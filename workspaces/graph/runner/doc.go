@@ -1,4 +1,5 @@
-// Package runner runs the operators of a task graph as processes of this machine.
+// Package runner runs the operators of a task graph as processes of this machine, or as what its
+// caller starts: [Config.Start].
 //
 // Each operator is pinned to the CPUs of its branch with sched_setaffinity before its program
 // starts, and told their number by OMP_NUM_THREADS and the variables of other libraries. While

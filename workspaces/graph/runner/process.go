@@ -3,6 +3,7 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,31 +19,45 @@ import (
 // ended.
 const outputPatience = 5 * time.Second
 
-// process is a running operator.
+// Operation is an operator that starts.
+type Operation struct {
+	Branch, Operator string
+	Command          []string
+	Attempt          string
+	CPUs             []int
+	Out, Errors      io.Writer
+}
+
+// Process is an operator that has started.
+type Process interface {
+	Wait() End             // when it has ended
+	Signal(syscall.Signal) // to all that it runs
+}
+
+// End is how an operator has ended.
+type End struct {
+	Code    int           // 128 + the signal that ended it
+	Seconds float64       // the longer of duration and CPU time
+	Used    time.Duration // CPU time of it and its children, on this machine
+	Problem string        // why it could not start or be followed; empty otherwise
+}
+
+// process is an operator as a process of this machine.
 type process struct {
-	cmd       *exec.Cmd
-	out, errs *lines
-	started   time.Time
-	cpus      []int
+	cmd     *exec.Cmd
+	started time.Time
 }
 
-// result is how a process has ended.
-type result struct {
-	code    int           // 128 + the signal that ended it
-	seconds float64       // the longer of duration and CPU time
-	used    time.Duration // CPU time of it and its children
-	problem string        // why it could not start; empty otherwise
-}
-
-// launch starts a command of an attempt on some CPUs, in a process group of its own, without input. It sets
-// the affinity of the calling thread, which the new process inherits before its first
-// instruction; the thread must be locked.
-func launch(command []string, attempt string, cpus []int, stdout, stderr *lines) (*process, error) {
-	p := &process{cmd: exec.Command(command[0], command[1:]...), out: stdout, errs: stderr, cpus: cpus}
-	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
+// launch starts an operator in a process group of its own, without input. It sets the affinity of
+// the calling thread, which the new process inherits before its first instruction; the thread
+// must be locked.
+func launch(o Operation) (Process, error) {
+	cpus := o.CPUs
+	p := &process{cmd: exec.Command(o.Command[0], o.Command[1:]...)}
+	p.cmd.Stdout, p.cmd.Stderr = o.Out, o.Errors
 	p.cmd.WaitDelay = outputPatience
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p.cmd.Env = append(os.Environ(), attemptVariable+"="+attempt)
+	p.cmd.Env = append(os.Environ(), attemptVariable+"="+o.Attempt)
 	p.cmd.Env = append(p.cmd.Env, "GOMAXPROCS="+strconv.Itoa(len(cpus)))
 	for name, value := range models.ThreadVariables(int64(len(cpus))) {
 		p.cmd.Env = append(p.cmd.Env, name+"="+value)
@@ -62,25 +77,23 @@ func launch(command []string, attempt string, cpus []int, stdout, stderr *lines)
 	return p, p.cmd.Start()
 }
 
-// wait waits until a process has ended.
-func (p *process) wait() result {
+// Wait waits until a process has ended.
+func (p *process) Wait() End {
 	err := p.cmd.Wait()
 	duration := time.Since(p.started)
-	p.out.flush()
-	p.errs.flush()
 	state := p.cmd.ProcessState
 	used := state.UserTime() + state.SystemTime()
-	r := result{code: state.ExitCode(), used: used, seconds: max(duration, used).Seconds()}
+	e := End{Code: state.ExitCode(), Used: used, Seconds: max(duration, used).Seconds()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		r.code = 128 + int(status.Signal())
+		e.Code = 128 + int(status.Signal())
 	}
-	if err != nil && r.code == 0 && !errors.Is(err, exec.ErrWaitDelay) {
-		r.code, r.problem = 1, err.Error()
+	if err != nil && e.Code == 0 && !errors.Is(err, exec.ErrWaitDelay) {
+		e.Code, e.Problem = 1, err.Error()
 	}
-	return r
+	return e
 }
 
-// signal sends a signal to all processes of the operator.
-func (p *process) signal(s syscall.Signal) {
+// Signal sends a signal to all processes of the operator.
+func (p *process) Signal(s syscall.Signal) {
 	_ = syscall.Kill(-p.cmd.Process.Pid, s) // it may have ended
 }

@@ -25,8 +25,9 @@ type Config struct {
 	// Sample measures the machine, given the CPU time of the graph's processes so far; see
 	// [Meter.Sample].
 	Sample  func(own time.Duration) ([]graph.CPU, float64, error)
-	Ticks   <-chan time.Time // when to measure
-	Signals <-chan os.Signal // forwarded to the operators; no further ones start
+	Start   func(Operation) (Process, error) // nil: as processes of this machine
+	Ticks   <-chan time.Time                 // when to measure
+	Signals <-chan os.Signal                 // forwarded to the operators; no further ones start
 	// Ended is how many operators of each branch have succeeded in earlier attempts: they do not
 	// run again, and the plan is of the others.
 	Ended map[string]int
@@ -135,14 +136,15 @@ type branch struct {
 	graph.Branch
 	next    int // operator to start; those before have ended or run
 	retries int // of it so far
-	running *process
-	failed  bool // it or one that it waits for
+	running Process
+	cpus    []int // of what runs
+	failed  bool  // it or one that it waits for
 }
 
 // ending is the end of an operator.
 type ending struct {
 	*branch
-	result
+	End
 }
 
 // over reports whether nothing of a branch runs or will.
@@ -230,14 +232,23 @@ func (r *runner) start(b *branch, cpus []int) {
 		b.failed = true
 		return
 	}
-	p, err := launch(o.Command, r.Attempt, cpus, r.out.of(prefix), r.errs.of(prefix))
+	start, where, out, errs := launch, "CPUs "+models.Ranges(cpus), r.out.of(prefix), r.errs.of(prefix)
+	if r.Start != nil {
+		start, where = r.Start, fmt.Sprintf("CPUs: %d", len(cpus))
+	}
+	p, err := start(Operation{b.Name, o.Name, o.Command, r.Attempt, cpus, out, errs})
 	if err != nil {
-		r.end(b, cpus, result{code: startCode(err), problem: err.Error()})
+		r.end(b, cpus, End{Code: startCode(err), Problem: err.Error()})
 		return
 	}
-	r.Notes(fmt.Sprintf("%s/%s starts on CPUs %s", b.Name, o.Name, models.Ranges(cpus)))
-	b.running = p
-	go func() { r.ended <- ending{b, p.wait()} }()
+	r.Notes(fmt.Sprintf("%s/%s starts on %s", b.Name, o.Name, where))
+	b.running, b.cpus = p, cpus
+	go func() {
+		e := p.Wait()
+		out.flush()
+		errs.flush()
+		r.ended <- ending{b, e}
+	}()
 }
 
 // startCode is the exit code that a shell has for a command that cannot start.
@@ -250,28 +261,27 @@ func startCode(err error) int {
 
 // settle records the end of an operator that ran.
 func (r *runner) settle(e ending) {
-	p := e.running
 	e.running = nil
-	r.used += e.used
-	r.end(e.branch, p.cpus, e.result)
+	r.used += e.Used
+	r.end(e.branch, e.cpus, e.End)
 }
 
 // end decides what follows from the end of an operator.
-func (r *runner) end(b *branch, cpus []int, e result) {
+func (r *runner) end(b *branch, cpus []int, e End) {
 	o := b.Operators[b.next-1]
-	r.result.Operators = append(r.result.Operators, OperatorRun{b.Name, o.Name, cpus, e.seconds, e.code})
-	r.record(journal.Event{Kind: journal.End, Branch: b.Name, Operator: o.Name, CPUs: cpus, Seconds: e.seconds, Code: e.code})
-	if e.code == 0 {
-		r.Notes(fmt.Sprintf("%s/%s has ended: %.2f s on one CPU", b.Name, o.Name, e.seconds))
+	r.result.Operators = append(r.result.Operators, OperatorRun{b.Name, o.Name, cpus, e.Seconds, e.Code})
+	r.record(journal.Event{Kind: journal.End, Branch: b.Name, Operator: o.Name, CPUs: cpus, Seconds: e.Seconds, Code: e.Code})
+	if e.Code == 0 {
+		r.Notes(fmt.Sprintf("%s/%s has ended: %.2f s on one CPU", b.Name, o.Name, e.Seconds))
 		if r.result.Times[b.Name] == nil {
 			r.result.Times[b.Name] = map[string]float64{}
 		}
-		r.result.Times[b.Name][o.Name], b.retries = e.seconds, 0
+		r.result.Times[b.Name][o.Name], b.retries = e.Seconds, 0
 		return
 	}
-	why := fmt.Sprintf("%s/%s has failed with exit code %d", b.Name, o.Name, e.code)
-	if e.problem != "" {
-		why += ": " + e.problem
+	why := fmt.Sprintf("%s/%s has failed with exit code %d", b.Name, o.Name, e.Code)
+	if e.Problem != "" {
+		why += ": " + e.Problem
 	}
 	if b.retries < o.Retries && r.interrupted == 0 {
 		b.retries, b.next = b.retries+1, b.next-1
@@ -281,7 +291,7 @@ func (r *runner) end(b *branch, cpus []int, e result) {
 	b.failed = true
 	r.Notes(why)
 	if r.result.Code == 0 {
-		r.result.Code, r.result.Failed = e.code, b.Name+"/"+o.Name
+		r.result.Code, r.result.Failed = e.Code, b.Name+"/"+o.Name
 	}
 }
 
@@ -289,7 +299,7 @@ func (r *runner) end(b *branch, cpus []int, e result) {
 func (r *runner) forward(s syscall.Signal) {
 	r.interrupted = s
 	for _, b := range r.running() {
-		b.running.signal(s)
+		b.running.Signal(s)
 	}
 }
 
@@ -298,7 +308,10 @@ func (r *runner) forward(s syscall.Signal) {
 func (r *runner) measure() ([]graph.CPU, error) {
 	var groups, pinned []int
 	for _, b := range r.running() {
-		groups, pinned = append(groups, b.running.cmd.Process.Pid), append(pinned, b.running.cpus...)
+		if p, is := b.running.(*process); is {
+			groups = append(groups, p.cmd.Process.Pid)
+		}
+		pinned = append(pinned, b.cpus...)
 	}
 	machine, utilization, err := r.Sample(r.used + groupTime(groups))
 	if err != nil {

@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"weir/handlers"
+)
+
+// operatorRuns runs a graph whose operators are runs of a project, on a machine with a token.
+func (m member) operatorRuns(project int64, dir, text string, args ...string) *command {
+	m.s.t.Helper()
+	file := filepath.Join(dir, "graph.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		m.s.t.Fatal(err)
+	}
+	return m.begins(append([]string{"graph", "run", file, "--runs", "--project", fmt.Sprint(project)}, args...)...)
+}
+
+// graphOfRuns is two branches side by side, and one that joins them.
+const graphOfRuns = `name: pods
+branches:
+  - {name: text, operators: [{name: read, command: "echo $OMP_NUM_THREADS $WEIR_CPU", seconds: 1}]}
+  - {name: images, operators: [{name: decode, command: "echo decoded; exit ${CODE:-0}", seconds: 1}]}
+  - {name: train, after: [text, images], operators: [{name: fit, command: "while [ ! -e HOME/go ]; do sleep 0.1; done; exit 7", seconds: 1}]}
+`
+
+// Each operator of a graph is a run with the CPUs of its share. If the process of the graph is
+// killed, the next one stops what it has left, and runs only what has not ended.
+func TestGraphAsRuns(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{})
+	team := s.team("pods", share, "ada")
+	m := team.Members[0]
+	m.runs(team.Project, nil, "true").exits(0) // its directories are there
+	home, dir := fmt.Sprintf("/notebook/%d/%d", team.Project, m.ID), t.TempDir()
+	text := strings.ReplaceAll(graphOfRuns, "HOME", home)
+
+	c := m.operatorRuns(team.Project, dir, text)
+	c.notes("train/fit starts on CPUs: 2")
+	live := list[handlers.Run](m.api, "/runs?state=live")
+	if len(live) != 1 || !strings.HasPrefix(live[0].Name, "train/fit (graph ") || live[0].Demand.CPUMilli != 2000 {
+		t.Fatalf("%d: %+v", len(live), live)
+	}
+	if err := c.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-c.done
+	c = m.operatorRuns(team.Project, dir, text, "--resume")
+	c.notes("1 runs of earlier attempts had not ended and are stopped")
+	c.notes("train/fit starts on CPUs: 2")
+	s.writes(home+"/go", "")
+	c.exits(7)
+	ran := map[string]int{}
+	for _, r := range list[handlers.Run](m.api, "/runs?state=all") {
+		name, _, _ := strings.Cut(r.Name, " ")
+		ran[name]++
+		if name == "text/read" && r.Demand.CPUMilli != 1000 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if ran["text/read"] != 1 || ran["images/decode"] != 1 || ran["train/fit"] != 2 {
+		t.Error(ran)
+	}
+}
