@@ -113,7 +113,7 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests only: production code must not import them.
-var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "policies/passkeys/passkeystest", "workspaces/kube/clustertest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
+var testHelpers = []string{"storage/storagetest", "models/store/storetest", "pool/pooltest", "policies/openid/openidtest", "policies/passkeys/passkeystest", "workspaces/kube/clustertest", "workspaces/onnx/onnxtest", "workspaces/runtimetest", "deploy", "e2e", "tools/openapi", "tools/rules", "tools/vm", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: of what is not ours they import the standard library alone.

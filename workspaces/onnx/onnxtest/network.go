@@ -23,7 +23,8 @@ func Network() []byte {
 	} {
 		g = g.Bytes(1, n)
 	}
-	g = g.Bytes(2, []byte("network")).Bytes(5, Floats("w1", []float32{1, -2, 3, 1}, 2, 2, 1, 1)).Bytes(5, Floats("w2", []float32{-1, 1, 0, 2}, 2, 2, 1, 1))
+	g = g.Bytes(2, []byte("network"))
+	g = g.Bytes(5, Floats("w1", []float32{1, -2, 3, 1}, 2, 2, 1, 1)).Bytes(5, Floats("w2", []float32{-1, 1, 0, 2}, 2, 2, 1, 1))
 	fc := make([]float32, 2*Side*Side*3)
 	for i := range fc {
 		fc[i] = float32(i%5 - 2)
