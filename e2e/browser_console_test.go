@@ -49,6 +49,9 @@ func TestConsoleInBrowser(t *testing.T) {
 		t.Errorf("ticked: %q", chosen)
 	}
 
+	b.goTo("/pool")
+	b.pressAt("the help", `document.querySelector("button.help")`)
+	b.sees("What waits for GPUs, oldest first")
 	b.goTo("/usage")
 	b.underPointer("chart-gpu_cores", "Average in use ")
 	b.shoot("usage-of-all")
@@ -67,7 +70,10 @@ func stopsOthers(b *tab, m member, w workspace) {
 	b.loads(func() { b.press("Search") })
 	b.sees("Show all")
 	b.loads(func() { b.press("Show all") })
-	b.pressAt("the box of the workspace", fmt.Sprintf(`document.querySelector('input[name=id][value="%d"]')`, w.ID))
+	b.press("Select all")
+	if !eval[bool](b, fmt.Sprintf(`document.querySelector('input[name=id][value="%d"]').checked`, w.ID)) {
+		b.t.Error("the workspace is not selected")
+	}
 	b.shoot("workspaces-of-everybody")
 	b.loads(func() { b.press("Stop selected workspaces") })
 	b.fill("Reason", "the machine is moved")

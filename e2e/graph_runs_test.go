@@ -41,7 +41,7 @@ func TestGraphAsRuns(t *testing.T) {
 	text := strings.ReplaceAll(graphOfRuns, "HOME", home)
 
 	c := m.operatorRuns(team.Project, dir, text)
-	c.notes("train/fit starts on CPUs: 2")
+	c.notes("train/fit starts on 2 CPUs")
 	live := list[handlers.Run](m.api, "/runs?state=live")
 	if len(live) != 1 || !strings.HasPrefix(live[0].Name, "train/fit (graph ") || live[0].Demand.CPUMilli != 2000 {
 		t.Fatalf("%d: %+v", len(live), live)
@@ -52,7 +52,7 @@ func TestGraphAsRuns(t *testing.T) {
 	<-c.done
 	c = m.operatorRuns(team.Project, dir, text, "--resume")
 	c.notes("1 runs of earlier attempts had not ended and are stopped")
-	c.notes("train/fit starts on CPUs: 2")
+	c.notes("train/fit starts on 2 CPUs")
 	s.writes(home+"/go", "")
 	c.exits(7)
 	ran := map[string]int{}
@@ -66,4 +66,23 @@ func TestGraphAsRuns(t *testing.T) {
 	if ran["text/read"] != 1 || ran["images/decode"] != 1 || ran["train/fit"] != 2 {
 		t.Error(ran)
 	}
+	m.runsBesideOthers(team.Project, home, text)
+}
+
+// runsBesideOthers runs the graph while another run leaves one whole CPU: operators wait for each
+// other, and take fewer.
+func (m member) runsBesideOthers(project int64, home, text string) {
+	t := m.s.t
+	other := m.runs(project, nil, "/bin/sh", "-c", "echo holds; while [ ! -e "+home+"/end ]; do sleep 0.1; done")
+	other.prints("holds\n")
+	c := m.operatorRuns(project, t.TempDir(), text)
+	c.exits(7)
+	if !strings.Contains(c.errOut.String(), "weir: waits: This exceeds the remaining limit or quota.") {
+		t.Errorf("nothing has waited: %s", c.errOut.String())
+	}
+	if last := list[handlers.Run](m.api, "/runs?state=all")[0]; !strings.HasPrefix(last.Name, "train/fit ") || last.Demand.CPUMilli != 1000 {
+		t.Errorf("the last operator: %+v", last)
+	}
+	m.s.writes(home+"/end", "")
+	other.exits(0)
 }

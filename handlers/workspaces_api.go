@@ -226,20 +226,24 @@ func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
 // WorkspacesQuery narrows a list of workspaces.
 type WorkspacesQuery struct {
 	Paging
-	State     string `query:"state" enum:"active,ended,all" default:"active" doc:"active: not yet ended; ended: stopped or failed"`
-	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
-	UserID    int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
-	Search    string `query:"q" doc:"part of the name of the workspace, its owner, its project or a machine whose GPUs it uses"`
-	IdleHours int64  `query:"idle_hours" minimum:"1" maximum:"8760" doc:"running, and known not to have worked for this many hours"`
+	State      string `query:"state" enum:"active,ended,all,queued,starting,running,stopping" default:"active" doc:"active: not yet ended; ended: stopped or failed"`
+	ProjectID  int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	UserID     int64  `query:"user_id" minimum:"1" doc:"user ID of the owner"`
+	ProviderID int64  `query:"provider_id" minimum:"1" doc:"provider ID: it uses GPUs of this machine"`
+	Search     string `query:"q" doc:"part of the name of the workspace, its owner, its project or a machine whose GPUs it uses"`
+	IdleHours  int64  `query:"idle_hours" minimum:"1" maximum:"8760" doc:"running, and known not to have worked for this many hours"`
 }
 
 func (q WorkspacesQuery) filter(now time.Time) (f store.WorkspaceFilter) {
-	f.ProjectID, f.UserID, f.Search = q.ProjectID, q.UserID, q.Search
+	f.ProjectID, f.UserID, f.ProviderID, f.Search = q.ProjectID, q.UserID, q.ProviderID, q.Search
 	switch q.State {
+	case "all":
 	case "active":
 		f.States = models.ActiveStates
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
+	default:
+		f.States = []models.WorkspaceState{models.WorkspaceState(q.State)}
 	}
 	if q.IdleHours > 0 {
 		f.IdleSince = new(now.Add(-time.Duration(q.IdleHours) * time.Hour))

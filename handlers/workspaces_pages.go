@@ -54,13 +54,18 @@ func (a *App) workspaceRows(ctx context.Context, f store.WorkspaceFilter, page s
 
 func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.WorkspacesView{State: "active", Everybody: c.QueryParam("owner") == "all"}
-	v.Form = web.Form{Values: map[string]string{"q": c.QueryParam("q"), "idle_hours": c.QueryParam("idle_hours")}}
-	if state := c.QueryParam("state"); state == "ended" || state == "all" {
+	if state := c.QueryParam("state"); slices.Contains(web.WorkspaceStates(v.Everybody), state) {
 		v.State = state
 	}
-	q := WorkspacesQuery{State: v.State, UserID: actorOf(ctx).User.ID}
+	v.Form = web.Form{Values: map[string]string{"state": v.State}}
+	for _, name := range web.WorkspaceFilters {
+		v.Form.Values[name] = c.QueryParam(name)
+	}
+	actor := actorOf(ctx)
+	q := WorkspacesQuery{State: v.State, UserID: actor.User.ID}
 	if v.Everybody {
 		q.UserID, q.Search = 0, v.Form.Value("q")
+		q.ProjectID, _ = strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
 		q.IdleHours, _ = strconv.ParseInt(v.Form.Value("idle_hours"), 10, 64)
 		q.IdleHours = min(q.IdleHours, maxIdleHours)
 	}
@@ -72,7 +77,10 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 	}
-	return web.WorkspacesPage(v), nil
+	if v.Everybody {
+		v.Projects, _, err = a.projectChoices(ctx, actor, slices.DeleteFunc([]int64{q.ProjectID}, func(id int64) bool { return id < 1 }))
+	}
+	return web.WorkspacesPage(v), err
 }
 
 func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Component, error) {

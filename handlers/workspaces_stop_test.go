@@ -30,13 +30,16 @@ func TestStopWorkspaces(t *testing.T) {
 		measured := models.WorkspaceTelemetry{WorkspaceID: first, At: q.Now(), Kernels: 2, BusyKernels: 1}
 		return errors.Join(q.SaveIdleness(running, false), q.AddWorkspaceTelemetry([]models.WorkspaceTelemetry{measured}, q.Now().Add(-time.Hour)))
 	})
-	for query, want := range map[string]int{"": 2, "?q=FIRST": 1, "?q=vision": 2, "?q=eve@": 0, "?q=%25": 0, "?idle_hours=3": 1, "?idle_hours=4": 0, "?q=first&idle_hours=3": 1} {
+	for query, want := range map[string]int{"": 2, "?q=FIRST": 1, "?q=vision": 2, "?q=eve@": 0, "?q=%25": 0, "?idle_hours=3": 1, "?idle_hours=4": 0, "?q=first&idle_hours=3": 1,
+		"?state=running": 1, "?state=starting": 1, "?state=queued": 0, "?provider_id=1": 2, "?provider_id=4711": 0, "?project_id=" + id(w.project): 2} {
 		if list := w.get(w.manager, "/workspaces"+query); len(list.body["items"].([]any)) != want {
 			t.Errorf("%q finds %s", query, list.raw)
 		}
 	}
 	mia := w.visitor("mia@example.org", true) // an administrator
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&q=second"), "second", "!first")
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&state=running&project_id="+id(w.project)), "first", "!second")
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&project_id=4711"), "No matching workspaces.", "№ 4711")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running; 1 busy.")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop"), "No workspace is selected.")

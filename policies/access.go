@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/casbin/casbin/v2"
 	"github.com/casbin/casbin/v2/model"
 	"github.com/casbin/casbin/v2/persist"
 
@@ -30,19 +29,17 @@ const Platform int64 = 0
 // auditor, user, owner, launcher, service. They are in access.csv.
 //
 // Rules of a project have a role as their subject. They are projected from our
-// tables, never from text that a user typed. Each project has a
-// small enforcer of its own, so that the cost of a decision does not depend on the
-// number of projects. See [enforcerCache] for why decisions are never stale.
+// tables, never from text that a user typed (decide.go).
 type Access struct {
 	// Log gets the rules that cannot be evaluated. Set it before use.
 	Log *slog.Logger
 
-	blank     model.Model // without rules
-	enforcers enforcerCache
+	decider decider
+	fixed   map[string][]rule // of access.csv, by subject
 
 	mu        sync.RWMutex
-	platform  *casbin.Enforcer
-	decisions map[fixedQuery]bool // cached, of platform
+	decisions map[query]bool // cached
+	max       int            // of them
 }
 
 // subjects is the set of an actor's fixed subjects. The bits are in the order of
@@ -60,29 +57,23 @@ const (
 
 var subjectNames = []string{"administrator", "auditor", "user", "owner", "launcher", "service"}
 
-type fixedQuery struct {
-	subjects subjects
-	right    Right
-}
-
-// maxDecisions bounds a cache of decisions. It is far more than there are rights.
-const maxDecisions = 2048
-
 // NewAccess loads the rules of access.csv.
 func NewAccess() (*Access, error) {
 	m, err := model.NewModelFromString(accessModel)
 	if err != nil {
 		return nil, err
 	}
-	a := &Access{Log: slog.Default(), blank: m, decisions: map[fixedQuery]bool{}}
-	a.enforcers.all, a.enforcers.max = map[int64]*projectEnforcer{}, maxEnforcers
-	fixed := m.Copy()
+	a := &Access{Log: slog.Default(), fixed: map[string][]rule{}, decisions: map[query]bool{}, max: maxDecisions}
 	for line := range strings.Lines(accessRules) {
-		if err := persist.LoadPolicyLine(strings.TrimSpace(line), fixed); err != nil {
+		if err := persist.LoadPolicyLine(strings.TrimSpace(line), m); err != nil {
 			return nil, err
 		}
 	}
-	a.platform, err = casbin.NewEnforcer(fixed)
+	for _, words := range m["p"]["p"].Policy {
+		one := rule(words) // LoadPolicyLine has checked their number
+		a.fixed[one[0]] = append(a.fixed[one[0]], one)
+	}
+	a.decider, err = newDecider(m)
 	return a, err
 }
 
@@ -142,44 +133,13 @@ func (a *Access) may(actor *Actor, owner, project int64, right Right) bool {
 
 // rulesAllow is may without the limits of the actor's access token.
 func (a *Access) rulesAllow(actor *Actor, owner, project int64, right Right) bool {
-	if a.subjectsMay(fixedQuery{subjectsOf(actor, owner, project), right}) {
+	s := subjectsOf(actor, owner, project)
+	if a.decide(query{subjects: s, right: right}, func() (rule, bool, error) { return a.fixedRule(s, right) }) {
 		return true
 	}
 	grant, member := actor.Grants[project]
-	return member && project != Platform && a.roleMay(project, grant, right)
-}
-
-func (a *Access) subjectsMay(wanted fixedQuery) bool {
-	if wanted.subjects == 0 {
-		return false
-	}
-	a.mu.RLock()
-	decision, cached := a.decisions[wanted]
-	a.mu.RUnlock()
-	if cached {
-		return decision
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, decision, err := fixedRule(a.platform, wanted)
-	if err == nil {
-		cacheDecision(a.decisions, wanted, decision)
-	}
-	return a.denyOnError(decision, err, wanted.right)
-}
-
-// fixedRule finds the rule of access.csv that permits what is wanted.
-func fixedRule(e *casbin.Enforcer, wanted fixedQuery) (rule []string, ok bool, err error) {
-	object, act := wanted.right.split()
-	for i, name := range subjectNames {
-		if wanted.subjects&(1<<i) == 0 {
-			continue
-		}
-		if ok, rule, err = e.EnforceEx(name, "*", object, act); ok || err != nil {
-			return rule, ok, err
-		}
-	}
-	return nil, false, nil
+	return member && project != Platform &&
+		a.decide(query{permissions: grant.Permissions, right: right}, func() (rule, bool, error) { return a.roleRule(project, grant, right) })
 }
 
 // Check returns an error unless the actor has a right in the project. For actors

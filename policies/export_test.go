@@ -5,18 +5,14 @@ import (
 	"strconv"
 )
 
-// SetMaxEnforcers sets the size of the cache of enforcers.
-func (a *Access) SetMaxEnforcers(n int) { a.enforcers.max = n }
+// SetMaxDecisions sets the size of the cache of decisions.
+func (a *Access) SetMaxDecisions(n int) { a.max = n }
 
-// CachedEnforcers is the number of cached enforcers.
-func (a *Access) CachedEnforcers() int { return len(a.enforcers.all) }
+// CachedDecisions is the number of cached decisions.
+func (a *Access) CachedDecisions() int { return len(a.decisions) }
 
-// ClearDecisions drops the cached decisions of a project.
-func (a *Access) ClearDecisions(project int64) {
-	for _, role := range a.enforcers.all[project].roles {
-		clear(role.decisions)
-	}
-}
+// ClearDecisions drops the cached decisions.
+func (a *Access) ClearDecisions() { clear(a.decisions) }
 
 // AccessRules is access.csv.
 func AccessRules() string { return accessRules }

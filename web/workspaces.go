@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -35,10 +36,22 @@ type WorkspaceRow struct {
 // WorkspacesView lists my workspaces.
 type WorkspacesView struct {
 	Rows      []WorkspaceRow
-	State     string // active, ended or all
-	Everybody bool   // also those of others
-	Form      Form   // the filter of everybody's: q and idle_hours
-	Next      string // address of the next page, empty on the last
+	State     string   // one of WorkspaceStates
+	Everybody bool     // also those of others
+	Form      Form     // the filter of everybody's: state and WorkspaceFilters
+	Projects  []Choice // of the filter
+	Next      string   // address of the next page, empty on the last
+}
+
+// WorkspaceFilters are the fields of the filter of everybody's list beside the state.
+var WorkspaceFilters = []string{"q", "project_id", "idle_hours"}
+
+// WorkspaceStates are the states by which workspaces are listed; of everybody's also single ones.
+func WorkspaceStates(everybody bool) []string {
+	if everybody {
+		return []string{"active", "queued", "starting", "running", "stopping", "ended", "all"}
+	}
+	return []string{"active", "ended", "all"}
 }
 
 // address is the address of the list in a state, of the reader or of everybody.
@@ -46,7 +59,7 @@ func (v WorkspacesView) address(state string, everybody bool) string {
 	q := url.Values{"state": {state}}
 	if everybody {
 		q.Set("owner", "all")
-		for _, name := range []string{"q", "idle_hours"} {
+		for _, name := range WorkspaceFilters {
 			if text := v.Form.Value(name); text != "" {
 				q.Set(name, text)
 			}
@@ -70,7 +83,25 @@ func (v WorkspacesView) nothing(ctx context.Context) string {
 
 // filtered reports whether everybody's list is filtered.
 func (v WorkspacesView) filtered() bool {
-	return v.Everybody && (v.Form.Value("q") != "" || v.Form.Value("idle_hours") != "")
+	return v.Everybody && slices.ContainsFunc(WorkspaceFilters, func(name string) bool { return v.Form.Value(name) != "" })
+}
+
+// stateOptions are the states of the filter.
+func stateOptions(ctx context.Context) (list []Option) {
+	words := map[string]string{"active": T(ctx, "Active"), "ended": T(ctx, "Ended"), "all": T(ctx, "All")}
+	for _, state := range WorkspaceStates(true) {
+		list = append(list, Option{state, cmp.Or(words[state], stateWord(ctx, state))})
+	}
+	return list
+}
+
+// projectOptions are the projects of the filter.
+func (v WorkspacesView) projectOptions(ctx context.Context) []Option {
+	list := []Option{{"", T(ctx, "any")}}
+	for _, p := range v.Projects {
+		list = append(list, Option{number(p.ID), p.Label})
+	}
+	return list
 }
 
 // idleOptions are the choices of the filter.
@@ -148,9 +179,11 @@ func (v StopWorkspacesView) button(ctx context.Context) string {
 
 // Fields of the list and of the confirmation.
 var (
-	workspaceSearch = field{Label: models.Say("Workspace, person, project or machine"), Type: "search"}
-	workspaceIdle   = field{Label: models.Say("Idle")}
-	stopReason      = field{Label: models.Say("Reason"), Hint: models.Say("The owners are told.")}
+	workspaceSearch  = field{Label: models.Say("Workspace, person, project or machine"), Type: "search"}
+	workspaceState   = field{Label: models.Say("State")}
+	workspaceProject = field{Label: models.Say("Project")}
+	workspaceIdle    = field{Label: models.Say("Idle")}
+	stopReason       = field{Label: models.Say("Reason"), Hint: models.Say("The owners are told.")}
 )
 
 func stopWorkspacePath(id int64) string { return "/workspaces/stop?id=" + number(id) }

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
 	"weir/models"
 	"weir/workspaces/graph"
-	"weir/workspaces/onnx"
+	"weir/workspaces/onnx/execution"
 )
 
 // isONNX reports whether a file is a model in ONNX format by its name.
@@ -18,25 +16,11 @@ func isONNX(name string) bool { return strings.EqualFold(filepath.Ext(name), ".o
 
 // readONNX reads the graph of a model. Which operators have no known time is told.
 func readONNX(name string, told io.Writer) (g graph.Graph, err error) {
-	file, err := os.Open(name)
+	file, m, err := execution.Open(name)
 	if err != nil {
 		return g, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return g, err
-	}
-	if !info.Mode().IsRegular() {
-		return g, errors.New("it is not a regular file")
-	}
-	m, why, err := onnx.Read(file, info.Size())
-	if err != nil {
-		return g, err
-	}
-	if !why.Empty() {
-		return g, models.Invalid("graph", "%s", why)
-	}
 	g, unknown, why := m.Graph()
 	if !why.Empty() {
 		return g, models.Invalid("graph", "%s", why)

@@ -41,7 +41,7 @@ func TestGraphRunONNX(t *testing.T) {
 	python := pythonOf(t, fmt.Sprintf(`echo "$2" >> %[1]s/ran; case "$2" in */3.json) [ -e %[1]s/mended ] || exit 9;; esac`, dir), "")
 	_, run := graphFile(t, "")
 	args := []string{"run", model, "--input", "image=" + input, "--python", python, "--utilization", "0"}
-	if _, text := run(9, args...); !strings.Contains(text, "the branches are executed with ") || !strings.Contains(text, "Add 6/3 operators has failed with exit code 9") {
+	if _, text := run(9, args...); !strings.Contains(text, "the branches are executed with ") || !strings.Contains(text, "Add 6/branch of 3 has failed with exit code 9") {
 		t.Error(text)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600); err != nil {
@@ -82,6 +82,9 @@ func TestGraphRunONNXRefuses(t *testing.T) {
 		{1, []string{model, "--input", input + ".missing"}, "no such file"},
 		{2, []string{model, "--input", input, "--input", input}, "must be NAME=FILE, each name once"},
 		{2, []string{graph, "--input", input}, "graph.yaml is no model in ONNX format"},
+		{2, []string{graph, "--project", "1"}, "--project: needs --runs"},
+		{2, []string{model, "--input", input, "--runs"}, "is executed on this machine only"},
+		{1, []string{model, "--input", input, "--input", "image=" + input}, "needs image and no other inputs"},
 		{2, []string{graph, "--runs", "--project", "1"}, "no access token"},
 		{1, []string{model, "--input", input, "--python", pythonOf(t, "", "-S")}, "the model can be planned only: ModuleNotFoundError"},
 	} {

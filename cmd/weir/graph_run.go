@@ -52,7 +52,8 @@ branch do not start, and the others go on.
 
 Exit codes: 0, all operators succeeded; else that of the first one that failed, 128 more than
 the number of the signal that ended it, or 127 if it could not start. 1 and 2 also mean that
-the graph or the command line is wrong; then nothing has run.`,
+the graph or the command line is wrong; then nothing has run. With --runs, 3 to 6 have the
+meanings that they have for “weir run”; after 6, a run may go on.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.interval < 100*time.Millisecond || r.interval > time.Hour {
@@ -97,15 +98,20 @@ func (r *graphRun) note(format string, args ...any) {
 }
 
 func (r *graphRun) run() error {
+	if err := r.runs.Check(isONNX(r.name)); err != nil {
+		return err
+	}
 	parsed, err := r.read(r.cmd, r.name)
 	if err != nil {
 		return err
 	}
-	if r.runs.Enabled() {
-		err = r.runs.Open(r.cmd, r.cpus)
+	if r.execution != nil {
+		defer r.execution.Close()
 	}
-	if err != nil {
-		return err
+	if r.runs.Enabled() {
+		if err := r.runs.Open(r.cmd, r.cpus); err != nil {
+			return err
+		}
 	}
 	if err := r.open(parsed); err != nil {
 		return err
@@ -129,15 +135,15 @@ func (r *graphRun) run() error {
 // load reads a graph in YAML, or prepares a model in ONNX format.
 func (r *graphRun) load(cmd *cobra.Command, name string) (graph.Graph, error) {
 	if !isONNX(name) {
-		if len(r.inputs) > 0 || r.results != "" {
-			return graph.Graph{}, config.Usagef("--input and --results: %s is no model in ONNX format", name)
+		if len(r.inputs) > 0 || r.results != "" || r.cmd.Flags().Changed("python") {
+			return graph.Graph{}, config.Usagef("--input, --results and --python: %s is no model in ONNX format", name)
 		}
 		return readGraph(cmd, name)
 	}
 	inputs := map[string]string{}
 	for _, text := range r.inputs {
 		value, file, named := strings.Cut(text, "=")
-		if !named {
+		if _, err := os.Stat(text); !named || err == nil {
 			value, file = "", text
 		}
 		if inputs[value] != "" || file == "" {
@@ -163,8 +169,11 @@ func (r *graphRun) finish() error {
 	if r.execution == nil {
 		return nil
 	}
+	if err := r.execution.Finish(); err != nil {
+		return err
+	}
 	r.note("the results are in %s", r.results)
-	return r.execution.Remove()
+	return nil
 }
 
 // open opens the journal. A directory in which none can be is no reason not to run, unless the

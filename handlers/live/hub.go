@@ -168,7 +168,7 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 		return nil
 	}
 	f := h.follower(actor, topics)
-	s := newStream(f)
+	s, first := &Stream{follower: f}, greeting
 	f.streams[s] = true
 	changed := h.marks.after(since)
 	for _, topic := range f.topics {
@@ -177,16 +177,17 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 		}
 		h.topics[topic][s] = true
 		if changed(topic) {
-			s.first = append(slices.Clip(s.first), eventOf(topic, len(h.topics[topic]))...)
+			first = append(slices.Clip(first), eventOf(topic, len(h.topics[topic]))...)
 		}
 	}
+	s.pending = [][]byte{first}
 	h.open++
 	h.openOf[f.user]++
 	return s
 }
 
 // Serve starts the stream as the response and returns. It hijacks the connection: the
-// HTTP server needs 25 KiB for each, a stream half of that, and most of the many
+// HTTP server needs 25 KiB for each, a stream less than half of that, and most of the many
 // streams are idle.
 func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -215,10 +216,7 @@ func (h *Hub) attach(s *Stream, conn connection) {
 		return
 	}
 	s.conn = conn
-	go func() {
-		defer h.Drop(s)
-		s.write(conn, h.holds)
-	}()
+	h.flush(s)
 	go func() {
 		defer h.Drop(s)
 		drain(conn)
@@ -277,8 +275,7 @@ func (h *Hub) end(s *Stream) {
 	if s.ended {
 		return
 	}
-	s.ended = true
-	close(s.events)
+	s.ended, s.pending = true, nil
 	if s.conn != nil {
 		_ = s.conn.Close() // nothing is lost: what was written is on its way
 	}
@@ -288,10 +285,38 @@ func (h *Hub) end(s *Stream) {
 // offer queues an event for a stream, or ends the stream if its queue is full. The
 // browser then reconnects and receives the missed changes.
 func (h *Hub) offer(s *Stream, event []byte) {
-	select {
-	case s.events <- event:
-	default:
+	if len(s.pending) == len(s.follower.topics)+spare {
 		h.end(s)
+		return
+	}
+	s.pending = append(s.pending, event)
+	h.flush(s)
+}
+
+// flush has what is pending sent.
+func (h *Hub) flush(s *Stream) {
+	if s.conn != nil && !s.sending {
+		s.sending = true
+		go h.send(s)
+	}
+}
+
+// send sends what is pending until nothing is, or a write fails.
+func (h *Hub) send(s *Stream) {
+	for {
+		h.mu.Lock()
+		events := s.pending
+		s.pending, s.sending = nil, len(events) > 0
+		h.mu.Unlock()
+		if len(events) == 0 {
+			return
+		}
+		for _, event := range events {
+			if send(s.conn, h.holds, event) != nil {
+				h.Drop(s)
+				return
+			}
+		}
 	}
 }
 

@@ -52,29 +52,12 @@ type connection interface {
 // Stream is one reader's event stream.
 type Stream struct {
 	follower *follower
-	first    []byte      // the greeting, and what has changed since the page was read
-	events   chan []byte // to send; closed when the stream ends
 
 	// By the hub's lock.
-	conn  connection // nil until the response's head is written
-	ended bool
-}
-
-func newStream(f *follower) *Stream {
-	return &Stream{follower: f, first: greeting, events: make(chan []byte, len(f.topics)+spare)}
-}
-
-// write sends the events until the stream ends or a write fails.
-func (s *Stream) write(conn connection, holds func() bool) {
-	if send(conn, holds, s.first) != nil {
-		return
-	}
-	s.first = nil
-	for event := range s.events {
-		if send(conn, holds, event) != nil {
-			return
-		}
-	}
+	conn    connection // nil until the response's head is written
+	pending [][]byte   // to send: first the greeting, and what has changed since the page was read
+	sending bool       // a goroutine sends; most streams are idle, and have none
+	ended   bool
 }
 
 func send(conn connection, holds func() bool, b []byte) error {

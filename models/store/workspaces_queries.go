@@ -96,9 +96,10 @@ func (q *Queries) LockWorkspace(scope Scope, id int64) (w models.Workspace, err 
 // WorkspaceFilter selects workspaces; a zero field matches all.
 type WorkspaceFilter struct {
 	OwnedFilter[models.WorkspaceState]
-	IDs       []int64
-	Search    string     // in its name, its owner's, its project's, or in that of a machine whose GPUs it uses
-	IdleSince *time.Time // running, and not known to have worked since
+	IDs        []int64
+	ProviderID int64      // it uses a GPU of this one
+	Search     string     // in its name, its owner's, its project's, or in that of a machine whose GPUs it uses
+	IdleSince  *time.Time // running, and not known to have worked since
 }
 
 // searched is what a workspace is found by, in lower case.
@@ -117,6 +118,10 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 	db := f.newest(q.workspaceViews(scope), "workspaces", page)
 	if len(f.IDs) > 0 {
 		db = db.Where("workspaces.id IN ?", f.IDs)
+	}
+	if f.ProviderID != 0 {
+		db = db.Where(`EXISTS (SELECT 1 FROM shares JOIN devices ON devices.id = shares.device_id
+			WHERE shares.holder_id = workspaces.holder_id AND shares.until_at IS NULL AND devices.provider_id = ?)`, f.ProviderID)
 	}
 	if f.Search != "" {
 		db = db.Where(searched, sql.Named("text", like(f.Search)))

@@ -142,7 +142,8 @@ func (w *weir) makeProject(ctx context.Context, p int) (project int64, err error
 		return fields{"gpu_cores": 100 * n, "gpu_memory_mib": n * 81920, "cpu_milli": n * 8000, "memory_mib": n * 2048, "storage_mib": 0}
 	}
 	var made, role id
-	if err := w.admin.call(ctx, "POST", "/projects", fields{"name": fmt.Sprintf("Project %d", p), "quota": limit(memberCount)},
+	if err := w.admin.call(ctx, "POST", "/projects", fields{"name": fmt.Sprintf("Project %d", p), "quota": limit(memberCount),
+		"confirm": true, "reason": "more than the pool has"},
 		&made); err != nil {
 		return 0, err
 	}

@@ -121,11 +121,13 @@ function localTimes(root = document) {
   }
 }
 
-// Copying: <button data-copy="#secret" data-copied="Copied" hidden>
-function copyButtons() {
-  if (!navigator.clipboard) return;
-  for (const b of document.querySelectorAll("button[data-copy]")) b.hidden = false;
+// Buttons that need scripts are hidden without them.
+function showButtons() {
+  const kinds = ["button[data-select-all]", ...(navigator.clipboard ? ["button[data-copy]"] : [])];
+  for (const b of document.querySelectorAll(kinds)) b.hidden = false;
 }
+
+// Copying: <button data-copy="#secret" data-copied="Copied" hidden>
 
 async function copy(button) {
   await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent.trim());
@@ -161,6 +163,15 @@ addEventListener("click", (e) => {
     e.preventDefault();
     openDialog(link);
   }
+});
+
+// Selecting: <button data-select-all hidden> selects all boxes of its form, or none if all are.
+addEventListener("click", (e) => {
+  const button = e.target.closest?.("button[data-select-all]");
+  if (!button) return;
+  const boxes = [...button.form.elements].filter((box) => box.type === "checkbox");
+  const on = boxes.some((box) => !box.checked);
+  for (const box of boxes) box.checked = on;
 });
 
 // The shortcut of the search. It has a modifier, as WCAG 2.1.4 wants it for those who type by voice.
@@ -229,7 +240,7 @@ document.addEventListener("htmx:before:response", (e) => {
     location.reload();
   }
 });
-document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons(); showPointed(); });
+document.addEventListener("htmx:after:swap", () => { localTimes(); showButtons(); showPointed(); });
 
 document.addEventListener("DOMContentLoaded", () => {
   localTimes();
@@ -237,7 +248,7 @@ document.addEventListener("DOMContentLoaded", () => {
   if (zone) zone.value ||= timeZone;
   suggestZones();
   setInterval(localTimes, 5000); // countdowns and durations go on
-  copyButtons();
+  showButtons();
   showShortcut();
   document.querySelector("[data-focus]")?.focus();
   listen();

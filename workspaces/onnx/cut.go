@@ -129,7 +129,8 @@ func (c *cut) add(p *Part, branch, i int) (why models.Text) {
 	return why
 }
 
-// outputs names what others need of a part; if that is nothing, all that its last operator computes.
+// outputs names what others need of a part; if that is nothing, what its last operator computes, so
+// that the part is a model.
 func (c *cut) outputs(p *Part, one chain) {
 	for _, i := range one.nodes {
 		for _, name := range c.nodes[i].outputs {

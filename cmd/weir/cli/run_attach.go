@@ -29,7 +29,7 @@ func (s *session) attach(r handlers.Run) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s)) // the first signal is the run's
 	defer stop()
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(signals)
 	go s.forward(ctx, r.ID, signals)
 
@@ -104,7 +104,7 @@ func waitText(r handlers.Run) string {
 
 // forward sends signals to a run. One that does not run is stopped instead.
 func (s *session) forward(ctx context.Context, id int64, signals <-chan os.Signal) {
-	names := map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP"}
+	names := map[os.Signal]string{syscall.SIGINT: "INT", syscall.SIGTERM: "TERM", syscall.SIGHUP: "HUP", syscall.SIGQUIT: "QUIT"}
 	for {
 		select {
 		case <-ctx.Done():

@@ -37,8 +37,9 @@ type Process interface {
 // End is how an operator has ended.
 type End struct {
 	Code    int           // 128 + the signal that ended it
-	Seconds float64       // the longer of duration and CPU time
+	Seconds float64       // it takes so many on one CPU; of a process the longer of duration and CPU time
 	Used    time.Duration // CPU time of it and its children, on this machine
+	Lost    bool          // it may go on, so that it is not tried again
 	Problem string        // why it could not start or be followed; empty otherwise
 }
 

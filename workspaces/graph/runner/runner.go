@@ -162,6 +162,9 @@ func (r *runner) loop(ctx context.Context) {
 		case e := <-r.ended:
 			r.settle(e)
 		case <-r.Ticks:
+			if r.interrupted != 0 {
+				break
+			}
 			if err := r.revise(); err != nil {
 				r.Notes("the plan stays as it is: " + err.Error())
 			}
@@ -234,7 +237,7 @@ func (r *runner) start(b *branch, cpus []int) {
 	}
 	start, where, out, errs := launch, "CPUs "+models.Ranges(cpus), r.out.of(prefix), r.errs.of(prefix)
 	if r.Start != nil {
-		start, where = r.Start, fmt.Sprintf("CPUs: %d", len(cpus))
+		start, where = r.Start, counted(len(cpus))
 	}
 	p, err := start(Operation{b.Name, o.Name, o.Command, r.Attempt, cpus, out, errs})
 	if err != nil {
@@ -249,6 +252,14 @@ func (r *runner) start(b *branch, cpus []int) {
 		errs.flush()
 		r.ended <- ending{b, e}
 	}()
+}
+
+// counted counts CPUs that have no numbers.
+func counted(cpus int) string {
+	if cpus == 1 {
+		return "1 CPU"
+	}
+	return fmt.Sprintf("%d CPUs", cpus)
 }
 
 // startCode is the exit code that a shell has for a command that cannot start.
@@ -283,7 +294,7 @@ func (r *runner) end(b *branch, cpus []int, e End) {
 	if e.Problem != "" {
 		why += ": " + e.Problem
 	}
-	if b.retries < o.Retries && r.interrupted == 0 {
+	if b.retries < o.Retries && r.interrupted == 0 && !e.Lost {
 		b.retries, b.next = b.retries+1, b.next-1
 		r.Notes(fmt.Sprintf("%s; retry %d of %d", why, b.retries, o.Retries))
 		return
@@ -337,8 +348,11 @@ func (r *runner) measure() ([]graph.CPU, error) {
 // revise measures the machine, and plans what remains anew if utilization has crossed a
 // threshold.
 func (r *runner) revise() error {
+	if r.Fixed {
+		return nil
+	}
 	machine, err := r.measure()
-	if err != nil || r.Fixed {
+	if err != nil {
 		return err
 	}
 	ended := map[string]int{}

@@ -73,10 +73,7 @@ def opencv():
         net = cv2.dnn.readNetFromONNX(numpy.frombuffer(declared(model, inputs, outputs, any_type), numpy.uint8))
         for name, value in inputs.items():
             net.setInput(value, name)
-        layers = net.getUnconnectedOutLayersNames()
-        if len(layers) != len(outputs):
-            sys.exit(f"OpenCV computes {len(layers)} of {len(outputs)} results of this branch")
-        return net.forward(layers)
+        return net.forward(outputs)
 
     return "OpenCV " + cv2.__version__, execute
 
@@ -91,9 +88,11 @@ def runtime():
 
 
 def save(path, value):
-    """Writes an array in one step, so that a killed process leaves no part of it."""
+    """Writes an array in one step, so that neither a killed process nor a machine leaves a part of it."""
     with open(path + ".part", "wb") as file:
-        numpy.save(file, value)
+        numpy.save(file, value, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(path + ".part", path)
 
 
@@ -110,6 +109,8 @@ def main():
     names = [value["name"] for value in job["outputs"]]
     results = execute(model, inputs, names, int(os.environ["OMP_NUM_THREADS"]))
     for output, value in zip(job["outputs"], results, strict=True):
+        if not isinstance(value, numpy.ndarray) or value.dtype.name not in TYPES:
+            sys.exit(f"{output['name']} is no array of numbers")
         for path in output["files"]:
             save(path, value)
 

@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"weir/models"
 	"weir/workspaces/graph"
 	"weir/workspaces/onnx"
@@ -33,7 +35,31 @@ type Execution struct {
 	Graph   graph.Graph // an operator for each branch
 	Unknown []string    // kinds of operators whose operations are not known
 	Runtime string      // such as ONNX Runtime 1.21.0
+	results []string    // files
 	work    string      // directory of the branches and of the values between them
+	lock    *os.File    // of that directory
+}
+
+// Open opens a model and reads it.
+func Open(name string) (file *os.File, m onnx.Model, err error) {
+	if file, err = os.Open(name); err != nil {
+		return nil, m, err
+	}
+	info, err := file.Stat()
+	why := models.Text{}
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err == nil {
+		m, why, err = onnx.Read(file, info.Size())
+	}
+	if err == nil && !why.Empty() {
+		err = models.Invalid("graph", "%s", why)
+	}
+	if err != nil {
+		return nil, m, errors.Join(err, file.Close())
+	}
+	return file, m, nil
 }
 
 // Config is a model and how it is executed.
@@ -45,29 +71,16 @@ type Config struct {
 }
 
 // Prepare writes the branches of a model below the directory of the results. The same model with
-// the same inputs makes the same graph.
+// the same inputs makes the same graph, which one process at a time can execute.
 func Prepare(c Config) (e Execution, err error) {
-	file, err := os.Open(c.Model)
+	file, m, err := Open(c.Model)
 	if err != nil {
 		return e, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return e, err
-	}
-	if !info.Mode().IsRegular() {
-		return e, errors.New("it is not a regular file")
-	}
-	m, why, err := onnx.Read(file, info.Size())
-	if err != nil {
-		return e, err
-	}
 	p := preparation{Config: c, file: file, m: m}
-	if why.Empty() {
-		p.parts, why = m.Parts()
-	}
-	if why.Empty() {
+	parts, why := m.Parts()
+	if p.parts = parts; why.Empty() {
 		e.Graph, e.Unknown, why = m.Graph()
 	}
 	if why.Empty() && len(p.parts) > maxBranches {
@@ -82,15 +95,22 @@ func Prepare(c Config) (e Execution, err error) {
 	if p.Results, err = filepath.Abs(c.Results); err != nil {
 		return e, err
 	}
-	return e, p.prepare(&e)
+	if err := p.prepare(&e); err != nil {
+		return e, errors.Join(err, e.Close())
+	}
+	return e, nil
 }
 
 // named are the files of all inputs by their names.
 func named(wanted []string, given map[string]string) (map[string]string, error) {
 	files := map[string]string{}
-	for name, file := range given {
-		if name == "" && len(wanted) == 1 {
-			name = wanted[0]
+	for _, name := range wanted {
+		file, is := given[name]
+		if !is && len(wanted) == 1 {
+			file = given[""]
+		}
+		if file == "" {
+			return nil, fmt.Errorf("the input %s is missing; the model needs %s", name, strings.Join(wanted, ", "))
 		}
 		path, err := filepath.Abs(file)
 		if err != nil {
@@ -98,12 +118,7 @@ func named(wanted []string, given map[string]string) (map[string]string, error) 
 		}
 		files[name] = path
 	}
-	for _, name := range wanted {
-		if files[name] == "" {
-			return nil, fmt.Errorf("the input %s is missing; the model needs %s", name, strings.Join(wanted, ", "))
-		}
-	}
-	if len(files) > len(wanted) {
+	if len(given) > len(wanted) {
 		return nil, fmt.Errorf("the model needs %s and no other inputs", strings.Join(wanted, ", "))
 	}
 	return files, nil
@@ -126,6 +141,10 @@ func (p *preparation) prepare(e *Execution) error {
 	if err := os.MkdirAll(e.work, 0o777); err != nil {
 		return err
 	}
+	if e.lock, err = lock(e.work); err != nil {
+		return err
+	}
+	p.removeOthers(e.work)
 	branch := filepath.Join(e.work, "branch.py")
 	if err := os.WriteFile(branch, script, 0o666); err != nil {
 		return err
@@ -133,7 +152,7 @@ func (p *preparation) prepare(e *Execution) error {
 	if e.Runtime, err = runtime(p.Python, branch); err != nil {
 		return err
 	}
-	jobs, mean := p.jobs(e.work), meanFLOPs(e.Graph)
+	jobs, mean := p.jobs(e), meanFLOPs(e.Graph)
 	for i := range e.Graph.Branches {
 		description := filepath.Join(e.work, fmt.Sprintf("%d.json", i))
 		if err := p.write(i, jobs[i], description); err != nil {
@@ -145,6 +164,32 @@ func (p *preparation) prepare(e *Execution) error {
 		b.Operators = []graph.Operator{o}
 	}
 	return e.Graph.Check()
+}
+
+// lock locks a directory until the file is closed.
+func lock(dir string) (*os.File, error) {
+	file, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another process executes this model with these inputs: %w", err), file.Close())
+	}
+	return file, nil
+}
+
+// removeOthers removes what executions with other inputs have left that do not run.
+func (p *preparation) removeOthers(work string) {
+	others, _ := filepath.Glob(filepath.Join(p.Results, ".branches-*"))
+	for _, dir := range others {
+		if dir == work {
+			continue
+		}
+		if file, err := lock(dir); err == nil {
+			_ = os.RemoveAll(dir) // the next execution tries again
+			_ = file.Close()
+		}
+	}
 }
 
 // hash is a short hash of the model and its inputs.
@@ -200,20 +245,22 @@ type output struct {
 }
 
 // jobs are the files of the parts: their models, what they need and what they compute.
-func (p *preparation) jobs(work string) []job {
+func (p *preparation) jobs(e *Execution) []job {
 	files := map[string]string{} // of the values between parts
 	for name, file := range p.Inputs {
 		files[name] = file
 	}
 	jobs := make([]job, len(p.parts))
 	for i, part := range p.parts { // each stands after those of which it uses values
-		jobs[i] = job{Model: filepath.Join(work, fmt.Sprintf("%d.onnx", i)), Inputs: []input{}, Outputs: []output{}}
+		jobs[i] = job{Model: filepath.Join(e.work, fmt.Sprintf("%d.onnx", i)), Inputs: []input{}, Outputs: []output{}}
 		for _, name := range part.Inputs {
 			jobs[i].Inputs = append(jobs[i].Inputs, input{name, files[name]})
 		}
 		for _, name := range part.Outputs {
-			files[name] = filepath.Join(work, fmt.Sprintf("value-%d.npy", len(files)))
-			jobs[i].Outputs = append(jobs[i].Outputs, output{name, append([]string{files[name]}, p.resultFiles(name)...)})
+			files[name] = filepath.Join(e.work, fmt.Sprintf("value-%d.npy", len(files)))
+			own := p.resultFiles(name)
+			e.results = append(e.results, own...)
+			jobs[i].Outputs = append(jobs[i].Outputs, output{name, append([]string{files[name]}, own...)})
 		}
 	}
 	return jobs
@@ -264,15 +311,27 @@ func meanFLOPs(g graph.Graph) float64 {
 
 // whole is the operators of a branch as one. Those of unknown operations count as the mean.
 func whole(operators []graph.Operator, mean float64) graph.Operator {
-	o := graph.Operator{Name: fmt.Sprintf("%d operators", len(operators))}
-	if len(operators) == 1 {
-		o.Name = operators[0].Name
-	}
+	o := graph.Operator{Name: fmt.Sprintf("branch of %d", len(operators))} // not as one of a plan of the model
 	for _, one := range operators {
 		o.FLOPs += cmp.Or(one.FLOPs, mean)
 	}
 	return o
 }
 
-// Remove removes the branches and the values between them. The results stay.
-func (e Execution) Remove() error { return os.RemoveAll(e.work) }
+// Finish checks that all results are there, and removes the branches and the values between them.
+func (e Execution) Finish() error {
+	for _, file := range e.results {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("a result is missing, so all must be computed anew, without --resume: %w", err)
+		}
+	}
+	return os.RemoveAll(e.work)
+}
+
+// Close lets others execute the model with the same inputs.
+func (e Execution) Close() error {
+	if e.lock == nil {
+		return nil
+	}
+	return e.lock.Close()
+}

@@ -106,8 +106,8 @@ func TestDecisionsAreCasbins(t *testing.T) {
 			t.Fatal(err)
 		}
 		projects, people := rapid.Int64Range(1, 5).Draw(t, "projects"), rapid.Int64Range(1, 4).Draw(t, "people")
-		maxEnforcers := rapid.IntRange(1, 6).Draw(t, "max enforcers")
-		a.SetMaxEnforcers(maxEnforcers)
+		most := rapid.IntRange(1, 6).Draw(t, "most decisions")
+		a.SetMaxDecisions(most)
 		w := randomTables(t, projects, people)
 		type reading struct {
 			actor policies.Actor
@@ -126,8 +126,8 @@ func TestDecisionsAreCasbins(t *testing.T) {
 				}
 				ask(t, a, r.plain, r.actor, rapid.Int64Range(0, projects+1).Draw(t, "project"), rapid.SampledFrom(rights).Draw(t, "right"))
 			}
-			if n := a.CachedEnforcers(); n > maxEnforcers {
-				t.Fatalf("%d enforcers are cached", n)
+			if n := a.CachedDecisions(); n > most {
+				t.Fatalf("%d decisions are cached", n)
 			}
 			w.change(t)
 		}
@@ -250,7 +250,7 @@ func BenchmarkDecision(b *testing.B) {
 	}
 	each("cached", func(who policies.Actor, project int64) bool { return a.May(who, project, policies.RoleWrite) })
 	each("uncached", func(who policies.Actor, project int64) bool {
-		a.ClearDecisions(project)
+		a.ClearDecisions()
 		return a.May(who, project, policies.RoleWrite)
 	})
 	asked := 0
