@@ -66,6 +66,7 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 	if v.Everybody {
 		q.UserID, q.Search = 0, v.Form.Value("q")
 		q.ProjectID, _ = strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
+		q.ProviderID, _ = strconv.ParseInt(v.Form.Value("provider_id"), 10, 64)
 		q.IdleHours, _ = strconv.ParseInt(v.Form.Value("idle_hours"), 10, 64)
 		q.IdleHours = min(q.IdleHours, maxIdleHours)
 	}
@@ -78,7 +79,11 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 	}
 	if v.Everybody {
-		v.Projects, _, err = a.projectChoices(ctx, actor, slices.DeleteFunc([]int64{q.ProjectID}, func(id int64) bool { return id < 1 }))
+		var chosen []int64
+		if q.ProjectID > 0 {
+			chosen = append(chosen, q.ProjectID)
+		}
+		v.Projects, v.MoreProjects, err = a.projectChoices(ctx, actor, chosen)
 	}
 	return web.WorkspacesPage(v), err
 }

@@ -39,6 +39,9 @@ func TestStopWorkspaces(t *testing.T) {
 	mia := w.visitor("mia@example.org", true) // an administrator
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&q=second"), "second", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&state=running&project_id="+id(w.project)), "first", "!second")
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&provider_id=1"), "first", "second", "Only workspaces that use GPUs of one machine.")
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&provider_id=4711"), "No matching workspaces.", "!first")
+	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&state=queued"), "Show all", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&project_id=4711"), "No matching workspaces.", "№ 4711")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running; 1 busy.")

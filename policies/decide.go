@@ -34,7 +34,18 @@ type decider struct {
 	effector effector.Effector
 }
 
+// newDecider compiles a model, whose rules must have the four tokens and permit: nothing denies.
 func newDecider(m model.Model) (d decider, err error) {
+	for _, kind := range []string{"r", "p"} {
+		for i, token := range m[kind][kind].Tokens {
+			if len(m[kind][kind].Tokens) != len(tokens) || token != kind+"_"+tokens[i] {
+				return d, fmt.Errorf("policies: access.conf defines %s with %v", kind, m[kind][kind].Tokens)
+			}
+		}
+	}
+	if permits := "some(where (p_eft == allow))"; m["e"]["e"].Value != permits {
+		return d, fmt.Errorf("policies: access.conf has the effect %s, not %s", m["e"]["e"].Value, permits)
+	}
 	d.effect, d.effector = m["e"]["e"].Value, effector.NewDefaultEffector()
 	d.matcher, err = govaluate.NewEvaluableExpression(m["m"]["m"].Value)
 	return d, err

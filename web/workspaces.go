@@ -35,16 +35,17 @@ type WorkspaceRow struct {
 
 // WorkspacesView lists my workspaces.
 type WorkspacesView struct {
-	Rows      []WorkspaceRow
-	State     string   // one of WorkspaceStates
-	Everybody bool     // also those of others
-	Form      Form     // the filter of everybody's: state and WorkspaceFilters
-	Projects  []Choice // of the filter
-	Next      string   // address of the next page, empty on the last
+	Rows         []WorkspaceRow
+	State        string   // one of WorkspaceStates
+	Everybody    bool     // also those of others
+	Form         Form     // the filter of everybody's: state and WorkspaceFilters
+	Projects     []Choice // of the filter
+	MoreProjects bool     // there are others
+	Next         string   // address of the next page, empty on the last
 }
 
 // WorkspaceFilters are the fields of the filter of everybody's list beside the state.
-var WorkspaceFilters = []string{"q", "project_id", "idle_hours"}
+var WorkspaceFilters = []string{"q", "project_id", "provider_id", "idle_hours"}
 
 // WorkspaceStates are the states by which workspaces are listed; of everybody's also single ones.
 func WorkspaceStates(everybody bool) []string {
@@ -83,7 +84,8 @@ func (v WorkspacesView) nothing(ctx context.Context) string {
 
 // filtered reports whether everybody's list is filtered.
 func (v WorkspacesView) filtered() bool {
-	return v.Everybody && slices.ContainsFunc(WorkspaceFilters, func(name string) bool { return v.Form.Value(name) != "" })
+	given := func(name string) bool { return v.Form.Value(name) != "" }
+	return v.Everybody && (v.State != "active" || slices.ContainsFunc(WorkspaceFilters, given))
 }
 
 // stateOptions are the states of the filter.
@@ -102,6 +104,15 @@ func (v WorkspacesView) projectOptions(ctx context.Context) []Option {
 		list = append(list, Option{number(p.ID), p.Label})
 	}
 	return list
+}
+
+// projectField is the filter by project. Those that are not in the list are found by their name.
+func (v WorkspacesView) projectField() field {
+	f := field{Label: models.Say("Project")}
+	if v.MoreProjects {
+		f.Hint = models.Say("Search for others by name.")
+	}
+	return f
 }
 
 // idleOptions are the choices of the filter.
@@ -179,11 +190,10 @@ func (v StopWorkspacesView) button(ctx context.Context) string {
 
 // Fields of the list and of the confirmation.
 var (
-	workspaceSearch  = field{Label: models.Say("Workspace, person, project or machine"), Type: "search"}
-	workspaceState   = field{Label: models.Say("State")}
-	workspaceProject = field{Label: models.Say("Project")}
-	workspaceIdle    = field{Label: models.Say("Idle")}
-	stopReason       = field{Label: models.Say("Reason"), Hint: models.Say("The owners are told.")}
+	workspaceSearch = field{Label: models.Say("Workspace, person, project or machine"), Type: "search"}
+	workspaceState  = field{Label: models.Say("State")}
+	workspaceIdle   = field{Label: models.Say("Idle")}
+	stopReason      = field{Label: models.Say("Reason"), Hint: models.Say("The owners are told.")}
 )
 
 func stopWorkspacePath(id int64) string { return "/workspaces/stop?id=" + number(id) }

@@ -154,7 +154,7 @@ func (r *graphRun) load(cmd *cobra.Command, name string) (graph.Graph, error) {
 	if r.results == "" {
 		r.results = strings.TrimSuffix(name, filepath.Ext(name)) + ".results"
 	}
-	e, err := execution.Prepare(execution.Config{Model: name, Inputs: inputs, Results: r.results, Python: r.python})
+	e, err := execution.Prepare(execution.Config{Model: name, Inputs: inputs, Results: r.results, Python: r.python, Resume: r.resume})
 	if err != nil {
 		return graph.Graph{}, err
 	}
@@ -233,6 +233,9 @@ func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
 	c := runner.Config{Graph: g, Settings: r.settings, Fixed: !r.measured, Out: r.cmd.OutOrStdout(), Errors: r.cmd.ErrOrStderr(),
 		Ended: r.before.Ended, Record: r.record, Attempt: rand.Text(), Now: time.Now, Notes: func(text string) { r.note("%s", text) }}
 	if r.runs.Enabled() {
+		if err := r.runs.Begin(); err != nil {
+			return result, err
+		}
 		c.Sample, c.Start = r.runs.Sample, r.runs.Start
 	} else {
 		meter, err := measure()

@@ -296,27 +296,25 @@ func (h *Hub) offer(s *Stream, event []byte) {
 // flush has what is pending sent.
 func (h *Hub) flush(s *Stream) {
 	if s.conn != nil && !s.sending {
-		s.sending = true
-		go h.send(s)
+		events := s.pending
+		s.pending, s.sending = nil, true
+		go h.send(s, events)
 	}
 }
 
-// send sends what is pending until nothing is, or a write fails.
-func (h *Hub) send(s *Stream) {
-	for {
-		h.mu.Lock()
-		events := s.pending
-		s.pending, s.sending = nil, len(events) > 0
-		h.mu.Unlock()
-		if len(events) == 0 {
-			return
-		}
+// send sends events, and what is pending then, until nothing is or a write fails.
+func (h *Hub) send(s *Stream, events [][]byte) {
+	for len(events) > 0 {
 		for _, event := range events {
 			if send(s.conn, h.holds, event) != nil {
 				h.Drop(s)
 				return
 			}
 		}
+		h.mu.Lock()
+		events = s.pending
+		s.pending, s.sending = nil, len(events) > 0
+		h.mu.Unlock()
 	}
 }
 

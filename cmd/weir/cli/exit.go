@@ -7,6 +7,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/handlers"
+	"weir/models"
 )
 
 // Exit codes that scripts can rely on.
@@ -25,12 +26,21 @@ const (
 type exitError struct {
 	error
 	code int
+	kind models.Kind // of what the server has said; empty: nothing
 }
 
 func (e *exitError) Unwrap() error { return e.error }
 
 // WithExitCode gives an error of a command an exit code.
-func WithExitCode(err error, code int) error { return &exitError{err, code} }
+func WithExitCode(err error, code int) error { return &exitError{err, code, ""} }
+
+// kindOf is the kind of an error that the server has reported; empty for others.
+func kindOf(err error) models.Kind {
+	if coded := (*exitError)(nil); errors.As(err, &coded) {
+		return coded.kind
+	}
+	return ""
+}
 
 // programExit is the result of a program that a command has run, with its exit code and
 // without a message.
@@ -79,5 +89,5 @@ func refusal(status int, p handlers.Problem) error {
 		http.StatusInsufficientStorage:
 		code = ExitUnreachable
 	}
-	return WithExitCode(errors.New(clean(text, '\n')), code)
+	return &exitError{errors.New(clean(text, '\n')), code, p.Kind}
 }

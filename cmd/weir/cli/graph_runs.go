@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,7 +27,8 @@ import (
 
 const (
 	operatorLease = 10 * time.Minute // longer than the portal is waited for
-	sampleTimeout = 10 * time.Second
+	waitPeriod    = 2 * time.Second  // between looks at what is left
+	sampleTimeout = 10 * time.Second // of a measurement, while which nothing starts
 )
 
 // OperatorRuns are the operators of a task graph as runs of a project: in a cluster, pods with CPU
@@ -75,7 +77,6 @@ func (o *OperatorRuns) Open(cmd *cobra.Command, cpus int) (err error) {
 	if o.s, err = o.open(cmd, os.LookupEnv); err != nil {
 		return err
 	}
-	o.s.Context = context.WithoutCancel(o.s.Context) // a signal, with which it ends, is the operators'
 	preview, err := o.preview(o.s)
 	if err != nil {
 		return err
@@ -100,6 +101,15 @@ func (o *OperatorRuns) Open(cmd *cobra.Command, cpus int) (err error) {
 	return nil
 }
 
+// Begin leaves the signals, with which the context of the command ends, to the operators.
+func (o *OperatorRuns) Begin() error {
+	if err := o.s.Err(); err != nil {
+		return err
+	}
+	o.s.Context = context.WithoutCancel(o.s.Context)
+	return nil
+}
+
 // preview is what a run would have now.
 func (o *OperatorRuns) preview(ctx context.Context) (p handlers.LaunchPreview, err error) {
 	in, err := o.input(o.set, []string{"true"})
@@ -116,9 +126,11 @@ func (o *OperatorRuns) preview(ctx context.Context) (p handlers.LaunchPreview, e
 // Sample returns the CPUs that the branches share. Their utilization is the part of them that the
 // limit and the quota do not leave, without what the operators hold.
 func (o *OperatorRuns) Sample(time.Duration) ([]graph.CPU, float64, error) {
-	ctx, cancel := context.WithTimeout(o.s, sampleTimeout)
-	defer cancel()
-	preview, err := o.preview(ctx)
+	quick := *o.s
+	quick.client = new(*o.s.client)
+	quick.http = new(*o.s.http)
+	quick.http.Timeout = min(o.s.http.Timeout, sampleTimeout)
+	preview, err := (&OperatorRuns{runFlags: o.runFlags, set: o.set, s: &quick}).preview(o.s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -187,17 +199,25 @@ type operatorRun struct {
 	in      workspaces.RunInput
 	cpus    int64
 	signals chan os.Signal
+	stopped syscall.Signal // before it has started
+	told    string         // why it waits
 }
+
+// errStopped is the end of a wait by a signal.
+var errStopped = errors.New("it has not started")
 
 // Wait starts the run and waits until it has ended. Its time on one CPU is what a plan assumes:
 // its duration, without the wait for its start, times its CPUs.
-func (p *operatorRun) Wait() (e runner.End) {
+func (p *operatorRun) Wait() runner.End {
 	ctx, stop := context.WithCancel(p.s)
 	defer stop()
-	run, sig, err := p.begin(ctx)
+	run, err := p.begin(ctx)
+	lost := (*lostRun)(nil)
 	switch {
-	case sig != nil:
-		return runner.End{Code: 128 + int(sig.(syscall.Signal)), Problem: "it has not started"}
+	case errors.Is(err, errStopped):
+		return runner.End{Code: 128 + int(p.stopped), Problem: err.Error()}
+	case errors.As(err, &lost):
+		return runner.End{Code: ExitUnreachable, Lost: true, Problem: err.Error()}
 	case err != nil:
 		return runner.End{Code: exitCode(err), Problem: err.Error()}
 	}
@@ -207,8 +227,9 @@ func (p *operatorRun) Wait() (e runner.End) {
 	go p.renew(ctx, run.ID)
 	ended, err := p.s.follow(ctx, run)
 	if ended.State != models.RunEnded {
-		return runner.End{Code: exitCode(err), Lost: true, Problem: fmt.Sprintf("run %d may go on: %v", run.ID, err)}
+		return runner.End{Code: ExitUnreachable, Lost: true, Problem: fmt.Sprintf("run %d may go on: %v", run.ID, err)}
 	}
+	var e runner.End
 	if ended.StartedAt != nil && ended.EndedAt != nil {
 		e.Seconds = ended.EndedAt.Sub(*ended.StartedAt).Seconds() * float64(p.cpus)
 	}
@@ -220,57 +241,107 @@ func (p *operatorRun) Wait() (e runner.End) {
 	return e
 }
 
-// begin starts the run, with fewer CPUs if only these are left now, or waits until one is. A
-// signal ends the wait. The portal is waited for as by “weir run”.
-func (p *operatorRun) begin(ctx context.Context) (run handlers.Run, ended os.Signal, err error) {
-	keyed, told, reached := *p.s.client, "", time.Now()
+// lostRun is a start that may have been carried out.
+type lostRun struct{ error }
+
+// begin waits until there is a CPU for the run, and starts it. A signal ends the wait.
+func (p *operatorRun) begin(ctx context.Context) (run handlers.Run, err error) {
+	for {
+		if err := p.awaitHeadroom(ctx); err != nil {
+			return run, err
+		}
+		p.in.Request.CPUMilli = new(1000 * p.cpus)
+		if !p.set.Changed("memory") && p.memoryFor > 0 {
+			p.in.Request.MemoryMiB = new(int64(p.memoryFor * float64(p.cpus)))
+		}
+		run, err = p.post(ctx)
+		if kindOf(err) != models.KindNoCapacity {
+			return run, err
+		}
+		p.tell(err.Error()) // others were faster
+		if err := p.pause(); err != nil {
+			return run, err
+		}
+	}
+}
+
+// post starts the run once. The portal is waited for as by “weir run”.
+func (p *operatorRun) post(ctx context.Context) (run handlers.Run, err error) {
+	keyed, began := *p.s.client, time.Now()
 	for keyed.key = rand.Text(); ; {
-		p.ask()
 		res, err := keyed.call(ctx, http.MethodPost, "/runs", p.in, "")
-		switch exitCode(err) {
-		case ExitOK:
-			return run, nil, decode(p.s.client, res.body, &run)
-		case ExitConflict:
-			keyed.key, reached = rand.Text(), time.Now() // it was refused: another one does not repeat it
-			if told != err.Error() {
-				told = err.Error()
-				fmt.Fprintf(p.s.errOut, "weir: waits: %s\n", told)
+		if err == nil {
+			err = decode(p.s.client, res.body, &run)
+		}
+		switch {
+		case err == nil:
+			return run, nil
+		case kindOf(err) == "" || kindOf(err) == models.KindConflict: // nothing was said, or the key was used before
+			if exitCode(err) != ExitUnreachable || time.Since(began) > patience {
+				return run, &lostRun{fmt.Errorf("its run may have started: %w", err)}
 			}
-			if p.fewer(ctx) {
-				continue
-			}
-		case ExitUnreachable:
-			if time.Since(reached) > patience {
-				return run, nil, err
-			}
+		case exitCode(err) != ExitUnreachable || time.Since(began) > patience:
+			return run, err
+		}
+		if err := p.pause(); err != nil {
+			return run, &lostRun{errors.New("stopped; its run may have started")}
+		}
+	}
+}
+
+// awaitHeadroom waits until the limit and the quota leave at least one CPU with its memory, and
+// takes as many as are left, at most those of the share.
+func (p *operatorRun) awaitHeadroom(ctx context.Context) error {
+	for began := time.Now(); ; {
+		preview, err := p.preview(ctx)
+		switch left := p.left(preview.Headroom.Remaining); {
+		case exitCode(err) == ExitUnreachable && time.Since(began) < patience:
+		case err != nil:
+			return err
+		case left > 0:
+			p.cpus = min(p.cpus, left)
+			return nil
+		case p.left(preview.Headroom.Limit.Min(preview.Headroom.Quota)) < 1:
+			return WithExitCode(errors.New("it exceeds the limit of your role or the quota of the project"), ExitConflict)
 		default:
-			return run, nil, err
+			began = time.Now()
+			p.tell("the limit and the quota leave too little of CPU or memory")
 		}
-		select {
-		case ended = <-p.signals:
-			return run, ended, nil
-		case <-time.After(runPollPeriod):
+		if err := p.pause(); err != nil {
+			return err
 		}
 	}
 }
 
-// ask sets what the run needs by its CPUs.
-func (p *operatorRun) ask() {
-	p.in.Request.CPUMilli = new(1000 * p.cpus)
-	if !p.set.Changed("memory") && p.memoryFor > 0 {
-		p.in.Request.MemoryMiB = new(int64(p.memoryFor * float64(p.cpus)))
+// left is how many CPUs resources suffice for, with their memory.
+func (p *operatorRun) left(r models.Resources) int64 {
+	left := r.CPUMilli / 1000
+	switch memory := p.runFlags.memory; {
+	case p.set.Changed("memory") && r.MemoryMiB < memory:
+		return 0
+	case !p.set.Changed("memory") && p.memoryFor > 0:
+		left = min(left, int64(float64(r.MemoryMiB)/p.memoryFor))
+	}
+	return left
+}
+
+// tell says once why the operator waits.
+func (p *operatorRun) tell(why string) {
+	if p.told != why {
+		p.told = why
+		fmt.Fprintf(p.s.errOut, "weir: waits: %s\n", why)
 	}
 }
 
-// fewer reports whether fewer CPUs, but at least one, are left for the run, which it takes.
-func (p *operatorRun) fewer(ctx context.Context) bool {
-	preview, err := p.preview(ctx)
-	left := preview.Headroom.Remaining.CPUMilli / 1000
-	if err != nil || left < 1 || left >= p.cpus {
-		return false
+// pause waits a moment; a signal ends it.
+func (p *operatorRun) pause() error {
+	select {
+	case sig := <-p.signals:
+		p.stopped = sig.(syscall.Signal)
+		return errStopped
+	case <-time.After(waitPeriod):
+		return nil
 	}
-	p.cpus = left
-	return true
 }
 
 // renew renews the lease until the context ends: the run of a graph that was killed ends.

@@ -26,8 +26,9 @@ import (
 var script []byte
 
 const (
-	maxBranches = 1000 // each is a process
-	maxFileName = 200  // bytes of the name of a result in a file name
+	maxBranches    = 1000 // each is a process
+	maxFileName    = 200  // bytes of the name of a result in a file name
+	branchesPrefix = ".branches-"
 )
 
 // Execution is a model that can be executed.
@@ -37,7 +38,7 @@ type Execution struct {
 	Runtime string      // such as ONNX Runtime 1.21.0
 	results []string    // files
 	work    string      // directory of the branches and of the values between them
-	lock    *os.File    // of that directory
+	lock    *os.File    // of the directory of the results
 }
 
 // Open opens a model and reads it.
@@ -68,10 +69,11 @@ type Config struct {
 	Inputs  map[string]string // files by the names of values; that of the only input can be without a name
 	Results string            // directory
 	Python  string            // program that can import a runtime
+	Resume  bool              // keeps what executions of others have left in the directory
 }
 
 // Prepare writes the branches of a model below the directory of the results. The same model with
-// the same inputs makes the same graph, which one process at a time can execute.
+// the same inputs makes the same graph. One process at a time can use the directory.
 func Prepare(c Config) (e Execution, err error) {
 	file, m, err := Open(c.Model)
 	if err != nil {
@@ -137,14 +139,18 @@ func (p *preparation) prepare(e *Execution) error {
 	if err != nil {
 		return err
 	}
-	e.work = filepath.Join(p.Results, ".branches-"+hash)
+	e.work = filepath.Join(p.Results, branchesPrefix+hash)
 	if err := os.MkdirAll(e.work, 0o777); err != nil {
 		return err
 	}
-	if e.lock, err = lock(e.work); err != nil {
+	if e.lock, err = lock(p.Results); err != nil {
 		return err
 	}
-	p.removeOthers(e.work)
+	if !p.Resume {
+		if err := p.removeOthers(filepath.Base(e.work)); err != nil {
+			return err
+		}
+	}
 	branch := filepath.Join(e.work, "branch.py")
 	if err := os.WriteFile(branch, script, 0o666); err != nil {
 		return err
@@ -168,28 +174,28 @@ func (p *preparation) prepare(e *Execution) error {
 
 // lock locks a directory until the file is closed.
 func lock(dir string) (*os.File, error) {
-	file, err := os.Create(filepath.Join(dir, "lock"))
+	file, err := os.Create(filepath.Join(dir, ".lock"))
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another process executes this model with these inputs: %w", err), file.Close())
+	if err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("another process writes its results to %s", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
 }
 
-// removeOthers removes what executions with other inputs have left that do not run.
-func (p *preparation) removeOthers(work string) {
-	others, _ := filepath.Glob(filepath.Join(p.Results, ".branches-*"))
-	for _, dir := range others {
-		if dir == work {
-			continue
-		}
-		if file, err := lock(dir); err == nil {
-			_ = os.RemoveAll(dir) // the next execution tries again
-			_ = file.Close()
+// removeOthers removes what earlier executions have left of other models or inputs.
+func (p *preparation) removeOthers(work string) error {
+	entries, err := os.ReadDir(p.Results)
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, branchesPrefix) && name != work {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(p.Results, name)))
 		}
 	}
+	return err
 }
 
 // hash is a short hash of the model and its inputs.
@@ -328,7 +334,7 @@ func (e Execution) Finish() error {
 	return os.RemoveAll(e.work)
 }
 
-// Close lets others execute the model with the same inputs.
+// Close lets others use the directory of the results.
 func (e Execution) Close() error {
 	if e.lock == nil {
 		return nil

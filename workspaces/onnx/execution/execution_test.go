@@ -72,7 +72,7 @@ func TestBranchesComputeTheModel(t *testing.T) {
 	if err := e.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := os.ReadDir(filepath.Join(dir, "results")); err != nil || len(left) != 1 {
+	if left, err := os.ReadDir(filepath.Join(dir, "results")); err != nil || len(left) != 2 { // and the lock
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
@@ -98,7 +98,7 @@ func TestBranchOfSeveralResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	if _, err := Prepare(c); err == nil || !strings.Contains(err.Error(), "another process executes this model") {
+	if _, err := Prepare(c); err == nil || !strings.Contains(err.Error(), "another process writes its results") {
 		t.Errorf("twice at a time: %v", err)
 	}
 	if err := e.Finish(); err == nil || !strings.Contains(err.Error(), "a result is missing") {
