@@ -37,6 +37,13 @@ type graphRun struct {
 	home string
 }
 
+// newGraphRun is for the first member of a team, whose directories are there then.
+func newGraphRun(team team) graphRun {
+	m := team.Members[0]
+	m.runs(team.Project, nil, "true").exits(0)
+	return graphRun{m.s.t, m, fmt.Sprintf("/notebook/%d/%d", team.Project, m.ID)}
+}
+
 // progress is what REST tells of the newest run; empty if it executes no graph yet.
 func (g graphRun) progress() (p models.GraphProgress) {
 	var page struct {
@@ -110,8 +117,7 @@ func TestGraphSurvivesKills(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{})
 	team := s.team("planners", share, "ada")
-	g := graphRun{t, team.Members[0], fmt.Sprintf("/notebook/%d/%d", team.Project, team.Members[0].ID)}
-	g.m.runs(team.Project, nil, "true").exits(0) // its directories are there
+	g := newGraphRun(team)
 	s.writes(g.home+"/graph.yaml", graphOf)
 	command := []string{"/bin/sh", "-c", "cd " + g.home + ` && exec weir graph run graph.yaml "$@"`, "sh", "--utilization=0", "--journal=" + g.home + "/graph.journal"}
 
@@ -152,8 +158,7 @@ func TestModelInRun(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{})
 	team := s.team("vision", share, "ada")
-	g := graphRun{t, team.Members[0], fmt.Sprintf("/notebook/%d/%d", team.Project, team.Members[0].ID)}
-	g.m.runs(team.Project, nil, "true").exits(0) // its directories are there
+	g := newGraphRun(team)
 	s.writes(g.home+"/network.onnx", string(onnxtest.Network()))
 	s.writes(g.home+"/image.npy", string(onnxtest.Array(onnxtest.Image(), 1, 2, onnxtest.Side, onnxtest.Side)))
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/casbin/casbin/v2/effector"
 	"github.com/casbin/casbin/v2/model"
 	"github.com/casbin/govaluate"
 
@@ -22,31 +22,32 @@ type rule [4]string
 // tokens are the names of these in access.conf.
 var tokens = []string{"sub", "dom", "obj", "act"}
 
-// decider evaluates rules with casbin's matcher and effect. It is given the few rules of a
-// subject about an object, so that the cost of a decision does not depend on the number of
-// rules.
+// effect is that of access.conf: a rule that matches permits, and nothing denies.
+const effect = "some(where (p_eft == allow))"
+
+// decider evaluates rules with casbin's matcher. It is given the few rules of a subject about an
+// object, so that the cost of a decision does not depend on the number of rules.
 //
 // The matcher is compiled once. casbin's Enforcer evaluates the same, but copies its functions
 // and searches the matcher at each decision, which costs more than that.
 type decider struct {
-	matcher  *govaluate.EvaluableExpression
-	effect   string
-	effector effector.Effector
+	matcher *govaluate.EvaluableExpression
 }
 
-// newDecider compiles a model, whose rules must have the four tokens and permit: nothing denies.
+// newDecider compiles a model, which must have the tokens and the effect that are evaluated here.
 func newDecider(m model.Model) (d decider, err error) {
 	for _, kind := range []string{"r", "p"} {
-		for i, token := range m[kind][kind].Tokens {
-			if len(m[kind][kind].Tokens) != len(tokens) || token != kind+"_"+tokens[i] {
-				return d, fmt.Errorf("policies: access.conf defines %s with %v", kind, m[kind][kind].Tokens)
-			}
+		var defined []string
+		for _, token := range m[kind][kind].Tokens {
+			defined = append(defined, strings.TrimPrefix(token, kind+"_"))
+		}
+		if !slices.Equal(defined, tokens) {
+			return d, fmt.Errorf("policies: access.conf defines %s with %v, not %v", kind, defined, tokens)
 		}
 	}
-	if permits := "some(where (p_eft == allow))"; m["e"]["e"].Value != permits {
-		return d, fmt.Errorf("policies: access.conf has the effect %s, not %s", m["e"]["e"].Value, permits)
+	if got := m["e"]["e"].Value; got != effect {
+		return d, fmt.Errorf("policies: access.conf has the effect %s, not %s", got, effect)
 	}
-	d.effect, d.effector = m["e"]["e"].Value, effector.NewDefaultEffector()
 	d.matcher, err = govaluate.NewEvaluableExpression(m["m"]["m"].Value)
 	return d, err
 }
@@ -69,22 +70,9 @@ func (c *comparison) Get(name string) (any, error) {
 // first returns the rule that permits a request.
 func (d *decider) first(request rule, rules []rule) (permits rule, ok bool, err error) {
 	c := comparison{request: request}
-	effects, matches := make([]effector.Effect, len(rules)), make([]float64, len(rules))
-	for i := range rules {
-		effects[i] = effector.Allow
-	}
-	for i := range rules {
-		c.rule = rules[i]
-		match, err := d.matcher.Eval(&c)
-		if err != nil {
-			return permits, false, err
-		}
-		if match == true {
-			matches[i] = 1
-		}
-		decided, chosen, err := d.effector.MergeEffects(d.effect, effects, matches, i, len(rules))
-		if err != nil || decided != effector.Indeterminate {
-			return rules[max(chosen, 0)], err == nil && decided == effector.Allow, err
+	for _, c.rule = range rules {
+		if match, err := d.matcher.Eval(&c); err != nil || match == true {
+			return c.rule, err == nil, err
 		}
 	}
 	return permits, false, nil

@@ -209,7 +209,7 @@ func (r *graphRun) open(g graph.Graph) (err error) {
 			return errors.Join(err, r.journal.Close())
 		}
 		if n > 0 {
-			r.note("%d runs of earlier attempts had not ended and are stopped", n)
+			r.note("runs of earlier attempts that were stopped: %d", n)
 		}
 	}
 	if shown := os.Getenv(runtime.GraphJournalVariable); shown != "" {

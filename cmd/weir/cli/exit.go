@@ -34,8 +34,8 @@ func (e *exitError) Unwrap() error { return e.error }
 // WithExitCode gives an error of a command an exit code.
 func WithExitCode(err error, code int) error { return &exitError{err, code, ""} }
 
-// kindOf is the kind of an error that the server has reported; empty for others.
-func kindOf(err error) models.Kind {
+// reportedKind is the kind of an error that the server has reported; empty for others.
+func reportedKind(err error) models.Kind {
 	if coded := (*exitError)(nil); errors.As(err, &coded) {
 		return coded.kind
 	}

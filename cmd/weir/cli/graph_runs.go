@@ -41,7 +41,7 @@ type OperatorRuns struct {
 	s   *session
 
 	cpus      int          // that the branches share
-	memoryFor float64      // one CPU, in MiB; 0: as the environment has it
+	memoryFor int64        // one CPU, in MiB; 0: as the environment has it
 	held      atomic.Int64 // thousandths of a CPU that operators hold
 }
 
@@ -77,7 +77,7 @@ func (o *OperatorRuns) Open(cmd *cobra.Command, cpus int) (err error) {
 	if o.s, err = o.open(cmd, os.LookupEnv); err != nil {
 		return err
 	}
-	preview, err := o.preview(o.s)
+	preview, err := o.preview(o.s, o.s.client)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (o *OperatorRuns) Open(cmd *cobra.Command, cpus int) (err error) {
 		most.CPUMilli = int64(1000 * cpus)
 	}
 	if o.cpus = cpus; !models.IsUnlimited(most.MemoryMiB) {
-		o.memoryFor = float64(most.MemoryMiB) * 1000 / float64(most.CPUMilli)
+		o.memoryFor = most.MemoryMiB * 1000 / most.CPUMilli
 	}
 	return nil
 }
@@ -111,26 +111,25 @@ func (o *OperatorRuns) Begin() error {
 }
 
 // preview is what a run would have now.
-func (o *OperatorRuns) preview(ctx context.Context) (p handlers.LaunchPreview, err error) {
+func (o *OperatorRuns) preview(ctx context.Context, c *client) (p handlers.LaunchPreview, err error) {
 	in, err := o.input(o.set, []string{"true"})
 	if err != nil {
 		return p, err
 	}
-	res, err := o.s.call(ctx, http.MethodPost, "/runs/preview", in, "")
+	res, err := c.call(ctx, http.MethodPost, "/runs/preview", in, "")
 	if err != nil {
 		return p, err
 	}
-	return p, decode(o.s.client, res.body, &p)
+	return p, decode(c, res.body, &p)
 }
 
 // Sample returns the CPUs that the branches share. Their utilization is the part of them that the
 // limit and the quota do not leave, without what the operators hold.
 func (o *OperatorRuns) Sample(time.Duration) ([]graph.CPU, float64, error) {
-	quick := *o.s
-	quick.client = new(*o.s.client)
+	quick := *o.s.client
 	quick.http = new(*o.s.http)
 	quick.http.Timeout = min(o.s.http.Timeout, sampleTimeout)
-	preview, err := (&OperatorRuns{runFlags: o.runFlags, set: o.set, s: &quick}).preview(o.s)
+	preview, err := o.preview(o.s, &quick)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -251,11 +250,11 @@ func (p *operatorRun) begin(ctx context.Context) (run handlers.Run, err error) {
 			return run, err
 		}
 		p.in.Request.CPUMilli = new(1000 * p.cpus)
-		if !p.set.Changed("memory") && p.memoryFor > 0 {
-			p.in.Request.MemoryMiB = new(int64(p.memoryFor * float64(p.cpus)))
+		if memory := p.memoryOf(p.cpus); memory > 0 {
+			p.in.Request.MemoryMiB = &memory
 		}
 		run, err = p.post(ctx)
-		if kindOf(err) != models.KindNoCapacity {
+		if reportedKind(err) != models.KindNoCapacity {
 			return run, err
 		}
 		p.tell(err.Error()) // others were faster
@@ -276,7 +275,7 @@ func (p *operatorRun) post(ctx context.Context) (run handlers.Run, err error) {
 		switch {
 		case err == nil:
 			return run, nil
-		case kindOf(err) == "" || kindOf(err) == models.KindConflict: // nothing was said, or the key was used before
+		case reportedKind(err) == "" || reportedKind(err) == models.KindConflict: // nothing was said, or the key was used before
 			if exitCode(err) != ExitUnreachable || time.Since(began) > patience {
 				return run, &lostRun{fmt.Errorf("its run may have started: %w", err)}
 			}
@@ -293,19 +292,20 @@ func (p *operatorRun) post(ctx context.Context) (run handlers.Run, err error) {
 // takes as many as are left, at most those of the share.
 func (p *operatorRun) awaitHeadroom(ctx context.Context) error {
 	for began := time.Now(); ; {
-		preview, err := p.preview(ctx)
-		switch left := p.left(preview.Headroom.Remaining); {
+		preview, err := p.preview(ctx, p.s.client)
+		remaining, most := preview.Headroom.Remaining, preview.Headroom.Limit.Min(preview.Headroom.Quota)
+		switch left := p.left(remaining); {
 		case exitCode(err) == ExitUnreachable && time.Since(began) < patience:
 		case err != nil:
 			return err
 		case left > 0:
-			p.cpus = min(p.cpus, left)
+			p.cpus = left
 			return nil
-		case p.left(preview.Headroom.Limit.Min(preview.Headroom.Quota)) < 1:
-			return WithExitCode(errors.New("it exceeds the limit of your role or the quota of the project"), ExitConflict)
+		case p.left(most) < 1:
+			return WithExitCode(fmt.Errorf("it needs 1 CPU and %d MiB memory; you may use %s", p.memoryOf(1), amounts(most)), ExitConflict)
 		default:
 			began = time.Now()
-			p.tell("the limit and the quota leave too little of CPU or memory")
+			p.tell(fmt.Sprintf("it needs 1 CPU and %d MiB memory; %s are left of what you may use", p.memoryOf(1), amounts(remaining)))
 		}
 		if err := p.pause(); err != nil {
 			return err
@@ -313,16 +313,26 @@ func (p *operatorRun) awaitHeadroom(ctx context.Context) error {
 	}
 }
 
-// left is how many CPUs resources suffice for, with their memory.
-func (p *operatorRun) left(r models.Resources) int64 {
-	left := r.CPUMilli / 1000
-	switch memory := p.runFlags.memory; {
-	case p.set.Changed("memory") && r.MemoryMiB < memory:
-		return 0
-	case !p.set.Changed("memory") && p.memoryFor > 0:
-		left = min(left, int64(float64(r.MemoryMiB)/p.memoryFor))
+// memoryOf is the memory of so many CPUs in MiB; 0: as the environment has it.
+func (p *operatorRun) memoryOf(cpus int64) int64 {
+	if p.set.Changed("memory") {
+		return p.runFlags.memory
 	}
-	return left
+	return p.memoryFor * cpus
+}
+
+// left is how many CPUs resources suffice for, with their memory.
+func (p *operatorRun) left(r models.Resources) (cpus int64) {
+	cpus = min(r.CPUMilli/1000, p.cpus)
+	for cpus > 0 && p.memoryOf(cpus) > r.MemoryMiB {
+		cpus--
+	}
+	return cpus
+}
+
+// amounts are CPU and memory in words.
+func amounts(r models.Resources) string {
+	return fmt.Sprintf("%g CPU and %d MiB memory", float64(r.CPUMilli)/1000, r.MemoryMiB)
 }
 
 // tell says once why the operator waits.
