@@ -90,7 +90,7 @@ func (v WorkspacesView) filtered() bool {
 
 // stateOptions are the states of the filter.
 func stateOptions(ctx context.Context) (list []Option) {
-	words := map[string]string{"active": T(ctx, "Active"), "ended": T(ctx, "Ended"), "all": T(ctx, "All")}
+	words := map[string]string{"active": T(ctx, "active"), "ended": T(ctx, "ended"), "all": T(ctx, "all")}
 	for _, state := range WorkspaceStates(true) {
 		list = append(list, Option{state, cmp.Or(words[state], stateWord(ctx, state))})
 	}

@@ -86,6 +86,7 @@ func TestGraphRunONNXRefuses(t *testing.T) {
 		{2, []string{model, "--input", input, "--runs"}, "is executed on this machine only"},
 		{1, []string{model, "--input", input, "--input", "image=" + input}, "needs image and no other inputs"},
 		{2, []string{graph, "--runs", "--project", "1"}, "no access token"},
+		{1, []string{model, "--input", input, "--python", "/bin/true"}, "/bin/true names no runtime"},
 		{1, []string{model, "--input", input, "--python", pythonOf(t, "", "-S")}, "the model can be planned only: ModuleNotFoundError"},
 	} {
 		if _, text := run(c.code, append([]string{"run"}, c.args...)...); !strings.Contains(text, c.says) {

@@ -88,7 +88,7 @@ func (o *OperatorRuns) Open(cmd *cobra.Command, cpus int) (err error) {
 	case whole < 1:
 		return fmt.Errorf("you may use %g CPU in this project; each operator needs a whole one", float64(most.CPUMilli)/1000)
 	case int64(cpus) > whole:
-		return config.Usagef("--cpus: you may use %d CPUs in this project", whole)
+		return config.Usagef("--cpus: must be at most %d, by your limit and the quota of the project", whole)
 	case cpus == 0:
 		cpus = int(min(whole, graph.MaxCPUs))
 		most.CPUMilli = min(most.CPUMilli, int64(1000*cpus))

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -156,6 +157,13 @@ func (p *preparation) prepare(e *Execution) error {
 		return err
 	}
 	jobs, mean := p.jobs(e), meanFLOPs(e.Graph)
+	if !p.Resume {
+		for _, file := range e.results { // of an earlier execution, which must not pass for those of this one
+			if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
 	for i := range e.Graph.Branches {
 		description := filepath.Join(e.work, fmt.Sprintf("%d.json", i))
 		if err := p.write(i, jobs[i], description); err != nil {
@@ -226,6 +234,9 @@ func runtime(python, branch string) (string, error) {
 	}
 	if err != nil {
 		return "", fmt.Errorf("the model can be planned only: %w", err)
+	}
+	if len(name) == 0 {
+		return "", fmt.Errorf("the model can be planned only: %s names no runtime", python)
 	}
 	return strings.TrimSpace(string(name)), nil
 }

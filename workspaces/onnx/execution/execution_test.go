@@ -2,6 +2,7 @@ package execution
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -93,6 +94,10 @@ func TestBranchOfSeveralResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Config{Model: filepath.Join(dir, "two.onnx"), Inputs: map[string]string{"image": filepath.Join(dir, "image.npy")}, Results: filepath.Join(dir, "results"), Python: python}
+	stale := filepath.Join(c.Results, "difference.npy")
+	if err := errors.Join(os.Mkdir(c.Results, 0o700), os.WriteFile(stale, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	e, err := Prepare(c)
 	if err != nil {
 		t.Fatal(err)
