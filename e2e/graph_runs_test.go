@@ -41,10 +41,13 @@ func TestGraphAsRuns(t *testing.T) {
 
 	c := m.operatorRuns(team.Project, dir, text)
 	c.notes("train/fit starts on 2 CPUs")
-	live := list[handlers.Run](m.api, "/runs?state=live")
-	if len(live) != 1 || !strings.HasPrefix(live[0].Name, "train/fit (graph ") || live[0].Demand.CPUMilli != 2000 {
-		t.Fatalf("%d: %+v", len(live), live)
-	}
+	eventually(t, starting, func() string { // an operator is noted before its run exists
+		live := list[handlers.Run](m.api, "/runs?state=live")
+		if len(live) != 1 || !strings.HasPrefix(live[0].Name, "train/fit (graph ") || live[0].Demand.CPUMilli != 2000 {
+			return fmt.Sprintf("%d: %+v", len(live), live)
+		}
+		return ""
+	})
 	if err := c.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
