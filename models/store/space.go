@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -39,25 +37,6 @@ type space struct {
 	lookedAt   atomic.Int64 // of Store.Elapsed, plus 1; 0: never
 	free       atomic.Int64 // bytes, then
 	fullBefore atomic.Int64 // of Store.Elapsed
-}
-
-// sqliteDriver keeps the log when the last connection closes, so that a start needs no
-// space for it. Its lower knows all letters, as that of PostgreSQL does, so that a search
-// finds the same on both; that of SQLite knows those of ASCII only.
-const sqliteDriver = "sqlite3_weir"
-
-func init() {
-	sql.Register(sqliteDriver, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
-		return errors.Join(c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1), c.RegisterFunc("lower", lower, true))
-	}})
-}
-
-// lower is the function of SQL: of what is no text, such as NULL, it is that itself.
-func lower(v any) any {
-	if text, ok := v.(string); ok {
-		return strings.ToLower(text)
-	}
-	return v
 }
 
 // CheckSpace returns an error if the disk of the database has no space for new work.

@@ -146,11 +146,7 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 		NamingStrategy:         schema.NamingStrategy{NameReplacer: strings.NewReplacer("MiB", "Mib")},
 		TranslateError:         true,
 		SkipDefaultTransaction: true,
-		// Not on PostgreSQL: there gorm prepares a statement on one more
-		// connection, for which transactions that use all connections wait
-		// forever. pgx prepares for each connection by itself.
-		PrepareStmt: dialector.Name() == "sqlite",
-		Logger:      statementLogger(slog.Default()),
+		Logger:                 statementLogger(slog.Default()),
 	})
 	if err != nil {
 		return nil, err

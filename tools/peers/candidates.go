@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,18 +18,27 @@ const (
 	nameProxy  = "notebook: configurable-http-proxy"
 	nameCookie = "notebook: Weir, cookie"
 	nameToken  = "notebook: Weir, token"
+	nameNginx  = "notebook: nginx"
+	nameCaddy  = "notebook: Caddy"
 	nameHub    = "JupyterHub: home"
 	pagePrefix = "Weir: " // of the pages
+
+	suffixAlone = ", one connection"
+	suffixFirst = ", first read" // after a change, on one connection
 )
 
 // startAll starts all servers and returns what is measured. Weir is first: it
 // starts the stub that all others share.
 func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp.Regexp) (all []candidate, err error) {
-	direct, port, err := directTo(ctx, w.socket)
+	direct, port, err := directTo(ctx, ps, w)
 	if err != nil {
 		return nil, err
 	}
 	proxied, err := notebookProxy(ctx, ps, t.proxy, port)
+	if err != nil {
+		return nil, err
+	}
+	others, err := plainProxies(ctx, ps, t, direct)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +58,9 @@ func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp
 	if err != nil {
 		return nil, err
 	}
-	all = slices.Concat([]candidate{direct, port, proxied}, gates, []candidate{hub}, pages)
+	hubAlone := hub
+	hubAlone.Name, hubAlone.alone = nameHub+suffixAlone, true
+	all = slices.Concat([]candidate{direct, port, proxied}, others, gates, []candidate{hub, hubAlone}, pages, w.firstReads(pages))
 	all = slices.DeleteFunc(all, func(c candidate) bool { return !only.MatchString(c.Name) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("nothing has a name like %s", only)
@@ -56,22 +68,27 @@ func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp
 	return all, nil
 }
 
-// directTo is the stub without anything before it, on its socket and its port.
-func directTo(ctx context.Context, path string) (socket, port candidate, err error) {
-	pid, err := listenerOf(path)
+// directTo is the stub without anything before it: on the socket of a sandbox, and on a port of
+// the same program outside, because a sandbox has a network of its own.
+func directTo(ctx context.Context, ps *processes, w *weir) (socket, port candidate, err error) {
+	pid, err := listenerOf(w.socket)
 	if err != nil {
 		return socket, port, fmt.Errorf("the stub's socket: %w", err)
 	}
-	socket = candidate{Name: nameDirect, network: "unix", address: path, length: len(kernelList()), servers: []int{pid}}
+	socket = candidate{Name: nameDirect, network: "unix", address: w.socket, length: len(kernelList()), servers: []int{pid}}
 	socket.request = rawRequest("http://localhost:8888", kernelsPath, script, "Cookie: "+notebookCookies)
-	port = socket
-	b, err := newBrowser("unix", path)
+	ports, err := freePorts(1)
 	if err != nil {
 		return socket, port, err
 	}
-	port.Name, port.network = namePort, "tcp"
-	port.address, err = b.get(ctx, "http://localhost"+addressPath)
-	return socket, port, err
+	port = socket
+	port.Name, port.network, port.address = namePort, "tcp", fmt.Sprintf("127.0.0.1:%d", ports[0])
+	stub, err := ps.start("stub", nil, w.stub, "-stub", port.address)
+	if err != nil {
+		return socket, port, err
+	}
+	port.servers = []int{stub.pid()}
+	return socket, port, stub.awaitHTTP(ctx, "http://"+port.address+kernelsPath, http.StatusOK)
 }
 
 // pageOf is a page that a browser can see. Its length may vary by a tenth,

@@ -55,11 +55,7 @@ func notebookProxy(ctx context.Context, ps *processes, program string, direct ca
 	if err != nil {
 		return c, err
 	}
-	c = direct
-	c.Name, c.address = nameProxy, fmt.Sprintf("127.0.0.1:%d", port)
-	c.request = rawRequest("http://localhost:"+strconv.Itoa(port), kernelsPath, script, "Cookie: "+notebookCookies)
-	c.servers = append([]int{p.pid()}, direct.servers...)
-	return c, nil
+	return through(direct, nameProxy, port, p), nil
 }
 
 // hubPage starts JupyterHub with its proxy, signs in and returns its home page.

@@ -12,8 +12,8 @@ import (
 
 // tools are the programs that Weir is measured beside.
 type tools struct {
-	hub, proxy string
-	versions   map[string]string
+	hub, proxy, nginx, caddy string
+	versions                 map[string]string
 }
 
 // findTools finds them, and installs what is missing into the user's cache
@@ -40,10 +40,16 @@ func findTools(ctx context.Context, weir string) (t tools, err error) {
 			return t, err
 		}
 	}
+	if t.caddy, err = exec.LookPath("caddy"); err != nil {
+		return t, err
+	}
+	if t.nginx, err = exec.LookPath("nginx"); err != nil {
+		t.nginx = "/usr/sbin/nginx" // where Debian has it, outside the PATH of most users
+	}
 	t.versions = map[string]string{}
 	for name, argv := range map[string][]string{"Weir": {weir, "version"}, "JupyterHub": {t.hub, "--version"},
-		"configurable-http-proxy": {t.proxy, "--version"}, "Node": {"node", "--version"}} {
-		out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
+		"configurable-http-proxy": {t.proxy, "--version"}, "Node": {"node", "--version"}, "nginx": {t.nginx, "-v"}, "Caddy": {t.caddy, "version"}} {
+		out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 		}

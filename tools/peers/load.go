@@ -20,6 +20,11 @@ type candidate struct {
 	length    int   // of the body as sent
 	tolerance int   // by how much the length may differ: pages show times
 	servers   []int // process ids of the servers that take part
+
+	// alone means one connection. before then runs before each request, and counts neither
+	// as its time nor as processor time.
+	alone  bool
+	before func(context.Context) error
 }
 
 // sample is one measurement of a candidate.
@@ -45,18 +50,29 @@ func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
 	defer fail(nil)
 	from := time.Now().Add(l.warmUp)
 	until := from.Add(l.span)
+	connections := l.connections
+	if c.alone {
+		connections = 1
+	}
 	var group sync.WaitGroup
-	took := make([][]time.Duration, l.connections)
-	for i := range l.connections {
+	took, alone := make([][]time.Duration, connections), time.Duration(0)
+	for i := range connections {
 		group.Go(func() {
 			var err error
-			if took[i], err = c.repeat(ctx, from, until); err != nil {
+			var used time.Duration
+			if took[i], used, err = c.repeat(ctx, from, until); err != nil {
 				fail(err)
+			}
+			if c.alone {
+				alone = used
 			}
 		})
 	}
 	used := meterBetween(ctx, c.servers, from, until)
 	group.Wait()
+	if c.alone {
+		used.servers = alone
+	}
 	if err := context.Cause(ctx); err != nil {
 		return s, fmt.Errorf("%s: %w", c.Name, err)
 	}
@@ -65,37 +81,57 @@ func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
 		return s, fmt.Errorf("%s: nothing was answered within %s", c.Name, l.span)
 	}
 	slices.Sort(all)
-	return sample{Rate: float64(len(all)) / l.span.Seconds(), P50: all[len(all)/2], P99: all[len(all)*99/100],
+	return sample{Rate: float64(connections*len(all)) / sum(all).Seconds(), P50: all[len(all)/2], P99: all[len(all)*99/100],
 		CPU: used.servers / time.Duration(len(all)), Generator: used.generator.Seconds() / l.span.Seconds()}, nil
 }
 
-// repeat sends the request on one connection until the time is over, and returns
-// how long each took that was answered between from and until.
-func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []time.Duration, err error) {
+func sum(all []time.Duration) (total time.Duration) {
+	for _, d := range all {
+		total += d
+	}
+	return total
+}
+
+// repeat sends the request on one connection until the time is over. It returns
+// how long each took that was answered between from and until and, for a candidate that is
+// alone, the processor time of the servers within these.
+func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []time.Duration, used time.Duration, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
 	in := bufio.NewReaderSize(conn, 16<<10)
 	for sent := time.Now(); ; {
+		if c.before != nil {
+			if err := c.before(ctx); err != nil {
+				return nil, 0, err
+			}
+		}
+		var before meter
+		if c.alone {
+			before, sent = readMeter(c.servers), time.Now()
+		}
 		if _, err := conn.Write(c.request); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		a, err := readAnswer(in)
 		if err == nil {
 			err = c.check(a)
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		answered := time.Now()
 		if answered.After(until) {
-			return took, nil
+			return took, used, nil
 		}
 		if answered.After(from) {
 			took = append(took, answered.Sub(sent))
+			if c.alone {
+				used += readMeter(c.servers).servers - before.servers
+			}
 		}
 		sent = answered
 	}

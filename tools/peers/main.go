@@ -26,7 +26,7 @@ type options struct {
 
 func main() {
 	var o options
-	stub := flag.Bool("stub", false, "be the notebook; Weir starts it so")
+	stub := flag.String("stub", "", "be the notebook, at this path or port; Weir starts it so")
 	flag.StringVar(&o.weir, "weir", "bin/weir", "the program to measure")
 	flag.StringVar(&o.databaseURL, "database-url", "", "an empty PostgreSQL database for Weir; otherwise it uses SQLite")
 	flag.StringVar(&o.json, "json", "", "file to which the figures are also written")
@@ -36,6 +36,10 @@ func main() {
 	flag.DurationVar(&o.load.span, "span", 3*time.Second, "length of one measurement")
 	flag.DurationVar(&o.load.warmUp, "warm-up", time.Second, "time before each measurement")
 	flag.Parse()
+	if *stub != "" {
+		fmt.Fprintln(os.Stderr, serveStub(*stub))
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	var err error
@@ -44,8 +48,6 @@ func main() {
 	}
 	switch {
 	case err != nil:
-	case *stub:
-		err = serveStub()
 	default:
 		err = run(ctx, o)
 	}

@@ -1,18 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
-)
 
-// clockTick is the unit of processor times in /proc: 100 Hz on every Linux
-// that Go supports.
-const clockTick = 10 * time.Millisecond
+	"golang.org/x/sys/unix"
+)
 
 // meter is processor time.
 type meter struct{ servers, generator time.Duration }
@@ -40,21 +35,15 @@ func readMeter(servers []int) (m meter) {
 	return m
 }
 
-// processorTime is what a process has used so far; 0 when it has ended.
+// processorTime is what all threads of a process have used so far; 0 when it has ended.
+// The clock of a process is what clock_getcpuclockid(3) makes of its ID.
 func processorTime(pid int) time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
+	const scheduler = 2 // CPUCLOCK_SCHED
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|scheduler), &t); err != nil {
 		return 0
 	}
-	// The name, in brackets, can contain anything.
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const utime, stime = 11, 12
-	if len(fields) <= stime {
-		return 0
-	}
-	user, _ := strconv.ParseInt(string(fields[utime]), 10, 64)
-	system, _ := strconv.ParseInt(string(fields[stime]), 10, 64)
-	return time.Duration(user+system) * clockTick
+	return time.Duration(t.Nano())
 }
 
 // listenerOf returns the process id of the server behind a Unix socket.

@@ -100,9 +100,14 @@ func ratiosOf(results []result) (ratios []ratio) {
 	for _, gate := range []string{nameCookie, nameToken} {
 		compare(gate, nameProxy, 3)
 		compare(gate, nameDirect, 0.35)
+		compare(gate, nameNginx, 0.5)
+		compare(gate, nameCaddy, 2)
 	}
 	for _, r := range results {
-		if strings.HasPrefix(r.Name, pagePrefix) {
+		switch {
+		case strings.HasSuffix(r.Name, suffixFirst):
+			compare(r.Name, nameHub+suffixAlone, 5)
+		case strings.HasPrefix(r.Name, pagePrefix):
 			compare(r.Name, nameHub, 3)
 		}
 	}
@@ -110,7 +115,7 @@ func ratiosOf(results []result) (ratios []ratio) {
 }
 
 func (r report) print(out io.Writer) {
-	for _, name := range []string{"Weir", "configurable-http-proxy", "Node", "JupyterHub"} {
+	for _, name := range []string{"Weir", "configurable-http-proxy", "Node", "nginx", "Caddy", "JupyterHub"} {
 		fmt.Fprintf(out, "%s: %s\n", name, r.Versions[name])
 	}
 	fmt.Fprintf(out, "Weir's database: %s\n%s\nLoad average: %s before, %s after\n", r.Database, r.Processors, r.Load[0], r.Load[1])

@@ -16,18 +16,15 @@ const stubSocket = "/run/weir/jupyter.sock"
 // kernelsPath is the request that is measured: JupyterLab repeats it all day.
 const kernelsPath = "/api/kernels"
 
-// addressPath tells where else the stub listens.
-const addressPath = "/address"
-
 // serveStub is the notebook in all measurements: it answers at once, with a list
-// of kernels of the usual size. It also listens on a loopback port, for proxies
-// that cannot keep connections to a Unix socket open.
-func serveStub() error {
-	socket, err := net.Listen("unix", stubSocket)
-	if err != nil {
-		return err
+// of kernels of the usual size. It listens on a socket, the address of which is a path, or on a
+// port, for proxies that cannot keep connections to a socket open.
+func serveStub(address string) error {
+	network := "tcp"
+	if strings.HasPrefix(address, "/") {
+		network = "unix"
 	}
-	port, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen(network, address)
 	if err != nil {
 		return err
 	}
@@ -37,13 +34,8 @@ func serveStub() error {
 		w.Write(kernels)
 	})
 	http.HandleFunc("GET /api/status", func(http.ResponseWriter, *http.Request) {})
-	http.HandleFunc("GET "+addressPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, port.Addr()) })
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error)
-	for _, l := range []net.Listener{socket, port} {
-		go func() { failed <- server.Serve(l) }()
-	}
-	return <-failed
+	return server.Serve(l)
 }
 
 // kernelList is a listing of six kernels, about 1 KiB.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os/exec"
@@ -28,25 +29,28 @@ const (
 // weir is a running portal.
 type weir struct {
 	program, databaseURL string
+	stub                 string // the program of notebooks
 	env                  []string
 	process              *process
 	address              string // where it listens
 	origin               string
 
-	admin      api
-	members    []api // everybody, the reader first
-	project    int64 // one of the reader's
-	workspace  int64 // the reader's
-	workspaces []int64
-	socket     string // of the reader's notebook
+	admin         api
+	members       []api // everybody, the reader first
+	project       int64 // one of the reader's
+	workspace     int64 // the reader's
+	workspaces    []int64
+	environment   fields // as it was made
+	environmentID int64
+	socket        string // of the reader's notebook
 }
 
 // startWeir starts a portal with its world. It also returns what it has started
 // before an error.
 func startWeir(ctx context.Context, ps *processes, program, databaseURL string) (*weir, error) {
 	w := &weir{program: program, databaseURL: databaseURL}
-	stub, err := copyStub(ps.dir)
-	if err != nil {
+	var err error
+	if w.stub, err = copyStub(ps.dir); err != nil {
 		return w, err
 	}
 	ports, err := freePorts(1)
@@ -64,7 +68,7 @@ func startWeir(ctx context.Context, ps *processes, program, databaseURL string) 
 	if err := w.process.awaitHTTP(ctx, "http://"+w.address+"/readyz", http.StatusOK); err != nil {
 		return w, err
 	}
-	if err := w.makeWorld(ctx, stub); err != nil {
+	if err := w.makeWorld(ctx); err != nil {
 		return w, err
 	}
 	w.socket = filepath.Join(data, "run", fmt.Sprintf("ws-%d-1", w.workspace), "jupyter.sock")
@@ -103,7 +107,7 @@ type fields = map[string]any
 
 // makeWorld makes accounts, projects and running workspaces. The reader is a
 // member of half of the projects.
-func (w *weir) makeWorld(ctx context.Context, stub string) (err error) {
+func (w *weir) makeWorld(ctx context.Context) (err error) {
 	if _, err = w.command(ctx, password+"\n", "admin", "create-user", "--email", operator, "--name", "Operator", "--admin",
 		"--password-stdin"); err != nil {
 		return err
@@ -112,8 +116,9 @@ func (w *weir) makeWorld(ctx context.Context, stub string) (err error) {
 		return err
 	}
 	var environment id
-	if err := w.admin.call(ctx, "POST", "/environments", fields{"name": "Stub notebook", "language": "none", "language_version": "1",
-		"command": []string{stub, "-stub"}, "default_path": kernelsPath}, &environment); err != nil {
+	w.environment = fields{"name": "Stub notebook", "language": "none", "language_version": "1",
+		"command": []string{w.stub, "-stub", stubSocket}, "default_path": kernelsPath}
+	if err := w.admin.call(ctx, "POST", "/environments", w.environment, &environment); err != nil {
 		return err
 	}
 	var projects []int64
@@ -125,7 +130,8 @@ func (w *weir) makeWorld(ctx context.Context, stub string) (err error) {
 		projects = append(projects, project)
 	}
 	w.project = projects[0]
-	return w.launchAll(ctx, projects, environment.ID)
+	w.environmentID = environment.ID
+	return w.launchAll(ctx, projects)
 }
 
 // emailOf names the m-th member of the p-th project; the first one of every
@@ -173,7 +179,7 @@ func (w *weir) makeAccount(ctx context.Context, email string) error {
 
 // launchAll launches workspaces, spread over the projects, and waits until they
 // run.
-func (w *weir) launchAll(ctx context.Context, projects []int64, environment int64) error {
+func (w *weir) launchAll(ctx context.Context, projects []int64) error {
 	for i := range runningCount {
 		p := i % projectCount
 		name := fmt.Sprintf("notebook-%d", i)
@@ -182,7 +188,7 @@ func (w *weir) launchAll(ctx context.Context, projects []int64, environment int6
 			return err
 		}
 		var launched id
-		if err := member.call(ctx, "POST", "/workspaces", fields{"project_id": projects[p], "environment_id": environment, "name": name,
+		if err := member.call(ctx, "POST", "/workspaces", fields{"project_id": projects[p], "environment_id": w.environmentID, "name": name,
 			"request": fields{"gpus": 1, "cores": 50, "gpu_memory_mib": 8192, "cpu_milli": 8000, "memory_mib": 512}}, &launched); err != nil {
 			return err
 		}
@@ -274,4 +280,32 @@ func (w *weir) pages(ctx context.Context, b *browser) (pages []candidate, err er
 		pages = append(pages, c)
 	}
 	return pages, nil
+}
+
+// firstReads are pages, each read once after each change of what it shows: a workspace's
+// name, or the environment's.
+func (w *weir) firstReads(pages []candidate) (list []candidate) {
+	rename := func(ctx context.Context, n int) error {
+		return w.members[0].call(ctx, "PUT", fmt.Sprintf("/workspaces/%d", w.workspace), fields{"name": fmt.Sprintf("notebook-0%d", n%10)}, nil)
+	}
+	other := func(ctx context.Context, n int) error {
+		changed := maps.Clone(w.environment)
+		changed["name"] = fmt.Sprintf("Stub notebook %d", n%10)
+		return w.admin.call(ctx, "PUT", fmt.Sprintf("/environments/%d", w.environmentID), changed, nil)
+	}
+	changes := map[string]func(context.Context, int) error{"home": rename, "project": rename, "launch": other}
+	for _, c := range pages {
+		change, ok := changes[strings.TrimPrefix(c.Name, pagePrefix)]
+		if !ok {
+			continue
+		}
+		n := 0
+		c.Name, c.alone = c.Name+suffixFirst, true
+		c.before = func(ctx context.Context) error {
+			n++
+			return change(ctx, n)
+		}
+		list = append(list, c)
+	}
+	return list
 }
