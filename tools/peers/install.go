@@ -48,7 +48,8 @@ func findTools(ctx context.Context, weir string) (t tools, err error) {
 	}
 	t.versions = map[string]string{}
 	for name, argv := range map[string][]string{"Weir": {weir, "version"}, "JupyterHub": {t.hub, "--version"},
-		"configurable-http-proxy": {t.proxy, "--version"}, "Node": {"node", "--version"}, "nginx": {t.nginx, "-v"}, "Caddy": {t.caddy, "version"}} {
+		"configurable-http-proxy": {t.proxy, "--version"}, "Node": {"node", "--version"},
+		"nginx": {t.nginx, "-v"}, "Caddy": {t.caddy, "version"}} {
 		out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
