@@ -104,7 +104,7 @@ scale: ## 5,000 workspaces on 1,000 simulated nodes (WEIR_SCALE=NODESxWORKSPACES
 bench: ## run the benchmarks (PKG=./pool/… BENCH=Place)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
 
-bench-peers: ## measure beside configurable-http-proxy and JupyterHub (ARGS="-rounds 3 -json FILE")
+bench-peers: ## measure beside JupyterHub, its proxy, nginx and Caddy (ARGS="-rounds 3 -json FILE")
 	@tools/setup peers
 	@$(MAKE) --no-print-directory build
 	@go build -o bin/peers ./tools/peers

@@ -1,5 +1,5 @@
 // Command peers measures Weir beside what people would otherwise use: its proxy
-// beside configurable-http-proxy, and its pages beside the home page of
+// beside configurable-http-proxy, nginx and Caddy, and its pages beside the home page of
 // JupyterHub. It is “make bench-peers”; docs/benchmarks.md describes what is
 // measured.
 //
