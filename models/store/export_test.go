@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"testing"
 )
 
@@ -24,18 +25,23 @@ const (
 	MaxStatements = maxStatements
 )
 
-// Prepared counts the prepared statements of a connection.
-func Prepared(t *testing.T, db *sql.DB) (n int) {
+// Prepared are the prepared statements of a connection by their text; rows of none are open.
+func Prepared(t *testing.T, db *sql.DB) (statements map[string]*sqliteStatement) {
 	c, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	if err := c.Raw(func(driver any) error {
-		n = len(driver.(*sqliteConn).statements)
+		statements = maps.Clone(driver.(*sqliteConn).statements)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return n
+	for query, s := range statements {
+		if s.rows {
+			t.Error(query, "has open rows")
+		}
+	}
+	return statements
 }

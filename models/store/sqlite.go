@@ -50,8 +50,11 @@ type sqliteConn struct {
 	statements map[string]*sqliteStatement
 }
 
-// maxStatements bounds those of a connection: the text of a list of IDs has a parameter for each.
-const maxStatements = 500
+// Bounds of the statements of a connection: the text of a list of IDs has a parameter for each.
+const (
+	maxStatements = 500
+	maxStatement  = 4096 // bytes of its text
+)
 
 type sqliteStatement struct {
 	*sqlite3.SQLiteStmt
@@ -60,11 +63,11 @@ type sqliteStatement struct {
 }
 
 // prepared returns the statement with a text, or nil if this use needs another way: several
-// statements in one text, rows of it that are still open.
+// statements in one text, a long one, rows of it that are still open.
 func (c *sqliteConn) prepared(ctx context.Context, query string, inputs int) (*sqliteStatement, error) {
 	s, ok := c.statements[query]
 	if !ok {
-		if strings.Contains(query, ";") {
+		if strings.Contains(query, ";") || len(query) > maxStatement {
 			return nil, nil
 		}
 		if len(c.statements) >= maxStatements {
@@ -120,7 +123,7 @@ func (c *sqliteConn) QueryContext(ctx context.Context, query string, args []driv
 // ended when its first row is there, and would keep its transaction open until its next use.
 func (c *sqliteConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	verb, _, _ := strings.Cut(query, " ")
-	if (verb == "INSERT" || verb == "UPDATE" || verb == "DELETE") && !strings.Contains(query, "RETURNING") {
+	if (verb == "INSERT" || verb == "UPDATE" || verb == "DELETE") && !strings.Contains(strings.ToUpper(query), "RETURNING") {
 		s, err := c.prepared(ctx, query, len(args))
 		if err != nil {
 			return nil, err
@@ -130,7 +133,9 @@ func (c *sqliteConn) ExecContext(ctx context.Context, query string, args []drive
 		}
 	}
 	if verb == "CREATE" || verb == "ALTER" || verb == "DROP" || strings.Contains(query, ";") {
-		defer c.forget(len(c.statements)) // the driver counts the columns of SELECT * too early
+		// The driver counts the columns of SELECT * before SQLite looks at the changed table. Other
+		// connections would be wrong once; migrations come before their first read.
+		defer c.forget(len(c.statements))
 	}
 	return c.SQLiteConn.ExecContext(ctx, query, args)
 }

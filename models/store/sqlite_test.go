@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"testing"
 
@@ -55,6 +57,7 @@ func column(t *testing.T, db interface {
 // A statement is prepared once for its connection, also by transactions, and again after an error.
 func TestStatementsArePreparedOnce(t *testing.T) {
 	db := openSQLite(t)
+	first := store.Prepared(t, db)
 	const above = "SELECT n FROM numbers WHERE n > ? ORDER BY n"
 	for i := range 3 {
 		tx, err := db.Begin()
@@ -73,9 +76,14 @@ func TestStatementsArePreparedOnce(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
+		now := store.Prepared(t, db)
+		if i > 0 && !maps.Equal(now, first) {
+			t.Errorf("%v are prepared after %v", now, first)
+		}
+		first = now
 	}
-	if got := store.Prepared(t, db); got != 3 { // with that of openSQLite
-		t.Errorf("%d statements are prepared", got)
+	if len(first) != 3 { // with that of openSQLite
+		t.Errorf("%v are prepared", first)
 	}
 }
 
@@ -120,38 +128,66 @@ func TestRowsWithinRows(t *testing.T) {
 	}
 }
 
-// A connection keeps a bounded number of statements, sees a changed table, and refuses
-// arguments that do not fit.
+// A connection keeps a bounded number of statements, and those of which rows are open.
 func TestStatementsAreBounded(t *testing.T) {
 	db := openSQLite(t)
-	open, err := db.Query("SELECT n FROM numbers")
+	tx, err := db.Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	open.Next()
-	if err := open.Close(); err != nil {
+	open, err := tx.Query("SELECT n FROM numbers")
+	if err != nil {
 		t.Fatal(err)
 	}
 	for n := range 2 * store.MaxStatements {
-		if got := column(t, db, fmt.Sprintf("SELECT n + %d FROM numbers WHERE n = ?", n), 1); len(got) != 1 || got[0] != 1+n {
+		if got := column(t, tx, fmt.Sprintf("SELECT n + %d FROM numbers WHERE n = ?", n), 1); len(got) != 1 || got[0] != 1+n {
 			t.Fatal(n, got)
 		}
 	}
-	if got := store.Prepared(t, db); got != store.MaxStatements {
-		t.Errorf("%d statements are prepared", got)
+	for range 3 { // its statement was not closed
+		if !open.Next() {
+			t.Fatal(open.Err())
+		}
 	}
-	const star = "SELECT * FROM numbers WHERE n = ?"
-	column(t, db, star, 1)
-	if _, err := db.Exec("ALTER TABLE numbers ADD COLUMN m INTEGER DEFAULT 7; UPDATE numbers SET m = 8 WHERE n = 2"); err != nil {
+	if err := errors.Join(open.Close(), tx.Commit()); err != nil {
 		t.Fatal(err)
 	}
-	var n, m int
-	if err := db.QueryRow(star, 2).Scan(&n, &m); err != nil || n != 2 || m != 8 {
-		t.Error(n, m, err)
+	if got := store.Prepared(t, db); len(got) != store.MaxStatements {
+		t.Errorf("%d statements are prepared", len(got))
+	}
+}
+
+// A statement sees a changed table, and refuses arguments that do not fit.
+func TestChangedTable(t *testing.T) {
+	db := openSQLite(t)
+	const star = "SELECT * FROM numbers WHERE n = ?"
+	for i, change := range []string{"ALTER TABLE numbers ADD COLUMN a INTEGER DEFAULT 7", "-- one more\nALTER TABLE numbers ADD COLUMN b INTEGER DEFAULT 8;"} {
+		column(t, db, "SELECT n FROM numbers WHERE n = ?", 1)
+		before, err := db.Query(star, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before.Close()
+		if _, err := db.Exec(change); err != nil {
+			t.Fatal(err)
+		}
+		after, err := db.Query(star, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if columns, err := after.Columns(); err != nil || len(columns) != 2+i {
+			t.Error(columns, err)
+		}
+		after.Close()
 	}
 	for _, args := range [][]any{{}, {1, 2}} {
-		if err := db.QueryRow("SELECT n FROM numbers WHERE n + 0 = ?", args...).Scan(&n); err == nil {
-			t.Errorf("%d arguments for one parameter", len(args))
+		want := fmt.Sprintf("%d arguments for a statement with 1 parameters", len(args))
+		rows, err := db.Query(star, args...)
+		if err == nil {
+			rows.Close()
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%d arguments for one parameter: %v", len(args), err)
 		}
 	}
 }

@@ -27,8 +27,8 @@ const (
 	suffixFirst = ", first read" // after a change, on one connection
 )
 
-// startAll starts all servers and returns what is measured. Weir is first: it
-// starts the stub that all others share.
+// startAll starts all servers and returns what is measured. Weir is first: the
+// stub that it starts in a sandbox answers all who can use its socket.
 func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp.Regexp) (all []candidate, err error) {
 	direct, port, err := directTo(ctx, ps, w)
 	if err != nil {
@@ -60,7 +60,11 @@ func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp
 	}
 	hubAlone := hub
 	hubAlone.Name, hubAlone.alone = nameHub+suffixAlone, true
-	all = slices.Concat([]candidate{direct, port, proxied}, others, gates, []candidate{hub, hubAlone}, pages, w.firstReads(pages))
+	first, err := w.firstReads(ctx, reader, pages)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat([]candidate{direct, port, proxied}, others, gates, []candidate{hub, hubAlone}, pages, first)
 	all = slices.DeleteFunc(all, func(c candidate) bool { return !only.MatchString(c.Name) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("nothing has a name like %s", only)

@@ -50,7 +50,12 @@ func findTools(ctx context.Context, weir string) (t tools, err error) {
 	for name, argv := range map[string][]string{"Weir": {weir, "version"}, "JupyterHub": {t.hub, "--version"},
 		"configurable-http-proxy": {t.proxy, "--version"}, "Node": {"node", "--version"},
 		"nginx": {t.nginx, "-v"}, "Caddy": {t.caddy, "version"}} {
-		out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		output := cmd.Output
+		if name == "nginx" { // which writes it to standard error
+			output = cmd.CombinedOutput
+		}
+		out, err := output()
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
 		}

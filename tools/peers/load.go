@@ -44,7 +44,7 @@ type load struct {
 // measure sends the candidate's request on all connections, each as soon as the
 // last one is answered.
 func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
-	ctx, timeout := context.WithTimeoutCause(ctx, l.warmUp+l.span+30*time.Second, errors.New("no answer for 30 seconds"))
+	ctx, timeout := context.WithTimeoutCause(ctx, l.warmUp+2*l.span+30*time.Second, errors.New("no answer for 30 seconds"))
 	defer timeout()
 	ctx, fail := context.WithCancelCause(ctx) // with the first error
 	defer fail(nil)
@@ -55,24 +55,17 @@ func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
 		connections = 1
 	}
 	var group sync.WaitGroup
-	took, alone := make([][]time.Duration, connections), time.Duration(0)
+	took := make([][]time.Duration, connections)
 	for i := range connections {
 		group.Go(func() {
 			var err error
-			var used time.Duration
-			if took[i], used, err = c.repeat(ctx, from, until); err != nil {
+			if took[i], err = c.repeat(ctx, from, until); err != nil {
 				fail(err)
-			}
-			if c.alone {
-				alone = used
 			}
 		})
 	}
 	used := meterBetween(ctx, c.servers, from, until)
 	group.Wait()
-	if c.alone {
-		used.servers = alone
-	}
 	if err := context.Cause(ctx); err != nil {
 		return s, fmt.Errorf("%s: %w", c.Name, err)
 	}
@@ -81,8 +74,13 @@ func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
 		return s, fmt.Errorf("%s: nothing was answered within %s", c.Name, l.span)
 	}
 	slices.Sort(all)
-	return sample{Rate: float64(connections*len(all)) / sum(all).Seconds(), P50: all[len(all)/2], P99: all[len(all)*99/100],
-		CPU: used.servers / time.Duration(len(all)), Generator: used.generator.Seconds() / l.span.Seconds()}, nil
+	s = sample{Rate: float64(len(all)) / l.span.Seconds(), P50: all[len(all)/2], P99: all[len(all)*99/100],
+		CPU: used.servers / time.Duration(len(all)), Generator: used.generator.Seconds() / l.span.Seconds()}
+	if c.alone {
+		s.Rate = float64(len(all)) / sum(all).Seconds()
+		s.CPU, err = c.processorTime(ctx, l.span)
+	}
+	return s, err
 }
 
 func sum(all []time.Duration) (total time.Duration) {
@@ -92,49 +90,92 @@ func sum(all []time.Duration) (total time.Duration) {
 	return total
 }
 
-// repeat sends the request on one connection until the time is over. It returns
-// how long each took that was answered between from and until and, for a candidate that is
-// alone, the processor time of the servers within these.
-func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []time.Duration, used time.Duration, err error) {
-	conn, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
+// repeat sends the request on one connection until the time is over, and returns
+// how long each took that was answered between from and until.
+func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []time.Duration, err error) {
+	conn, err := c.connect(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	in := bufio.NewReaderSize(conn, 16<<10)
-	for sent := time.Now(); ; {
-		if c.before != nil {
-			if err := c.before(ctx); err != nil {
-				return nil, 0, err
-			}
-		}
-		var before time.Duration
-		if c.alone {
-			before, sent = settledTime(c.servers), time.Now()
-		}
-		if _, err := conn.Write(c.request); err != nil {
-			return nil, 0, err
-		}
-		a, err := readAnswer(in)
-		if err == nil {
-			err = c.check(a)
-		}
+	defer conn.close()
+	for {
+		one, err := conn.send(ctx, c)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		answered := time.Now()
 		if answered.After(until) {
-			return took, used, nil
+			return took, nil
 		}
 		if answered.After(from) {
-			took = append(took, answered.Sub(sent))
-			if c.alone {
-				used += settledTime(c.servers) - before
+			took = append(took, one)
+		}
+	}
+}
+
+// processorTime is that of the servers for one request after another, each between two pauses in
+// which the servers become idle: the kernel counts what a thread has used when it leaves its
+// processor, or at its next tick.
+func (c candidate) processorTime(ctx context.Context, span time.Duration) (mean time.Duration, err error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.close()
+	before := c.before
+	c.before = nil
+	settled := func() time.Duration {
+		time.Sleep(2 * time.Millisecond)
+		return readMeter(c.servers).servers
+	}
+	n := time.Duration(0)
+	for until := time.Now().Add(span); time.Now().Before(until); n++ {
+		if before != nil {
+			if err := before(ctx); err != nil {
+				return 0, err
 			}
 		}
-		sent = answered
+		used := settled()
+		if _, err := conn.send(ctx, c); err != nil {
+			return 0, err
+		}
+		mean += settled() - used
 	}
+	return mean / max(n, 1), nil
+}
+
+// connection is one that stays open.
+type connection struct {
+	net.Conn
+	in    *bufio.Reader
+	close func()
+}
+
+func (c candidate) connect(ctx context.Context) (*connection, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	return &connection{conn, bufio.NewReaderSize(conn, 16<<10), func() { stop(); conn.Close() }}, nil
+}
+
+// send sends the request, and returns how long it took to its answer, which it checks.
+func (conn *connection) send(ctx context.Context, c candidate) (took time.Duration, err error) {
+	if c.before != nil {
+		if err := c.before(ctx); err != nil {
+			return 0, err
+		}
+	}
+	sent := time.Now()
+	if _, err := conn.Write(c.request); err != nil {
+		return 0, err
+	}
+	a, err := readAnswer(conn.in)
+	if err != nil {
+		return 0, err
+	}
+	return time.Since(sent), c.check(a)
 }
 
 // check returns an error for a wrong answer.
@@ -143,11 +184,4 @@ func (c candidate) check(a answer) error {
 		return fmt.Errorf("the answer is %d with %d bytes, not 200 with %d", a.status, a.length, c.length)
 	}
 	return nil
-}
-
-// settledTime is the processor time of servers once they are idle: the kernel counts that of a
-// thread when it leaves its processor.
-func settledTime(servers []int) time.Duration {
-	time.Sleep(2 * time.Millisecond)
-	return readMeter(servers).servers
 }

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,6 +81,54 @@ func TestMeasureEndsWithItsContext(t *testing.T) {
 	})
 	if _, err := (load{connections: 2, span: time.Hour}).measure(ctx, c); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
 		t.Error(err)
+	}
+}
+
+// What is measured alone has one connection, and what runs before each request counts neither as
+// its time nor as processor time.
+func TestAlone(t *testing.T) {
+	var at sync.Mutex
+	var changes, reads atomic.Int64
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if !at.TryLock() {
+			t.Error("two requests at once")
+			return
+		}
+		defer at.Unlock()
+		if reads.Add(1) > changes.Load() {
+			t.Error("a request before its change")
+		}
+		fmt.Fprint(w, "hello")
+	})
+	c.alone, c.servers = true, []int{os.Getpid()}
+	c.before = func(context.Context) error {
+		changes.Add(1)
+		for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); { // busy
+		}
+		return nil
+	}
+	s, err := load{connections: 4, span: time.Second}.measure(t.Context(), c)
+	if err != nil || s.P50 >= 200*time.Millisecond || s.Rate <= 5 || s.CPU >= 200*time.Millisecond || s.CPU <= 0 {
+		t.Errorf("%+v %v", s, err)
+	}
+}
+
+// A process has used processor time, and one that has ended has none.
+func TestProcessorTime(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo; exec sleep 600")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = out.Read(make([]byte, 1))
+	used := processorTime(cmd.Process.Pid)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if after := processorTime(cmd.Process.Pid); err != nil || used < time.Millisecond || after != 0 {
+		t.Error(used, after, err)
 	}
 }
 

@@ -26,7 +26,7 @@ type options struct {
 
 func main() {
 	var o options
-	stub := flag.String("stub", "", "be the notebook, at this path or port; Weir starts it so")
+	stub := flag.String("stub", "", "be the notebook, at this path of a socket or at this host:port")
 	flag.StringVar(&o.weir, "weir", "bin/weir", "the program to measure")
 	flag.StringVar(&o.databaseURL, "database-url", "", "an empty PostgreSQL database for Weir; otherwise it uses SQLite")
 	flag.StringVar(&o.json, "json", "", "file to which the figures are also written")
@@ -46,9 +46,7 @@ func main() {
 	if o.only, err = regexp.Compile(*only); err == nil && (o.rounds < 1 || o.load.connections < 1 || o.load.span <= 0) {
 		err = errors.New("-rounds, -connections and -span must be positive")
 	}
-	switch {
-	case err != nil:
-	default:
+	if err == nil {
 		err = run(ctx, o)
 	}
 	if err != nil {

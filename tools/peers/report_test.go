@@ -26,10 +26,12 @@ func TestRatios(t *testing.T) {
 		}
 		return resultOf(candidate{Name: name}, samples)
 	}
-	ratios := ratiosOf([]result{of(nameDirect, 1000, 100, 1000), of(nameCookie, 500, 50, 400), of(nameHub, 10, 10, 10), of(pagePrefix+"home", 30, 40, 50)})
+	ratios := ratiosOf([]result{of(nameDirect, 1000, 100, 1000), of(nameCookie, 500, 50, 400), of(nameHub, 10, 10, 10), of(pagePrefix+"home", 30, 40, 50),
+		of(nameHub+suffixAlone, 5, 5, 5), of(pagePrefix+"home"+suffixFirst, 10, 10, 10)})
 	want := []ratio{
 		{nameCookie, nameDirect, 0.35, spread{0.5, 0.4, 0.5}, spread{0.5, 0.4, 0.5}},
 		{pagePrefix + "home", nameHub, 3, spread{4, 3, 5}, spread{4, 3, 5}},
+		{pagePrefix + "home" + suffixFirst, nameHub + suffixAlone, 5, spread{2, 2, 2}, spread{2, 2, 2}},
 	}
 	if !slices.Equal(ratios, want) {
 		t.Errorf("%+v", ratios)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -283,29 +284,44 @@ func (w *weir) pages(ctx context.Context, b *browser) (pages []candidate, err er
 }
 
 // firstReads are pages, each read once after each change of what it shows: a workspace's
-// name, or the environment's.
-func (w *weir) firstReads(pages []candidate) (list []candidate) {
-	rename := func(ctx context.Context, n int) error {
-		return w.members[0].call(ctx, "PUT", fmt.Sprintf("/workspaces/%d", w.workspace), fields{"name": fmt.Sprintf("notebook-0%d", n%10)}, nil)
+// name, or the environment's. That a page shows a change at once is checked first.
+func (w *weir) firstReads(ctx context.Context, b *browser, pages []candidate) (list []candidate, err error) {
+	n := 0
+	name := func() string { n++; return fmt.Sprintf("notebook-0%d", n%10) }
+	rename := func(ctx context.Context, name string) error {
+		return w.members[0].call(ctx, "PUT", fmt.Sprintf("/workspaces/%d", w.workspace), fields{"name": name}, nil)
 	}
-	other := func(ctx context.Context, n int) error {
+	environment := func(ctx context.Context, name string) error {
 		changed := maps.Clone(w.environment)
-		changed["name"] = fmt.Sprintf("Stub notebook %d", n%10)
+		changed["name"] = name
 		return w.admin.call(ctx, "PUT", fmt.Sprintf("/environments/%d", w.environmentID), changed, nil)
 	}
-	changes := map[string]func(context.Context, int) error{"home": rename, "project": rename, "launch": other}
-	for _, c := range pages {
-		change, ok := changes[strings.TrimPrefix(c.Name, pagePrefix)]
-		if !ok {
-			continue
-		}
-		n := 0
+	for _, first := range []struct {
+		page, path string
+		change     func(context.Context, string) error
+	}{
+		{"home", "/", rename},
+		{"project", fmt.Sprintf("/projects/%d", w.project), rename},
+		{"launch", fmt.Sprintf("/launch?project_id=%d", w.project), environment},
+	} {
+		i := slices.IndexFunc(pages, func(c candidate) bool { return c.Name == pagePrefix+first.page })
+		c := pages[i]
 		c.Name, c.alone = c.Name+suffixFirst, true
-		c.before = func(ctx context.Context) error {
-			n++
-			return change(ctx, n)
+		c.before = func(ctx context.Context) error { return first.change(ctx, name()) }
+		for range 2 {
+			changed := name()
+			if err := first.change(ctx, changed); err != nil {
+				return nil, err
+			}
+			seen, err := b.get(ctx, w.origin+first.path)
+			if err != nil {
+				return nil, err
+			}
+			if !strings.Contains(seen, changed) {
+				return nil, fmt.Errorf("%s does not show the name %s at once", first.path, changed)
+			}
 		}
 		list = append(list, c)
 	}
-	return list
+	return list, nil
 }
