@@ -39,7 +39,7 @@ func Prepared(t *testing.T, db *sql.DB) (statements map[string]*sqliteStatement)
 		t.Fatal(err)
 	}
 	for query, s := range statements {
-		if s.rows {
+		if s.open {
 			t.Error(query, "has open rows")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 const sqliteDriver = "sqlite3_weir"
 
 func init() {
-	sql.Register(sqliteDriver, preparing{&sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+	sql.Register(sqliteDriver, preparingDriver{&sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
 		return errors.Join(c.SetFileControlInt("main", sqlite3.SQLITE_FCNTL_PERSIST_WAL, 1), c.RegisterFunc("lower", lower, true))
 	}}})
 }
@@ -30,12 +30,12 @@ func lower(v any) any {
 	return v
 }
 
-// preparing is a driver each of whose connections prepares a statement once, as pgx does for
+// preparingDriver is a driver each of whose connections prepares a statement once, as pgx does for
 // PostgreSQL. gorm could, but what it prepares within a transaction, it prepares again in each
 // later one: database/sql binds it to the first.
-type preparing struct{ *sqlite3.SQLiteDriver }
+type preparingDriver struct{ *sqlite3.SQLiteDriver }
 
-func (d preparing) Open(dsn string) (driver.Conn, error) {
+func (d preparingDriver) Open(dsn string) (driver.Conn, error) {
 	c, err := d.SQLiteDriver.Open(dsn)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ const (
 type sqliteStatement struct {
 	*sqlite3.SQLiteStmt
 	inputs int
-	rows   bool // rows of it are open
+	open   bool // rows of it are being read
 }
 
 // prepared returns the statement with a text, or nil if this use needs another way: several
@@ -83,7 +83,7 @@ func (c *sqliteConn) prepared(ctx context.Context, query string, inputs int) (*s
 	if s.inputs != inputs {
 		return nil, fmt.Errorf("%d arguments for a statement with %d parameters", inputs, s.inputs)
 	}
-	if s.rows {
+	if s.open {
 		return nil, nil
 	}
 	return s, nil
@@ -95,7 +95,7 @@ func (c *sqliteConn) forget(n int) {
 		if n == 0 {
 			return
 		}
-		if !s.rows {
+		if !s.open {
 			_ = s.Close()
 			delete(c.statements, query)
 			n--
@@ -115,7 +115,7 @@ func (c *sqliteConn) QueryContext(ctx context.Context, query string, args []driv
 	if err != nil {
 		return nil, err
 	}
-	s.rows = true
+	s.open = true
 	return &sqliteRows{rows.(*sqlite3.SQLiteRows), s}, nil
 }
 
@@ -154,6 +154,6 @@ type sqliteRows struct {
 }
 
 func (r *sqliteRows) Close() error {
-	r.of.rows = false
+	r.of.open = false
 	return r.SQLiteRows.Close()
 }

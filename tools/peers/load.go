@@ -78,7 +78,7 @@ func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
 		CPU: used.servers / time.Duration(len(all)), Generator: used.generator.Seconds() / l.span.Seconds()}
 	if c.alone {
 		s.Rate = float64(len(all)) / sum(all).Seconds()
-		s.CPU, err = c.processorTime(ctx, l.span)
+		s.CPU, err = c.usedForOne(ctx, l.span)
 	}
 	return s, err
 }
@@ -99,7 +99,10 @@ func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []ti
 	}
 	defer conn.close()
 	for {
-		one, err := conn.send(ctx, c)
+		if err := c.change(ctx); err != nil {
+			return nil, err
+		}
+		one, err := conn.send(c)
 		if err != nil {
 			return nil, err
 		}
@@ -113,35 +116,39 @@ func (c candidate) repeat(ctx context.Context, from, until time.Time) (took []ti
 	}
 }
 
-// processorTime is that of the servers for one request after another, each between two pauses in
+// usedForOne is the mean processor time of the servers for one request, each between two pauses in
 // which the servers become idle: the kernel counts what a thread has used when it leaves its
 // processor, or at its next tick.
-func (c candidate) processorTime(ctx context.Context, span time.Duration) (mean time.Duration, err error) {
+func (c candidate) usedForOne(ctx context.Context, span time.Duration) (mean time.Duration, err error) {
 	conn, err := c.connect(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.close()
-	before := c.before
-	c.before = nil
 	settled := func() time.Duration {
 		time.Sleep(2 * time.Millisecond)
 		return readMeter(c.servers).servers
 	}
 	n := time.Duration(0)
 	for until := time.Now().Add(span); time.Now().Before(until); n++ {
-		if before != nil {
-			if err := before(ctx); err != nil {
-				return 0, err
-			}
+		if err := c.change(ctx); err != nil {
+			return 0, err
 		}
 		used := settled()
-		if _, err := conn.send(ctx, c); err != nil {
+		if _, err := conn.send(c); err != nil {
 			return 0, err
 		}
 		mean += settled() - used
 	}
 	return mean / max(n, 1), nil
+}
+
+// change runs what comes before a request.
+func (c candidate) change(ctx context.Context) error {
+	if c.before == nil {
+		return nil
+	}
+	return c.before(ctx)
 }
 
 // connection is one that stays open.
@@ -161,12 +168,7 @@ func (c candidate) connect(ctx context.Context) (*connection, error) {
 }
 
 // send sends the request, and returns how long it took to its answer, which it checks.
-func (conn *connection) send(ctx context.Context, c candidate) (took time.Duration, err error) {
-	if c.before != nil {
-		if err := c.before(ctx); err != nil {
-			return 0, err
-		}
-	}
+func (conn *connection) send(c candidate) (took time.Duration, err error) {
 	sent := time.Now()
 	if _, err := conn.Write(c.request); err != nil {
 		return 0, err
