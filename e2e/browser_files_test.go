@@ -77,12 +77,15 @@ func (b *tab) says(text string) {
 	b.until(text, `document.querySelector("#file-status").textContent.includes(`+strconv.Quote(text)+`)`)
 }
 
+// physicalKeys are the codes of keys in UI Events, which VS Code reads.
+var physicalKeys = map[string]string{"F1": "F1", "Enter": "Enter"}
+
 // key presses a key with modifiers; code is that of the key.
 func (b *tab) key(key string, modifiers int64) {
 	b.t.Helper()
-	code := map[string]int64{"a": 65, "c": 67, "k": 75, "v": 86, "x": 88, "F2": 113, "Delete": 46, "ArrowDown": 40, "ArrowUp": 38, "Enter": 13, " ": 32, "Escape": 27}[key]
+	code := map[string]int64{"a": 65, "c": 67, "k": 75, "v": 86, "x": 88, "F1": 112, "F2": 113, "Delete": 46, "ArrowDown": 40, "ArrowUp": 38, "Enter": 13, " ": 32, "Escape": 27}[key]
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Modifiers: modifiers, WindowsVirtualKeyCode: code})
+		call(b, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: kind, Key: key, Code: physicalKeys[key], Modifiers: modifiers, WindowsVirtualKeyCode: code})
 	}
 }
 

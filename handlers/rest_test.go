@@ -127,6 +127,17 @@ func TestAPIWorkspace(t *testing.T) {
 	if !strings.HasPrefix(opening.body["url"].(string), "http://ws-"+id(n)+".localhost:8080/.weir/open?token=") || opening.body["expires_in_seconds"] != 30.0 {
 		t.Errorf("opening: %s", opening.raw)
 	}
+	if page := w.want(200, w.member, "POST", at+"/open?path=/code/?a%3Db", ""); !strings.HasSuffix(page.body["url"].(string), "&path=%2Fcode%2F%3Fa%3Db") {
+		t.Errorf("opening a page: %s", page.raw)
+	}
+	for _, path := range []string{"//evil.example", "lab", "/" + strings.Repeat("a", 2000)} {
+		if p := w.want(422, w.member, "POST", at+"/open?path="+path, ""); !strings.Contains(p.raw, `"path"`) {
+			t.Errorf("opening %.20s: %s", path, p.raw)
+		}
+	}
+	if apps := w.get(w.member, at).body["apps"]; fmt.Sprint(apps) != "[map[name:Jupyter path:/]]" {
+		t.Errorf("apps: %v", apps)
+	}
 	w.problem(w.want(403, w.manager, "POST", at+"/open", ""))
 	if log := w.get(w.member, at+"/log"); log.status != 200 {
 		t.Errorf("log: %s", log.raw)

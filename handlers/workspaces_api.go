@@ -107,6 +107,7 @@ type WorkspaceDetail struct {
 	LogTail string             `json:"log_tail,omitempty" doc:"last log lines of a failed workspace"`
 	MayOpen bool               `json:"may_open" doc:"you can open the workspace while it runs"`
 	MayStop bool               `json:"may_stop"`
+	Apps    []models.App       `json:"apps" doc:"programs with pages in the workspace, as far as is known of its environment"`
 
 	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"end of the member's membership or the project's period; absent if open-ended"`
 	StopsBecause string     `json:"stops_because,omitempty"`
@@ -279,7 +280,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	}
 	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), sharesIn(view)[w.HolderID]),
 		Limits: convert(w.Limits, limitOf),
-		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
+		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop,
+		Apps: w.Apps}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
 	}
@@ -353,9 +355,15 @@ type Opening struct {
 	ExpiresInSeconds int64  `json:"expires_in_seconds"`
 }
 
-func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Response[Opening], error) {
-	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID)
-	return &Response[Opening]{Opening{a.openURL(httpRequestOf(ctx), in.ID, secret), openURLSeconds}}, err
+// OpenIn is a page of a workspace to open.
+type OpenIn struct {
+	ByID
+	workspaces.OpenInput
+}
+
+func (a rest) openWorkspace(ctx context.Context, in *OpenIn) (*Response[Opening], error) {
+	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID, in.OpenInput)
+	return &Response[Opening]{Opening{a.openURL(httpRequestOf(ctx), in.ID, secret, in.Path), openURLSeconds}}, err
 }
 
 // Directory is a shared directory as a workspace sees it.

@@ -98,7 +98,7 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 		CanOpen: w.CanOpen && w.State == models.StateRunning,
 		CanStop: w.CanStop, Idleness: idlenessView(w.Idleness), Devices: devicesOf(view, w.HolderID, actor.User.ID)}
 	v.CanRun = w.CanLaunchAgain && !w.State.Ended()
-	v.CanReadLog, v.CanRestart = w.CanOpen, w.CanRestart
+	v.CanReadLog, v.CanRestart, v.OtherApps = w.CanOpen, w.CanRestart, w.OtherApps()
 	if v.Runs, err = a.runsOfWorkspace(ctx, w.Workspace); err != nil {
 		return nil, err
 	}
@@ -147,23 +147,28 @@ func (a *App) workspaceLogPage(ctx context.Context, c echo.Context) (templ.Compo
 func (a *App) openWorkspacePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
-	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), id)
+	in := workspaces.OpenInput{Path: c.QueryParam("path")}
+	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), id, in)
 	if err != nil {
 		if models.KindOf(err) == models.KindConflict { // its page shows why it does not open
 			return c.Redirect(http.StatusSeeOther, path("workspaces", id))
 		}
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, a.openURL(c.Request(), id, secret))
+	return c.Redirect(http.StatusSeeOther, a.openURL(c.Request(), id, secret, in.Path))
 }
 
 // openURLSeconds is how long openURL is valid.
 const openURLSeconds = 30
 
 // openURL is the address at which a browser enters a workspace with the
-// single-use secret.
-func (a *App) openURL(r *http.Request, workspace int64, secret string) string {
-	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
+// single-use secret, at a path or, if that is empty, at its start page.
+func (a *App) openURL(r *http.Request, workspace int64, secret, path string) string {
+	at := a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
+	if path != "" {
+		at += "&path=" + queryEscape(path)
+	}
+	return at
 }
 
 // maxIdleHours is the longest time without work by which workspaces can be found.

@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Environment is a catalog entry: a notebook program, or a language alone, with the
 // versions of the language, of frameworks and tools.
@@ -26,6 +29,19 @@ type Environment struct {
 // because the check of it has run out of time. It can be used.
 func (e Environment) Unchecked() bool {
 	return e.DiscoveredKey != nil && e.Unavailable.Empty() && e.LanguageVersion == ""
+}
+
+// VersionOf returns the version of the language, a framework or a tool; "" is none.
+func (e Environment) VersionOf(name string) string {
+	if strings.EqualFold(name, e.Language) {
+		return e.LanguageVersion
+	}
+	for tool, version := range e.Versions {
+		if strings.EqualFold(tool, name) {
+			return version
+		}
+	}
+	return ""
 }
 
 // Minimum is what an environment needs at least.

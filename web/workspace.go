@@ -2,7 +2,10 @@ package web
 
 import (
 	"context"
+	"net/url"
 	"time"
+
+	"github.com/a-h/templ"
 
 	"weir/models"
 )
@@ -17,6 +20,7 @@ type WorkspaceView struct {
 	Outdated      bool // it was started with other directories
 	Simulated     bool
 	CanOpen       bool
+	OtherApps     []models.App // to which its start page does not belong
 	CanStop       bool
 	CanRun        bool // commands in its environment
 	CanReadLog    bool
@@ -45,6 +49,11 @@ var limitNames = map[string]models.Text{
 	"pids":    models.Say("Processes"),
 	"storage": models.Say("Storage"),
 	"user":    models.Say("User of the system"),
+}
+
+// openPath is the address that opens the first page of an app.
+func openPath(workspace int64, app models.App) templ.SafeURL {
+	return templ.SafeURL(workspacePath(workspace) + "/open?path=" + url.QueryEscape(app.Path))
 }
 
 // limitName is the name of the resource of a limit.

@@ -237,7 +237,7 @@ func partsCPU(parts, remaining int64) int64 {
 
 // CanCompute reports whether an environment has what the parts of deployments compute with.
 func CanCompute(e models.Environment) bool {
-	return e.Unavailable.Empty() && (versionOf(e, "torch") != "" || versionOf(e, "numpy") != "")
+	return e.Unavailable.Empty() && (e.VersionOf("torch") != "" || e.VersionOf("numpy") != "")
 }
 
 // computing are the environments that can run the parts. The error is about the requested one,

@@ -262,7 +262,7 @@ func indexInstallation(known []models.Environment, found models.Environment) int
 		return i
 	}
 	return slices.IndexFunc(known, func(e models.Environment) bool {
-		return (e.Unchecked() || found.Unchecked()) && slices.Equal(e.Command, found.Command)
+		return (e.Unchecked() || found.Unchecked()) && slices.Equal(e.Command, found.Command) && e.DefaultPath == found.DefaultPath
 	})
 }
 

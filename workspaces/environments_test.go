@@ -87,9 +87,64 @@ func TestStartPageThatAnEnvironmentHas(t *testing.T) {
 		in := b.ask("a", models.LaunchParameters{Path: new("/lab/tree/x.ipynb")})
 		in.EnvironmentID = classic.ID
 		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "its start page is /tree")
+		in.Request.Path = new("/code/?folder=/home/jovyan/team")
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "VS Code is not installed in this environment")
 		in.EnvironmentID = b.env.ID // of which nobody knows what it has
 		if _, err := b.Launch(b.ctx, b.actor, in); err != nil {
 			t.Errorf("an environment that an administrator has added: %v", err)
+		}
+	})
+}
+
+// Environments of one notebook program with different start pages stay apart, also while they are
+// unchecked, and know each other's pages.
+func TestEnvironmentOfVSCode(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog := workspaces.NewCatalog(b.store, access)
+		command := []string{"/bin/sleep", "600"}
+		found := func(version string) (list []models.Environment) {
+			for _, page := range []string{"/tree", models.VSCode.Path} {
+				list = append(list, models.Environment{DiscoveredKey: new("/usr" + version + ":" + page), Name: "With " + page, Language: "python",
+					LanguageVersion: version, Command: command, DefaultPath: page, Versions: map[string]string{models.CodeServer: "4.100.3"}})
+			}
+			return list
+		}
+		for _, version := range []string{"", "3.11", ""} {
+			if err := catalog.Register(b.ctx, found(version)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := catalog.Environments(b.ctx, b.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		others := map[string]string{"/tree": "VS Code", models.VSCode.Path: "Jupyter"}
+		for _, e := range all {
+			other, ok := others[e.DefaultPath]
+			if !ok {
+				continue
+			}
+			delete(others, e.DefaultPath)
+			if e.LanguageVersion != "3.11" || !e.Unavailable.Empty() {
+				t.Errorf("registered: %+v", e)
+			}
+			in := b.ask("of "+other, models.LaunchParameters{})
+			in.EnvironmentID = e.ID
+			w, err := b.Launch(b.ctx, b.actor, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := b.View(b.ctx, b.actor, w.ID)
+			if err != nil || len(v.Apps) != 2 || len(v.OtherApps()) != 1 || v.OtherApps()[0].Name != other {
+				t.Errorf("of %s: %v beside the start page %s: %v", e.Name, v.OtherApps(), e.DefaultPath, err)
+			}
+		}
+		if len(others) > 0 {
+			t.Errorf("not registered: %v", others)
 		}
 	})
 }

@@ -131,7 +131,7 @@ func withNotebook(matches []Match, mismatches []Mismatch) (with []Match, _ []Mis
 
 func compareEnvironments(a, b models.Environment, constraints []VersionConstraint) int {
 	for _, c := range constraints {
-		if d := compareVersions(versionOf(b, c.Name), versionOf(a, c.Name)); d != 0 {
+		if d := compareVersions(b.VersionOf(c.Name), a.VersionOf(c.Name)); d != 0 {
 			return d
 		}
 	}
@@ -143,7 +143,7 @@ func matchOne(e models.Environment, constraints []VersionConstraint, limit model
 		reasons = append(reasons, models.Say("not available: %s", e.Unavailable))
 	}
 	for _, c := range constraints {
-		version := versionOf(e, c.Name)
+		version := e.VersionOf(c.Name)
 		switch {
 		case e.Unchecked():
 			reasons = append(reasons, models.Say("has not been checked for %s yet", c.Name))
@@ -162,16 +162,4 @@ func matchOne(e models.Environment, constraints []VersionConstraint, limit model
 			x.Label, models.Quantity(x.Name, x.Limit)))
 	}
 	return matched, reasons
-}
-
-func versionOf(e models.Environment, name string) string {
-	if strings.EqualFold(name, e.Language) {
-		return e.LanguageVersion
-	}
-	for tool, version := range e.Versions {
-		if strings.EqualFold(tool, name) {
-			return version
-		}
-	}
-	return ""
 }

@@ -273,10 +273,13 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 	return err
 }
 
-// checkStartPage refuses the page of JupyterLab where only another notebook program is known.
+// checkStartPage refuses the page of a program that is known not to be there.
 func checkStartPage(e models.Environment, path string) error {
+	if models.AppOf(path) == models.VSCode && e.DiscoveredKey != nil && !e.Unchecked() && e.VersionOf(models.CodeServer) == "" {
+		return models.Invalid("path", "VS Code is not installed in this environment; its start page is %s", e.DefaultPath)
+	}
 	known := e.DiscoveredKey != nil && !strings.HasPrefix(e.DefaultPath, "/lab")
-	if known && strings.HasPrefix(path, "/lab") && versionOf(e, "jupyterlab") == "" {
+	if known && strings.HasPrefix(path, "/lab") && e.VersionOf("jupyterlab") == "" {
 		return models.Invalid("path", "JupyterLab is not installed in this environment; its start page is %s", e.DefaultPath)
 	}
 	return nil
@@ -291,7 +294,7 @@ func (p *Plan) mismatchError(in LaunchInput) error {
 	if environment == 0 {
 		constraints, _ := ParseVersionConstraints("version_constraints", in.VersionConstraints) // they were read before
 		for _, c := range constraints {
-			mayHave := func(m Mismatch) bool { return m.Environment.Unchecked() || versionOf(m.Environment, c.Name) != "" }
+			mayHave := func(m Mismatch) bool { return m.Environment.Unchecked() || m.Environment.VersionOf(c.Name) != "" }
 			if len(p.Mismatches) > 0 && !slices.ContainsFunc(p.Mismatches, mayHave) {
 				return models.Invalid("version_constraints", "no environment has %s", c.Name)
 			}

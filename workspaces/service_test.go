@@ -225,23 +225,23 @@ func TestOpenRedeemAdmit(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := b.launch(t, "a", models.LaunchParameters{Path: new("/lab")})
 		other := b.launch(t, "b", models.LaunchParameters{})
-		want(t, second(b.Open(b.ctx, b.actor, w.ID)), models.KindConflict, "starting")
+		want(t, second(b.Open(b.ctx, b.actor, w.ID, workspaces.OpenInput{})), models.KindConflict, "starting")
 		want(t, second(b.AdmitActor(b.ctx, b.actor, w.ID)), models.KindConflict, "starting")
 		b.until(t, w.ID, models.StateRunning)
 		b.until(t, other.ID, models.StateRunning)
 		_, mate := b.addMember(t, b.role)
 		stranger := policies.Actor{User: storetest.User(t, b.store, "stranger@example.org", false), At: b.store.Now()}
-		want(t, second(b.Open(b.ctx, mate, w.ID)), models.KindForbidden)
-		want(t, second(b.Open(b.ctx, b.root, w.ID)), models.KindForbidden)
-		want(t, second(b.Open(b.ctx, stranger, w.ID)), models.KindNotFound)
-		want(t, second(b.Open(b.ctx, policies.Actor{}, w.ID)), models.KindUnauthenticated)
+		want(t, second(b.Open(b.ctx, mate, w.ID, workspaces.OpenInput{})), models.KindForbidden)
+		want(t, second(b.Open(b.ctx, b.root, w.ID, workspaces.OpenInput{})), models.KindForbidden)
+		want(t, second(b.Open(b.ctx, stranger, w.ID, workspaces.OpenInput{})), models.KindNotFound)
+		want(t, second(b.Open(b.ctx, policies.Actor{}, w.ID, workspaces.OpenInput{})), models.KindUnauthenticated)
 		want(t, second(b.Stop(b.ctx, mate, w.ID)), models.KindForbidden)
 		want(t, second(b.Stop(b.ctx, stranger, w.ID)), models.KindNotFound)
 		want(t, second(b.AdmitActor(b.ctx, mate, w.ID)), models.KindNotFound)
 		want(t, second(b.AdmitActor(b.ctx, policies.Actor{}, w.ID)), models.KindUnauthenticated)
 		reader := b.actor
 		reader.Scopes = []models.TokenScope{models.ScopeRead, models.ScopeProject, models.ScopeAdmin}
-		want(t, second(b.Open(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
+		want(t, second(b.Open(b.ctx, reader, w.ID, workspaces.OpenInput{})), models.KindForbidden, "launch")
 		want(t, second(b.AdmitActor(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		want(t, second(b.Stop(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		storetest.InTx(t, b.store, func(q *store.Queries) error {
@@ -249,7 +249,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		})
 		open := func() string {
 			t.Helper()
-			token, err := b.Open(b.ctx, b.actor, w.ID)
+			token, err := b.Open(b.ctx, b.actor, w.ID, workspaces.OpenInput{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -334,7 +334,7 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 			storetest.InTx(t, b.store, func(q *store.Queries) error {
 				return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 			})
-			token, err1 := b.Open(b.ctx, b.actor, w.ID)
+			token, err1 := b.Open(b.ctx, b.actor, w.ID, workspaces.OpenInput{})
 			visit, err2 := b.Redeem(b.ctx, w.ID, token)
 			_, err3 := b.AdmitVisit(b.ctx, w.ID, visit.Secret)
 			if err := errors.Join(err1, err2, err3); err != nil {

@@ -38,6 +38,7 @@ type View struct {
 	ScheduledStop *ScheduledStop       // when it is stopped, with its membership or project; nil: never, or it has ended
 	DirectoryUser models.DirectoryUser // what decides over its directories now
 	CanRestart    bool                 // now
+	Apps          []models.App         // that its environment has
 	// CanLaunchAgain is set for the owner who may still launch in the project.
 	CanLaunchAgain bool
 }
@@ -59,6 +60,11 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	if v.Events, err = q.WorkspaceEvents(id); err != nil {
 		return v, err
 	}
+	e, err := q.Environment(w.EnvironmentID)
+	if err != nil {
+		return v, err
+	}
+	v.Apps = e.Apps()
 	if v.Shares, err = q.SharesOf(w.HolderID); err != nil {
 		return v, err
 	}
@@ -66,6 +72,12 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	return v, nil
+}
+
+// OtherApps returns the apps of the workspace that its start page does not belong to.
+func (v View) OtherApps() []models.App {
+	start := models.AppOf(parameter(v.Target, "path"))
+	return slices.DeleteFunc(slices.Clone(v.Apps), func(a models.App) bool { return a == start })
 }
 
 // Outdated reports whether the workspace was started with other mounts than these, which

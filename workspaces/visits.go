@@ -15,10 +15,28 @@ const (
 	visitLifetime = 12 * time.Hour   // of the cookie at the workspace's origin
 )
 
-// Open returns a single-use token with which the browser of the actor opens the
+// maxOpenPath is the maximum length of the path of a page to open, in bytes.
+const maxOpenPath = 2000
+
+// OpenInput is the page of a workspace to open.
+type OpenInput struct {
+	Path string `json:"-" query:"path" maxLength:"2000" doc:"path of the page to open; empty: the start page"`
+}
+
+func (in OpenInput) check() error {
+	if in.Path != "" && (len(in.Path) > maxOpenPath || !models.IsLocalPath(in.Path)) {
+		return models.Invalid("path", "must start with a single /, be percent-encoded and have at most %d characters", maxOpenPath)
+	}
+	return nil
+}
+
+// Open returns a single-use token with which the browser of the actor opens a page of the
 // actor's running workspace. The token is bound to the user, the workspace and
 // the portal session or access token of the request.
-func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
+func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64, in OpenInput) (secret string, err error) {
+	if err := in.check(); err != nil {
+		return "", err
+	}
 	w, err := s.authorizeOwner(ctx, actor, id,
 		models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner."))
 	if err != nil {

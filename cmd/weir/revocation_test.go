@@ -314,7 +314,7 @@ func (v *tenant) round(kind func() (func() error, error)) error {
 	if err != nil {
 		return err
 	}
-	link, err := v.at.service.Open(ctx, v.actor(), v.workspace.ID)
+	link, err := v.at.service.Open(ctx, v.actor(), v.workspace.ID, workspaces.OpenInput{})
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ func Discover(ctx context.Context, uid uint32) []models.Environment {
 	var found []models.Environment
 	seen := map[string]bool{}
 	reported := map[string]*python{}
+	code := checkCodeServer(tool, user, problem)
 	for _, kind := range interfaces {
 		for _, dir := range programDirs() {
 			script := filepath.Join(dir, kind.program)
@@ -40,14 +41,23 @@ func Discover(ctx context.Context, uid uint32) []models.Environment {
 			p := reported[interpreter]
 			if p == nil {
 				p = queryPython(tool, user, script, interpreter, problem)
+				if code.version != "" && p.Versions != nil {
+					p.Versions[models.CodeServer] = code.version
+				}
 				reported[interpreter] = p
 			}
-			id := p.installation(dir, interpreter) + ":" + kind.program
+			installation := p.installation(dir, interpreter)
+			id := installation + ":" + kind.program
 			if seen[id] {
 				continue
 			}
 			seen[id] = true
-			found = append(found, p.describe(id, script, kind.distribution, kind.name, kind.path))
+			d := p.describe(id, script, kind.distribution, kind.name, kind.path)
+			found = append(found, d)
+			if code.program != "" && !seen[installation] { // with the best program of an installation
+				seen[installation] = true
+				found = append(found, code.describe(d, installation))
+			}
 		}
 	}
 	return found

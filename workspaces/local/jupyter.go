@@ -65,6 +65,9 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		}
 	}
 	env := environment(program, spec)
+	if code := findCodeServer(); code.program != "" && !r.commands {
+		s.codeServer(code, r.config.Dir, env)
+	}
 	env["PATH"] = innerBin + ":" + env["PATH"] // before a weir of another version that is installed on this machine
 	if r.commands {
 		env[runtime.GraphJournalVariable] = innerRun + "/" + runtime.GraphJournal

@@ -224,12 +224,18 @@ func (s *sandbox) names(host string, ownNetwork bool, allowed *runtime.Outgoing)
 // its interpreter.
 func (s *sandbox) installation(program, runDir string) {
 	for _, dir := range installationDirs(program) {
-		if rel, err := filepath.Rel(dir, runDir); err == nil && runDir != "" && !strings.HasPrefix(rel, "..") {
+		if contains(dir, runDir) {
 			s.fail(fmt.Errorf("%s cannot be used: its installation %s contains the run directory", program, dir))
 			return
 		}
 		s.bind(dir, dir, true)
 	}
+}
+
+// contains reports whether dir is path, unless that is empty, or a directory above it.
+func contains(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && path != "" && !strings.HasPrefix(rel, "..")
 }
 
 // longShebang matches how pip writes an interpreter that is too long for a shebang.

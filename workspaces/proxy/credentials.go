@@ -18,7 +18,8 @@ const personalToken = "weir_"
 // visitor out.
 const maxCookies = 4
 
-// redeemOpening redeems an opening token and redirects to the notebook.
+// redeemOpening redeems an opening token and redirects to the notebook, to a page of it or to the
+// start page.
 func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
@@ -40,7 +41,7 @@ func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) 
 		SameSite: http.SameSiteLaxMode,
 	})
 	setOwnHeaders(w.Header())
-	w.Header().Set("Location", models.LocalPath(visit.Path))
+	w.Header().Set("Location", models.LocalPath(cmp.Or(r.URL.Query().Get("path"), visit.Path)))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
@@ -131,7 +132,7 @@ func (c Config) refuse(w http.ResponseWriter, r *http.Request, id int64, err err
 	}
 	to := c.PortalURL + "/workspaces/" + strconv.FormatInt(id, 10) + "/open"
 	if page := withoutTokens(r.URL, isPersonal); page != "/" {
-		to += "?next=" + url.QueryEscape(page)
+		to += "?path=" + url.QueryEscape(page)
 	}
 	setOwnHeaders(w.Header())
 	w.Header().Set("Location", to)

@@ -61,6 +61,19 @@ func TestOpenSpendsNothingByMistake(t *testing.T) {
 	}
 }
 
+// An address opens a page, and only of its workspace.
+func TestOpensPage(t *testing.T) {
+	for path, want := range map[string]string{"%2Fcode%2F%3Ffolder%3D%2Fhome": "/code/?folder=/home", "%2F%2Fevil.example%2F": "/",
+		"https%3A%2F%2Fevil.example": "/", "": "/tree"} {
+		w := newWorld(t, hello)
+		w.opening["once"] = models.VisitCookie{Secret: "fresh", Path: "/tree"}
+		res, _ := w.do(t, request(t, "GET", "/.weir/open?token=once&path="+path, nil))
+		if got := res.Header.Get("Location"); res.StatusCode != http.StatusSeeOther || got != want {
+			t.Errorf("%s leads to %q; want %q", path, got, want)
+		}
+	}
+}
+
 func TestSecureCookies(t *testing.T) {
 	w := newWorld(t, echoHeaders, func(c *Config) { c.Secure = true })
 	w.opening["once"] = models.VisitCookie{Secret: "fresh", Path: "/"}
@@ -99,7 +112,7 @@ func TestWithoutCredential(t *testing.T) {
 		location             string
 	}{
 		{"bookmark", "GET", "/", []string{"Sec-Fetch-Mode: navigate"}, 303, portal + "/workspaces/12/open"},
-		{"bookmark of a page", "GET", "/tree/a%20b?x=1&token=weir_x", []string{asBrowser}, 303, portal + "/workspaces/12/open?next=%2Ftree%2Fa%2520b%3Fx%3D1"},
+		{"bookmark of a page", "GET", "/tree/a%20b?x=1&token=weir_x", []string{asBrowser}, 303, portal + "/workspaces/12/open?path=%2Ftree%2Fa%2520b%3Fx%3D1"},
 		{"stale cookie", "GET", "/", []string{asBrowser, "Cookie: weir_visit=old"}, 303, portal + "/workspaces/12/open"},
 		{"unknown workspace", "GET", sibling + "/", []string{asBrowser}, 303, portal + "/workspaces/13/open"},
 		{"script", "GET", "/api", []string{"Sec-Fetch-Mode: cors", asBrowser}, 401, ""},

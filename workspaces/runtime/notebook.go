@@ -103,6 +103,14 @@ var pagesExtension string
 //go:embed jupyter/weir_notice.js
 var noticeScript string
 
+// codeExtension is a module of Jupyter's server that serves [models.VSCode].
+//
+//go:embed jupyter/weir_code.py
+var codeExtension string
+
+// CodeServerVariable has the path of code-server for codeExtension, which otherwise looks in PATH.
+const CodeServerVariable = "WEIR_CODE_SERVER"
+
 // jupyterConfig is valid for the classic notebook and for jupyter_server, which
 // ignore unknown traits. The token is in the environment.
 const jupyterConfig = `import sys
@@ -123,6 +131,9 @@ c.LabApp.news_url = None
 c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 `
 
+// extensions are the modules above that Jupyter's server loads.
+const extensions = `{"weir_activity": true, "weir_code": true, "weir_pages": true}`
+
 // JupyterFiles returns Jupyter's configuration files by name. traits are lines of
 // the form "name = value" that set where the server listens.
 func JupyterFiles(traits ...string) map[string]string {
@@ -132,11 +143,12 @@ func JupyterFiles(traits ...string) map[string]string {
 	}
 	files := map[string]string{
 		"weir_activity.py": activityExtension,
+		"weir_code.py":     codeExtension,
 		"weir_pages.py":    pagesExtension,
 		"weir_notice.js":   noticeScript,
 		// As JSON, lists of extensions are joined with those of the image and the user.
-		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": {"weir_activity": true, "weir_pages": true}}}`,
-		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": {"weir_activity": true, "weir_pages": true}}}`,
+		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": ` + extensions + `}}`,
+		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": ` + extensions + `}}`,
 	}
 	for _, program := range []string{"notebook", "server", "lab"} {
 		files["jupyter_"+program+"_config.py"] = config + jupyterConfigEnd

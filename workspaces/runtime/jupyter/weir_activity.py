@@ -69,20 +69,18 @@ class Activity:
                 self.kernels[key] = Kernel(kernel, watched(kernel))
 
     def typed(self):
-        """Return the seconds since each terminal read a key."""
-        manager = self.app.web_app.settings.get("terminal_manager")
-        for terminal in list(manager.terminals.values()) if manager else []:
-            try:
-                # Only what the shell reads from its terminal changes this time, and
-                # it is precise to 8 seconds.
-                yield time.time() - os.stat(f"/proc/{terminal.ptyproc.pid}/fd/0").st_atime
-            except OSError:
-                pass  # closed meanwhile
+        """Return the seconds since each terminal read a key, and since VS Code saved a file."""
+        yield from terminals()
+        code = self.app.web_app.settings.get("weir_code")
+        saved = code.saved() if code else None
+        if saved is not None:
+            yield time.time() - saved
 
     def report(self):
         self.follow()
         now = time.monotonic()
-        cpu, io, memory = totals()
+        code = self.app.web_app.settings.get("weir_code")
+        cpu, io, memory = totals(code)
         return {
             "kernels": [{"busy": k.busy, "executed": now - k.executed} for k in self.kernels.values()],
             "terminals": [{"typed": seconds} for seconds in self.typed()],
@@ -98,20 +96,41 @@ def watched(kernel):
     return getattr(kernel, "_activity_stream", None)
 
 
-def totals():
-    """Return the CPU seconds and the bytes read and written of all processes, with
-    those that they have waited for, except what this server itself used; and the bytes
-    of memory of all processes, of which what they share is counted once, by the process
-    that shares most."""
-    ticks = io = private = shared = 0
+def processes():
+    """Return the id of each process and what /proc/[pid]/stat says after its name; see proc(5)."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", "rb") as f:
-                fields = f.read().rpartition(b")")[2].split()
+                yield int(pid), f.read().rpartition(b")")[2].split()
+        except OSError:
+            continue  # it has ended
+
+
+def terminals():
+    """Return the seconds since each terminal, of Jupyter or of another program, read a key."""
+    for pid, fields in processes():
+        session, terminal = int(fields[3]), int(fields[4])
+        if session == pid and terminal != 0:
+            try:
+                # Only what the shell reads from its terminal changes this time, and
+                # it is precise to 8 seconds.
+                yield time.time() - os.stat(f"/proc/{pid}/fd/0").st_atime
+            except OSError:
+                pass  # closed meanwhile
+
+
+def totals(code):
+    """Return the CPU seconds and the bytes read and written of all processes, with
+    those that they have waited for, except what this server and VS Code themselves used; and the bytes
+    of memory of all processes, of which what they share is counted once, by the process
+    that shares most."""
+    ticks = io = private = shared = 0
+    for pid, fields in processes():
+        try:
             with open(f"/proc/{pid}/statm", "rb") as f:
                 resident, common = map(int, f.read().split()[1:3])
             private, shared = private + resident - common, max(shared, common)
-            own = int(pid) == os.getpid()
+            own = pid == os.getpid() or bool(code and code.owns(pid, int(fields[1])))
             ticks += sum(map(int, fields[13:15] if own else fields[11:15]))
             if not own:
                 with open(f"/proc/{pid}/io", "rb") as f:
