@@ -19,6 +19,7 @@ var (
 
 // AppOf returns the program that a path belongs to.
 func AppOf(path string) App {
+	path, _, _ = strings.Cut(path, "?")
 	if strings.HasPrefix(path+"/", VSCode.Path) {
 		return VSCode
 	}

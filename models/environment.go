@@ -1,6 +1,7 @@
 package models
 
 import (
+	"maps"
 	"strings"
 	"time"
 )
@@ -29,6 +30,16 @@ type Environment struct {
 // because the check of it has run out of time. It can be used.
 func (e Environment) Unchecked() bool {
 	return e.DiscoveredKey != nil && e.Unavailable.Empty() && e.LanguageVersion == ""
+}
+
+// With returns the environment with a version of a tool, unless that is empty.
+func (e Environment) With(tool, version string) Environment {
+	if version != "" {
+		versions := map[string]string{tool: version}
+		maps.Copy(versions, e.Versions)
+		e.Versions = versions
+	}
+	return e
 }
 
 // VersionOf returns the version of the language, a framework or a tool; "" is none.

@@ -15,6 +15,12 @@ func IsLocalPath(path string) bool {
 		!strings.HasPrefix(path, "//") && !strings.HasPrefix(u.Path, "//") && !strings.Contains(path, `\`)
 }
 
+// MaxPagePath is the maximum length of a path of a page to open, in bytes.
+const MaxPagePath = 2000
+
+// IsPagePath reports whether path can be the page of a workspace to open.
+func IsPagePath(path string) bool { return len(path) <= MaxPagePath && IsLocalPath(path) }
+
 // LocalPath returns path for a redirect, or "/" if it leaves the origin.
 func LocalPath(path string) string {
 	if !IsLocalPath(path) {

@@ -231,8 +231,13 @@ func (c *Catalog) Register(ctx context.Context, found []models.Environment) erro
 				known = append(known, e)
 			}
 		}
+		// While it is unchecked, the others have the VS Code that they had.
+		unchecked := slices.ContainsFunc(found, func(e models.Environment) bool { return e.Unchecked() && e.DefaultPath == models.VSCode.Path })
 		for _, d := range found {
 			i := indexInstallation(known, d)
+			if i >= 0 && unchecked && !d.Unchecked() {
+				d = d.With(models.CodeServer, known[i].VersionOf(models.CodeServer))
+			}
 			if i < 0 {
 				err = createInstallation(q, actor, d, names)
 			} else {

@@ -118,6 +118,11 @@ func TestEnvironmentOfVSCode(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		half := found("3.11")
+		half[0].Versions, half[1].LanguageVersion = nil, "" // the check of VS Code alone ran out of time
+		if err := catalog.Register(b.ctx, half); err != nil {
+			t.Fatal(err)
+		}
 		all, err := catalog.Environments(b.ctx, b.root)
 		if err != nil {
 			t.Fatal(err)

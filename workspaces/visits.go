@@ -15,17 +15,14 @@ const (
 	visitLifetime = 12 * time.Hour   // of the cookie at the workspace's origin
 )
 
-// maxOpenPath is the maximum length of the path of a page to open, in bytes.
-const maxOpenPath = 2000
-
 // OpenInput is the page of a workspace to open.
 type OpenInput struct {
 	Path string `json:"-" query:"path" maxLength:"2000" doc:"path of the page to open; empty: the start page"`
 }
 
 func (in OpenInput) check() error {
-	if in.Path != "" && (len(in.Path) > maxOpenPath || !models.IsLocalPath(in.Path)) {
-		return models.Invalid("path", "must start with a single /, be percent-encoded and have at most %d characters", maxOpenPath)
+	if in.Path != "" && !models.IsPagePath(in.Path) {
+		return models.Invalid("path", "must start with a single /, be percent-encoded and have at most %d characters", models.MaxPagePath)
 	}
 	return nil
 }

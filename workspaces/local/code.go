@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"weir/models"
@@ -15,13 +14,13 @@ import (
 
 // codeServer is an installation of code-server, which serves VS Code.
 type codeServer struct {
-	program     string // the absolute path of its script, without links; empty: there is none
-	root        string // the directory of its package
-	interpreter string // of the script
-	version     string
-	editor      string      // the version of VS Code in it
-	problem     models.Text // why it cannot be used
-	timedOut    bool        // its check did
+	program  string // the absolute path of its script, without links; empty: there is none
+	root     string // the directory of its package
+	node     string // that of the Node that runs the script; empty: the script itself says what does
+	version  string
+	editor   string      // the version of VS Code in it
+	problem  models.Text // why it cannot be used
+	timedOut bool        // its check did
 }
 
 // findCodeServer returns the first installation of this machine, unchecked.
@@ -29,7 +28,11 @@ func findCodeServer() codeServer {
 	for _, dir := range programDirs() {
 		program, err := filepath.EvalSymlinks(filepath.Join(dir, models.CodeServer))
 		if err == nil && executable(program) {
-			return codeServer{program: program, root: packageRoot(program), interpreter: interpreterOf(program)}
+			c := codeServer{program: program, root: packageRoot(program)}
+			if node, err := filepath.EvalSymlinks(interpreterOf(program)); err == nil && filepath.Base(node) == "node" {
+				c.node = node
+			}
+			return c
 		}
 	}
 	return codeServer{}
@@ -51,21 +54,34 @@ func packageRoot(file string) string {
 	return filepath.Dir(file)
 }
 
-// codeServer mounts what an installation needs outside of the system, and sets its variables in
-// env. One that contains the run directory is left out.
+// command runs the program by the interpreter with which its modules were compiled.
+func (c codeServer) command() []string {
+	if c.node == "" {
+		return []string{c.program}
+	}
+	return []string{c.node, c.program}
+}
+
+// private reports whether the directory of the package is one that must not be mounted in
+// workspaces: with the home of the user who runs the server, or with the run directory.
+func (c codeServer) private(runDir string) bool {
+	home, err := os.UserHomeDir()
+	return contains(c.root, runDir) || err == nil && contains(c.root, home)
+}
+
+// codeServer mounts what of an installation is outside of the system, and sets its variables in
+// env. A private one is left out.
 func (s *sandbox) codeServer(c codeServer, runDir string, env map[string]string) {
-	dirs := append(installationDirs(c.interpreter), c.root)
-	dirs = slices.DeleteFunc(dirs, inSystem)
-	if slices.ContainsFunc(dirs, func(dir string) bool { return contains(dir, runDir) }) {
+	if c.private(runDir) {
 		return
 	}
-	for _, dir := range dirs {
-		s.bind(dir, dir, true)
+	if !inSystem(c.root) {
+		s.bind(c.root, c.root, true)
 	}
-	env[runtime.CodeServerVariable] = c.program
-	if c.interpreter != "" {
-		env["PATH"] += ":" + filepath.Dir(c.interpreter)
+	if c.node != "" && !inSystem(c.node) {
+		s.bind(c.node, c.node, true) // the program alone: its directory can be anything
 	}
+	env[runtime.CodeServerVariable], env[runtime.CodeServerNodeVariable] = c.program, c.node
 }
 
 // codeMemory is the least memory of a workspace that begins with VS Code, in MiB: with a page and a
@@ -74,16 +90,15 @@ const codeMemory = 512
 
 // codeTrial starts the program, waits until it listens, prints its version and ends it: the
 // sandbox lasts until its last process has ended.
-const codeTrial = `timeout -k 1 8 "$0" --auth none --config /tmp/code.yaml --user-data-dir /tmp/code \
+const codeTrial = `timeout -k 1 9 "$@" --auth none --config /tmp/code.yaml --user-data-dir /tmp/code \
 	--socket /tmp/code.sock >/tmp/code.log 2>&1 &
 trap 'kill $! 2>/dev/null; wait' EXIT
 for i in $(seq 70); do
-	if [ -S /tmp/code.sock ]; then "$0" --config /tmp/code.yaml --version; exit; fi
-	kill -0 $! 2>/dev/null || break
+	if [ -S /tmp/code.sock ]; then "$@" --config /tmp/code.yaml --version; exit; fi
+	if ! kill -0 $! 2>/dev/null; then tail -n 1 /tmp/code.log; exit 1; fi
 	sleep 0.1
 done
-tail -n 1 /tmp/code.log
-exit 1`
+exit 124 # as timeout: a busy machine`
 
 // checkCodeServer starts the installation of this machine, if there is one, in a sandbox of the
 // user. problem is why there can be no sandbox.
@@ -93,11 +108,12 @@ func checkCodeServer(tool bubblewrap, user identity, problem error) codeServer {
 		c.timedOut = errors.Is(problem, errTimedOut)
 		return c
 	}
-	out, err := runOnce(tool, user, func(s *sandbox) {
-		env := map[string]string{"PATH": "/usr/bin:/bin"}
-		s.codeServer(c, "", env)
-		s.setenv("PATH", env["PATH"])
-	}, "sh", "-c", codeTrial, c.program)
+	if c.private("") {
+		c.problem = models.Say("%s cannot be used: its installation %s contains the home directory", c.program, c.root)
+		return c
+	}
+	out, err := runOnce(tool, user, func(s *sandbox) { s.codeServer(c, "", map[string]string{}) },
+		append([]string{"sh", "-c", codeTrial, "sh"}, c.command()...)...)
 	c.timedOut = errors.Is(err, errTimedOut)
 	version := strings.Fields(string(out)) // 4.100.3 409c64e0df with Code 1.100.3
 	switch {
@@ -116,7 +132,7 @@ func checkCodeServer(tool bubblewrap, user identity, problem error) codeServer {
 func (c codeServer) describe(notebook models.Environment, installation string) models.Environment {
 	d, id := notebook, installation+":"+models.CodeServer
 	d.DiscoveredKey, d.DefaultPath = &id, models.VSCode.Path
-	d.Minimum.MemoryMiB = codeMemory
+	d.Minimum.MemoryMiB, d.Launch.Path = codeMemory, new(models.VSCode.Path) // also where the project has another
 	if d.Unavailable.Empty() {
 		d.Unavailable = c.problem
 		if c.timedOut {

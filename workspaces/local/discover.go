@@ -41,9 +41,6 @@ func Discover(ctx context.Context, uid uint32) []models.Environment {
 			p := reported[interpreter]
 			if p == nil {
 				p = queryPython(tool, user, script, interpreter, problem)
-				if code.version != "" && p.Versions != nil {
-					p.Versions[models.CodeServer] = code.version
-				}
 				reported[interpreter] = p
 			}
 			installation := p.installation(dir, interpreter)
@@ -52,7 +49,7 @@ func Discover(ctx context.Context, uid uint32) []models.Environment {
 				continue
 			}
 			seen[id] = true
-			d := p.describe(id, script, kind.distribution, kind.name, kind.path)
+			d := p.describe(id, script, kind.distribution, kind.name, kind.path).With(models.CodeServer, code.version)
 			found = append(found, d)
 			if code.program != "" && !seen[installation] { // with the best program of an installation
 				seen[installation] = true

@@ -131,7 +131,7 @@ func (c Config) refuse(w http.ResponseWriter, r *http.Request, id int64, err err
 		return
 	}
 	to := c.PortalURL + "/workspaces/" + strconv.FormatInt(id, 10) + "/open"
-	if page := withoutTokens(r.URL, isPersonal); page != "/" {
+	if page := withoutTokens(r.URL, isPersonal); page != "/" && models.IsPagePath(page) {
 		to += "?path=" + url.QueryEscape(page)
 	}
 	setOwnHeaders(w.Header())

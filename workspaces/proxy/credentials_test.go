@@ -112,6 +112,7 @@ func TestWithoutCredential(t *testing.T) {
 		location             string
 	}{
 		{"bookmark", "GET", "/", []string{"Sec-Fetch-Mode: navigate"}, 303, portal + "/workspaces/12/open"},
+		{"bookmark that is too long", "GET", "/tree/" + strings.Repeat("a", 2000), []string{asBrowser}, 303, portal + "/workspaces/12/open"},
 		{"bookmark of a page", "GET", "/tree/a%20b?x=1&token=weir_x", []string{asBrowser}, 303, portal + "/workspaces/12/open?path=%2Ftree%2Fa%2520b%3Fx%3D1"},
 		{"stale cookie", "GET", "/", []string{asBrowser, "Cookie: weir_visit=old"}, 303, portal + "/workspaces/12/open"},
 		{"unknown workspace", "GET", sibling + "/", []string{asBrowser}, 303, portal + "/workspaces/13/open"},

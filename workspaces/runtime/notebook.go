@@ -108,8 +108,12 @@ var noticeScript string
 //go:embed jupyter/weir_code.py
 var codeExtension string
 
-// CodeServerVariable has the path of code-server for codeExtension, which otherwise looks in PATH.
-const CodeServerVariable = "WEIR_CODE_SERVER"
+// Variables for codeExtension: the path of code-server, which it otherwise looks for in PATH, and
+// that of the program that interprets it; empty: the one in its first line.
+const (
+	CodeServerVariable     = "WEIR_CODE_SERVER"
+	CodeServerNodeVariable = "WEIR_CODE_SERVER_NODE"
+)
 
 // jupyterConfig is valid for the classic notebook and for jupyter_server, which
 // ignore unknown traits. The token is in the environment.

@@ -130,9 +130,10 @@ def totals(code):
             with open(f"/proc/{pid}/statm", "rb") as f:
                 resident, common = map(int, f.read().split()[1:3])
             private, shared = private + resident - common, max(shared, common)
-            own = pid == os.getpid() or bool(code and code.owns(pid, int(fields[1])))
-            ticks += sum(map(int, fields[13:15] if own else fields[11:15]))
-            if not own:
+            part = "fork" if pid == os.getpid() else code and code.part(pid, int(fields[1]))
+            # The server of VS Code has waited for its own forks only.
+            ticks += sum(map(int, {"server": [], "fork": fields[13:15]}.get(part, fields[11:15])))
+            if not part:
                 with open(f"/proc/{pid}/io", "rb") as f:
                     io += sum(int(line.split()[1]) for line in f if line[1:6] == b"char:")
         except (OSError, ValueError, IndexError):

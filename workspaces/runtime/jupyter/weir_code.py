@@ -11,11 +11,19 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 
-from tornado import httputil, iostream, web
+from tornado import iostream, web
 
 START_SECONDS = 60
-SETTINGS = {"telemetry.telemetryLevel": "off", "workbench.startupEditor": "none", "extensions.autoCheckUpdates": False}
+SAVED_SECONDS = 60  # for which the answer of saved is kept
+# Somebody else can write the tasks of a shared directory, so none begins by itself.
+SETTINGS = {
+    "extensions.autoCheckUpdates": False,
+    "task.allowAutomaticTasks": "off",
+    "telemetry.telemetryLevel": "off",
+    "workbench.startupEditor": "none",
+}
 CHUNK = 64 << 10
 # What concerns one connection, RFC 9110 section 7.6.1, and what follows from the body as read.
 PER_CONNECTION = {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "content-length", "upgrade",
@@ -23,8 +31,10 @@ PER_CONNECTION = {"connection", "keep-alive", "proxy-connection", "te", "trailer
 
 
 def installed():
-    """Return the program's path, or None."""
-    return os.environ.get("WEIR_CODE_SERVER") or shutil.which("code-server")
+    """Return the command of the program, or None."""
+    program = os.environ.get("WEIR_CODE_SERVER") or shutil.which("code-server")
+    interpreter = os.environ.get("WEIR_CODE_SERVER_NODE")
+    return [interpreter, program] if program and interpreter else program and [program]
 
 
 class Failed(Exception):
@@ -36,6 +46,9 @@ class CodeServer:
 
     def __init__(self, program):
         self.program = program
+        self.began = self.saved_at = None
+        self.ready = False
+        self.saved_until = 0
         self.dir = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.cache"), "code-server")
         self.socket = os.path.join(self.dir, "http.sock")
         self.log = os.path.join(self.dir, "log")
@@ -47,72 +60,108 @@ class CodeServer:
 
     def command(self):
         return [
-            self.program, "--socket", self.socket, "--socket-mode", "600", "--auth", "none",
+            *self.program, "--socket", self.socket, "--socket-mode", "600", "--auth", "none",
             "--config", os.path.join(self.dir, "config.yaml"), "--session-socket", os.path.join(self.dir, "session.sock"),
-            "--user-data-dir", self.data, "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust",
-            "--disable-getting-started-override", os.path.expanduser("~"),
+            "--user-data-dir", self.data, "--disable-telemetry", "--disable-update-check",
+            "--disable-getting-started-override", "--ignore-last-opened", os.path.expanduser("~"),
         ]
 
     async def connect(self):
         """Return a stream to the program, which is started unless it runs."""
         async with self.starting:
-            if self.process is None or self.process.poll() is not None:
-                self.start()
+            started = False
             for _ in range(START_SECONDS * 20):
+                if self.process is None or self.process.poll() is not None:
+                    if started:
+                        raise Failed(f"it exited with code {self.process.returncode}. {self.last_line()}")
+                    self.start()
+                    started = True
                 try:
-                    stream = iostream.IOStream(socket.socket(socket.AF_UNIX))
-                    await stream.connect(self.socket)
-                    return stream
+                    if self.ready or await self.healthy():
+                        self.ready = True
+                        return await self.stream()
                 except (OSError, iostream.StreamClosedError):
-                    if self.process.poll() is not None:
-                        raise Failed(f"it exited with code {self.process.returncode}. {self.last_line()}") from None
+                    pass  # it does not listen yet, or has just ended
                 await asyncio.sleep(0.05)
         raise Failed(f"it did not start within {START_SECONDS} seconds. {self.last_line()}")
 
-    def start(self):
-        os.makedirs(self.dir, mode=0o700, exist_ok=True)
-        self.write_settings()
-        try:
-            os.remove(self.socket)
-        except FileNotFoundError:
-            pass
-        # A name in its environment would be the address of another server.
-        env = {k: v for k, v in os.environ.items() if not k.startswith(("VSCODE_", "CODE_SERVER_", "JUPYTER_TOKEN")) and k != "PORT"}
-        with open(self.log, "wb") as log:
+    async def begin(self, request, repeatable):
+        """Send a request, and return the stream with the first bytes of the response."""
+        for last in (not repeatable, True):
+            upstream = await self.connect()
             try:
+                await upstream.write(request)
+                return upstream, await upstream.read_bytes(CHUNK, partial=True)
+            except iostream.StreamClosedError:
+                upstream.close()
+                if last:
+                    raise Failed("it has just ended") from None
+
+    async def stream(self):
+        return await iostream.IOStream(socket.socket(socket.AF_UNIX)).connect(self.socket)
+
+    async def healthy(self):
+        """Whether it serves pages: it listens a moment before."""
+        stream = await self.stream()
+        try:
+            await stream.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            return b" 200 " in await stream.read_until(b"\r\n", max_bytes=CHUNK)
+        except iostream.UnsatisfiableReadError:
+            return False
+        finally:
+            stream.close()
+
+    def start(self):
+        # Variables that set where it listens, and the token, which no program needs.
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("VSCODE_", "CODE_SERVER_")) and k not in ("JUPYTER_TOKEN", "PORT")}
+        try:
+            os.makedirs(self.dir, mode=0o700, exist_ok=True)
+            self.write_settings()
+            if os.path.exists(self.socket):
+                os.remove(self.socket)
+            with open(self.log, "wb") as log:
                 self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
-            except OSError as e:
-                raise Failed(str(e)) from None
+        except OSError as e:
+            raise Failed(str(e)) from None
+        self.began, self.ready = time.time(), False
 
     def write_settings(self):
         """Write the settings of somebody who has none."""
         settings = os.path.join(self.data, "User/settings.json")
-        try:
-            os.makedirs(os.path.dirname(settings), exist_ok=True)
-            with open(settings, "x", encoding="utf-8") as f:
-                json.dump(SETTINGS, f, indent=4)
-        except OSError:
-            pass  # they are there, or the disk is full, which the program reports
+        new = f"{settings}.{os.getpid()}"
+        if os.path.exists(settings):
+            return
+        os.makedirs(os.path.dirname(settings), exist_ok=True)
+        with open(new, "w", encoding="utf-8") as f:
+            json.dump(SETTINGS, f, indent=4)
+        os.replace(new, settings)
 
-    def owns(self, pid, parent):
-        """Whether a process is of the program, and not what a person runs in it."""
-        if self.process is None or self.process.pid in (pid, parent):
-            return self.process is not None
+    def part(self, pid, parent):
+        """Return "server" for a process of the program's server, "fork" for one that it started for
+        its own purposes, and None for what a person or an extension runs in it."""
+        if self.process is None:
+            return None
+        if self.process.pid in (pid, parent):
+            return "server"
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
-                return b"/bootstrap-fork\0" in f.read()
+                return "fork" if b"/bootstrap-fork\0" in f.read() else None
         except OSError:
-            return False
+            return None
 
     def saved(self):
-        """Return when it last saved a file, as far as its history knows; None if it does not run."""
+        """Return when it last saved a file since it began, as far as its history knows, or None. It
+        keeps files of up to 256 KiB, unless settings say otherwise."""
         if self.process is None or self.process.poll() is not None:
             return None
-        try:
-            with os.scandir(os.path.join(self.data, "User/History")) as files:
-                return max((file.stat().st_mtime for file in files), default=None)
-        except OSError:
-            return None
+        if time.monotonic() >= self.saved_until:
+            self.saved_until = time.monotonic() + SAVED_SECONDS
+            try:
+                with os.scandir(os.path.join(self.data, "User/History")) as files:
+                    self.saved_at = max((file.stat().st_mtime for file in files), default=None)
+            except OSError:
+                self.saved_at = None
+        return self.saved_at if self.saved_at is not None and self.saved_at >= self.began else None
 
     def last_line(self):
         with open(self.log, "rb") as f:
@@ -120,10 +169,11 @@ class CodeServer:
         return lines[-1] if lines else ""
 
 
-def head(request, path):
-    """Return the request's head for the program."""
+def request_head(request, prefix):
+    """Return the head of a request for the program, whose paths have no prefix."""
     upgrade = request.headers.get("Upgrade")
-    lines = [f"{request.method} {path}{'?' + request.query if request.query else ''} HTTP/1.1"]
+    # As it came: what a pattern of paths matches is decoded, and can contain line ends.
+    lines = [f"{request.method} {request.uri[len(prefix):]} HTTP/1.1"]
     lines += [f"{k}: {v}" for k, v in request.headers.get_all() if k.lower() not in PER_CONNECTION]
     lines += ["Connection: Upgrade", f"Upgrade: {upgrade}"] if upgrade else ["Connection: close", f"Content-Length: {len(request.body)}"]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
@@ -147,28 +197,31 @@ def load(app):
         from jupyter_server.base.handlers import JupyterHandler as Handler
     program = installed()
     server = app.web_app.settings["weir_code"] = CodeServer(program) if program else None
+    prefix = app.web_app.settings["base_url"].rstrip("/") + "/code"
 
     class CodeHandler(Handler):
         @web.authenticated
-        async def get(self, path):
+        async def get(self):
             if server is None:
                 raise web.HTTPError(404, "VS Code is not installed in this environment")
+            request = request_head(self.request, prefix) + self.request.body
             try:
-                upstream = await server.connect()
+                upstream, first = await server.begin(request, self.request.method == "GET")
             except Failed as e:
                 raise web.HTTPError(502, f"VS Code does not run: {e}") from None
             client = self.detach()
             try:
-                await upstream.write(head(self.request, path) + self.request.body)
+                await client.write(first)
+                await asyncio.gather(pump(client, upstream), pump(upstream, client))
             except iostream.StreamClosedError:
+                pass  # the client has gone
+            finally:
                 client.close()
-                return
-            await asyncio.gather(pump(client, upstream), pump(upstream, client))
+                upstream.close()
 
         head = post = put = patch = delete = options = get
 
-    base = app.web_app.settings["base_url"].rstrip("/")
-    app.web_app.add_handlers(".*$", [(base + "/code", web.RedirectHandler, {"url": base + "/code/"}), (base + "/code(/.*)", CodeHandler)])
+    app.web_app.add_handlers(".*$", [(prefix, web.RedirectHandler, {"url": prefix + "/"}), (prefix + "/.*", CodeHandler)])
 
 
 def _jupyter_server_extension_points():
