@@ -100,8 +100,8 @@ for i in $(seq 70); do
 done
 exit 124 # as timeout: a busy machine`
 
-// checkCodeServer starts the installation of this machine, if there is one, in a sandbox of the
-// user. problem is why there can be no sandbox.
+// checkCodeServer returns the installation of this machine, if there is one, as it starts in a
+// sandbox of the user. problem is why there can be no sandbox.
 func checkCodeServer(tool bubblewrap, user identity, problem error) codeServer {
 	c := findCodeServer()
 	if c.program == "" || problem != nil {
@@ -112,7 +112,21 @@ func checkCodeServer(tool bubblewrap, user identity, problem error) codeServer {
 		c.problem = models.Say("%s cannot be used: its installation %s contains the home directory", c.program, c.root)
 		return c
 	}
-	out, err := runOnce(tool, user, func(s *sandbox) { s.codeServer(c, "", map[string]string{}) },
+	of := c.stamp()
+	if last := lastCodeCheck(user); last.Of == of {
+		c.version, c.editor = last.Version, last.Editor
+		return c
+	}
+	c.try(tool, user)
+	if c.version != "" {
+		codeCheck{of, c.version, c.editor}.save(user)
+	}
+	return c
+}
+
+// try starts the program in a sandbox of the user.
+func (c *codeServer) try(tool bubblewrap, user identity) {
+	out, err := runOnce(tool, user, func(s *sandbox) { s.codeServer(*c, "", map[string]string{}) },
 		append([]string{"sh", "-c", codeTrial, "sh"}, c.command()...)...)
 	c.timedOut = errors.Is(err, errTimedOut)
 	version := strings.Fields(string(out)) // 4.100.3 409c64e0df with Code 1.100.3
@@ -125,7 +139,56 @@ func checkCodeServer(tool bubblewrap, user identity, problem error) codeServer {
 	default:
 		c.version, c.editor = version[0], version[len(version)-1]
 	}
-	return c
+}
+
+// codeCheck is the last check of code-server that succeeded. It takes most of the time in which a
+// server starts, so it is not repeated for the same files.
+type codeCheck struct{ Of, Version, Editor string }
+
+// stamp identifies the files of an installation.
+func (c codeServer) stamp() (stamp string) {
+	for _, file := range []string{c.program, c.root, c.node} {
+		if info, err := os.Stat(file); err == nil {
+			stamp += fmt.Sprintf(" %s %d %d", file, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp
+}
+
+func codeCheckFile(user identity) (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "weir", fmt.Sprintf("code-server-%d.json", user.uid)), err
+}
+
+// lastCodeCheck returns the saved check with a user; empty if there is none.
+func lastCodeCheck(user identity) (last codeCheck) {
+	if file, err := codeCheckFile(user); err == nil {
+		if content, err := os.ReadFile(file); err == nil && json.Unmarshal(content, &last) != nil {
+			return codeCheck{}
+		}
+	}
+	return last
+}
+
+// save keeps a check, where there is a place for it: it can be repeated.
+func (c codeCheck) save(user identity) {
+	file, err := codeCheckFile(user)
+	if err != nil || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+		return
+	}
+	content, err := json.Marshal(c)
+	if err != nil {
+		return
+	}
+	if f, err := os.CreateTemp(filepath.Dir(file), "code-server"); err == nil {
+		_, err = f.Write(content)
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(f.Name(), file)
+		}
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}
 }
 
 // describe returns the environment in which a notebook program of an installation opens VS Code.

@@ -109,6 +109,25 @@ func TestBrokenVSCode(t *testing.T) {
 	}
 }
 
+// A check that succeeded is repeated when the installation or its user is another one.
+func TestCodeServerIsTriedOnce(t *testing.T) {
+	needsCodeServer(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	user := identity{uid: testUser, gid: testUser, drop: os.Geteuid() == 0}
+	tool, problem := available(user)
+	first := checkCodeServer(tool, user, problem)
+	if first.version == "" || !first.problem.Empty() {
+		t.Fatalf("it was not tried: %+v", first)
+	}
+	nowhere := bubblewrap{path: "/nowhere/bwrap"}
+	if again := checkCodeServer(nowhere, user, nil); again.version != first.version || again.editor != first.editor {
+		t.Errorf("without another trial: %+v; want %+v", again, first)
+	}
+	if other := checkCodeServer(nowhere, identity{uid: testUser + 1, gid: testUser + 1}, nil); other.version != "" || other.problem.Empty() {
+		t.Errorf("of another user: %+v", other)
+	}
+}
+
 // An installation of npm is mounted with what it depends on, which can be beside it.
 func TestPackageRoot(t *testing.T) {
 	dir := t.TempDir()
