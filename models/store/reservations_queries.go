@@ -106,11 +106,7 @@ func (q *Queries) GrantsByReservation(reservations ...int64) (map[int64][]models
 // ReservedAmong lists the grants on the devices of machines that have not ended, by device
 // and beginning.
 func (q *Queries) ReservedAmong(m Machines) (list []models.ReservedView, err error) {
-	db := q.reserved()
-	if m.some {
-		db = m.of(db.Joins("JOIN devices ON devices.id = reservation_grants.device_id"), "devices.provider_id")
-	}
-	return list, db.Order("reservation_grants.device_id, reservation_grants.starts_at, reservation_grants.id").Find(&list).Error
+	return list, m.ofDevices(q.reserved(), "reservation_grants.device_id").Order("reservation_grants.device_id, reservation_grants.starts_at, reservation_grants.id").Find(&list).Error
 }
 
 // ReservedBy lists the grants of a project that have not ended.
