@@ -170,10 +170,13 @@ func (s *Store) LogTo(log *slog.Logger) {
 // Log is the logger for errors that nobody is told of.
 func (s *Store) Log() *slog.Logger { return cmp.Or(s.log, slog.Default()) }
 
+// slowStatement is how long a statement takes that is logged.
+const slowStatement = time.Second
+
 // statementLogger logs statements that fail or are slow.
 func statementLogger(log *slog.Logger) logger.Interface {
 	return expectedErrorsFilter{logger.NewSlogLogger(log, logger.Config{
-		SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})}
+		SlowThreshold: slowStatement, LogLevel: logger.Warn, ParameterizedQueries: true})}
 }
 
 // expectedErrorsFilter keeps errors that callers handle out of the log: a taken
@@ -190,8 +193,11 @@ func (expectedErrorsFilter) ParamsFilter(_ context.Context, sql string, _ ...any
 }
 
 func (l expectedErrorsFilter) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
-	if Duplicate(err) || errors.Is(err, context.Canceled) {
+	if Duplicate(err) || errors.Is(err, context.Canceled) || errors.Is(err, logger.ErrRecordNotFound) {
 		err = nil
+	}
+	if err == nil && time.Since(begin) <= slowStatement {
+		return // before gorm composes the text of every statement, to log none
 	}
 	l.Interface.Trace(ctx, begin, fc, err)
 }
