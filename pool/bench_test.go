@@ -31,12 +31,8 @@ func benchmarkDecision(b *testing.B, machines int) {
 		b.Fatal(err)
 	}
 	w := bigPool(b, db, machines)
-	if sql, err := db.SQL(); err != nil {
+	if err := storetest.Analyze(db); err != nil {
 		b.Fatal(err)
-	} else if db.Dialect() == "postgres" { // as it does by itself, a minute later; SQLite does not
-		if _, err := sql.Exec("ANALYZE"); err != nil {
-			b.Fatal(err)
-		}
 	}
 	fresh := func() *pool.Scheduler { return pool.New(db, access, providers.New(db, access, nil)) }
 	warm, q := fresh(), db.Read(context.Background())

@@ -289,7 +289,7 @@ func (q *Queries) SharesOf(holder int64) (shares []models.Share, err error) {
 // ShareHistory lists a device's shares, newest first.
 func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, err error) {
 	return shares, q.sharesWithNames().Where("shares.device_id = ?", deviceID).
-		Order("shares.id DESC").Limit(limit).Find(&shares).Error
+		Order("shares.from_at DESC, shares.id DESC").Limit(limit).Find(&shares).Error // in the order of an index
 }
 
 func (q *Queries) sharesWithNames() *gorm.DB {
