@@ -173,7 +173,7 @@ var whole = map[string]map[string]string{
 	"/capacity": {"projects": "the sum of all quotas, by an index"}, "/api/v1/capacity": {"projects": "the same"},
 	"/usage": {"shares": "the sum of all usage", "holders": "the same"}, "/api/v1/usage": {"shares": "the same", "holders": "the same"},
 	// SQLite looks up the 200 names of a page in the index of all names.
-	"/projects/start":        {"projects": "the same"}, "/projects/new": {"projects": "the same"}, "/projects/:id/edit": {"projects": "the same"},
+	"/projects/start": {"projects": "names, by an index"}, "/projects/new": {"projects": "the same"}, "/projects/:id/edit": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/requests/:id/withdraw": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A project's fair share is a part of the sum of all quotas, which an index has.
 	"/reservations/new": {"projects": "summed"},
