@@ -3,19 +3,19 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+
+	"weir/workspaces/runtimetest"
 )
 
 // A member opens VS Code in a running workspace: its files and its terminal are those of the
 // workspace. The environment of VS Code begins with it, and leads to Jupyter, too.
 func TestVSCodeInBrowser(t *testing.T) {
 	t.Parallel()
-	needsCodeServer(t)
+	runtimetest.NeedsCodeServer(t)
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:1"})
 	team := s.sharing("eve")
@@ -65,22 +65,6 @@ func TestVSCodeInBrowser(t *testing.T) {
 	b.front()
 	tree := b.opened(fmt.Sprintf("//ws-%s.localhost", id), func() { b.press("Open Jupyter") })
 	tree.until("Jupyter's list of files", `document.querySelector("#notebook_list .item_name")`)
-}
-
-// needsCodeServer skips a test where “tools/setup test” could not install code-server, as with another version
-// of Node, and has said so.
-func needsCodeServer(t *testing.T) {
-	t.Helper()
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, program := range []string{"code-server", home + "/.local/bin/code-server"} {
-		if _, err := exec.LookPath(program); err == nil {
-			return
-		}
-	}
-	t.Skip("code-server is not installed; “make code-server” installs it")
 }
 
 // terminal opens a terminal of VS Code and has it run a command.

@@ -13,19 +13,10 @@ import (
 	"weir/workspaces/runtimetest"
 )
 
-// needsCodeServer skips a test where “tools/setup test” could not install code-server, as with another version
-// of Node, and has said so.
-func needsCodeServer(t *testing.T) {
-	t.Helper()
-	if findCodeServer().program == "" {
-		t.Skip("code-server is not installed; “make code-server” installs it")
-	}
-}
-
 // VS Code is served to who has the token, by the address as it came, and is started again after it
 // has ended. Its start is not work; a file that it has saved is.
 func TestVSCode(t *testing.T) {
-	needsCodeServer(t)
+	runtimetest.NeedsCodeServer(t)
 	r := open(t, config(t.TempDir()))
 	spec, home := notebookSpec(1), share(t)
 	spec.Mounts = []models.Mount{{Source: home, Target: runtime.NotebookHome}}
@@ -111,7 +102,7 @@ func TestBrokenVSCode(t *testing.T) {
 
 // A check that succeeded is repeated when the installation or its user is another one.
 func TestCodeServerIsTriedOnce(t *testing.T) {
-	needsCodeServer(t)
+	runtimetest.NeedsCodeServer(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	user := identity{uid: testUser, gid: testUser, drop: os.Geteuid() == 0}
 	tool, problem := available(user)
