@@ -51,6 +51,9 @@ func TestVSCodeInBrowser(t *testing.T) {
 
 	eve.must("POST", workspacePath(w.ID)+"/stop", nil, nil)
 	eve.await(w.ID, "stopped", starting)
+	code.front()
+	code.until("the notice", `document.querySelector("#weir-notice")?.textContent.includes("Workspace nb has stopped")`)
+	code.shoot("vscode-stopped")
 	b.front()
 	b.goTo(fmt.Sprintf("/launch?project_id=%d", team.Project))
 	b.shoot("launch-vscode")

@@ -21,6 +21,8 @@ const (
 	nameNginx  = "notebook: nginx"
 	nameCaddy  = "notebook: Caddy"
 	nameHub    = "JupyterHub: home"
+	nameStart  = "start of Jupyter: Weir"
+	nameHubRun = "start of Jupyter: JupyterHub"
 	pagePrefix = "Weir: " // of the pages
 
 	suffixAlone = ", one connection"
@@ -64,7 +66,11 @@ func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp
 	if err != nil {
 		return nil, err
 	}
-	all = slices.Concat([]candidate{direct, port, proxied}, others, gates, []candidate{hub, hubAlone}, pages, first)
+	started, err := starts(ctx, w, hub.address)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat([]candidate{direct, port, proxied}, others, gates, []candidate{hub, hubAlone}, pages, first, started)
 	all = slices.DeleteFunc(all, func(c candidate) bool { return !only.MatchString(c.Name) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("nothing has a name like %s", only)

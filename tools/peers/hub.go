@@ -20,10 +20,17 @@ c.JupyterHub.cookie_secret_file = "%[4]s/hub-secret"
 c.JupyterHub.authenticator_class = "dummy"
 c.JupyterHub.spawner_class = "simple"
 c.Authenticator.allowed_users = {"ada"}
+c.SimpleLocalProcessSpawner.home_dir_template = "%[4]s/hub-home"
+c.Spawner.args = ["--allow-root"]
+c.JupyterHub.services = [{"name": "peers", "api_token": "` + hubToken + `"}]
+c.JupyterHub.load_roles = [{"name": "peers", "services": ["peers"], "scopes": ["admin:users", "admin:servers", "access:servers"]}]
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = "http://127.0.0.1:%[3]d"
 c.ConfigurableHTTPProxy.auth_token = "` + proxyToken + `"
 `
+
+// hubToken starts and stops servers.
+const hubToken = "peers-start-and-stop-servers"
 
 // proxyToken lets JupyterHub set the routes of its proxy.
 const proxyToken = "peers"

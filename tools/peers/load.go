@@ -21,6 +21,8 @@ type candidate struct {
 	tolerance int   // by how much the length may differ: pages show times
 	servers   []int // process ids of the servers that take part
 
+	start *jupyterStart // is measured in place of the request
+
 	// alone means one connection. before then runs before each request, and counts neither
 	// as its time nor as processor time.
 	alone  bool
@@ -44,6 +46,9 @@ type load struct {
 // measure sends the candidate's request on all connections, each as soon as the
 // last one is answered.
 func (l load) measure(ctx context.Context, c candidate) (s sample, err error) {
+	if c.start != nil {
+		return c.start.measure(ctx)
+	}
 	ctx, timeout := context.WithTimeoutCause(ctx, l.warmUp+2*l.span+30*time.Second, errors.New("no answer for 30 seconds"))
 	defer timeout()
 	ctx, fail := context.WithCancelCause(ctx) // with the first error

@@ -103,6 +103,7 @@ func ratiosOf(results []result) (ratios []ratio) {
 		compare(gate, nameNginx, 0.5)
 		compare(gate, nameCaddy, 2)
 	}
+	compare(nameStart, nameHubRun, 2.5)
 	for _, r := range results {
 		switch {
 		case strings.HasSuffix(r.Name, suffixFirst):
@@ -123,14 +124,26 @@ func (r report) print(out io.Writer) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\trequests/s\tp50 ms\tp99 ms\tserver CPU µs/request\tbody bytes\tgenerator CPUs")
 	for _, x := range r.Results {
-		fmt.Fprintf(t, "%s\t%.0f (%.0f–%.0f)\t%.2f\t%.2f\t%.0f (%.0f–%.0f)\t%d\t%.2f\n", x.Name, x.Rate.Median, x.Rate.Min, x.Rate.Max,
-			x.P50.Median, x.P99.Median, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.Bytes, x.Generator)
+		if x.Bytes > 0 {
+			fmt.Fprintf(t, "%s\t%.0f (%.0f–%.0f)\t%.2f\t%.2f\t%.0f (%.0f–%.0f)\t%d\t%.2f\n", x.Name, x.Rate.Median, x.Rate.Min, x.Rate.Max,
+				x.P50.Median, x.P99.Median, x.CPU.Median, x.CPU.Min, x.CPU.Max, x.Bytes, x.Generator)
+		}
+	}
+	t.Flush()
+	fmt.Fprintln(t, "\n\tms until the first response")
+	for _, x := range r.Results {
+		if x.Bytes == 0 {
+			fmt.Fprintf(t, "%s\t%.0f (%.0f–%.0f)\n", x.Name, x.P50.Median, x.P50.Min, x.P50.Max)
+		}
 	}
 	t.Flush()
 	fmt.Fprintln(t, "\n\trequests/s\tgoal\trequests per CPU second")
 	for _, x := range r.Ratios {
-		fmt.Fprintf(t, "%s / %s\t%.2f (%.2f–%.2f)\t%.2f\t%.2f (%.2f–%.2f)\n", x.Of, x.To, x.Rate.Median, x.Rate.Min, x.Rate.Max,
-			x.Goal, x.CPU.Median, x.CPU.Min, x.CPU.Max)
+		cpu := fmt.Sprintf("%.2f (%.2f–%.2f)", x.CPU.Median, x.CPU.Min, x.CPU.Max)
+		if x.CPU.Max == 0 {
+			cpu = "not measured"
+		}
+		fmt.Fprintf(t, "%s / %s\t%.2f (%.2f–%.2f)\t%.2f\t%s\n", x.Of, x.To, x.Rate.Median, x.Rate.Min, x.Rate.Max, x.Goal, cpu)
 	}
 	t.Flush()
 }

@@ -108,6 +108,11 @@ var noticeScript string
 //go:embed jupyter/weir_code.py
 var codeExtension string
 
+// pathsModule makes Jupyter start sooner.
+//
+//go:embed jupyter/weir_paths.py
+var pathsModule string
+
 // Variables for codeExtension: the path of code-server, which it otherwise looks for in PATH, and
 // that of the program that interprets it; empty: the one in its first line.
 const (
@@ -119,6 +124,8 @@ const (
 // ignore unknown traits. The token is in the environment.
 const jupyterConfig = `import sys
 sys.path.append("` + JupyterDir + `")
+import weir_paths  # noqa
+weir_paths.load()
 c = get_config()  # noqa
 for app in (c.NotebookApp, c.ServerApp):
     app.base_url = "/"
@@ -150,6 +157,7 @@ func JupyterFiles(traits ...string) map[string]string {
 		"weir_code.py":     codeExtension,
 		"weir_pages.py":    pagesExtension,
 		"weir_notice.js":   noticeScript,
+		"weir_paths.py":    pathsModule,
 		// As JSON, lists of extensions are joined with those of the image and the user.
 		"jupyter_notebook_config.json": `{"NotebookApp": {"nbserver_extensions": ` + extensions + `}}`,
 		"jupyter_server_config.json":   `{"ServerApp": {"jpserver_extensions": ` + extensions + `}}`,

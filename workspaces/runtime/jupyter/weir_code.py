@@ -6,6 +6,8 @@ pages. Connections are passed on byte by byte, so that WebSockets work as they a
 """
 
 import asyncio
+import http.client
+import io
 import json
 import os
 import shutil
@@ -179,6 +181,23 @@ def request_head(request, prefix):
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
+class Received:
+    """What was received, in the place of the socket of an HTTP client."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def makefile(self, mode):
+        return io.BytesIO(self.data)
+
+
+def response(data):
+    """Return a whole response and its body."""
+    read = http.client.HTTPResponse(Received(data))
+    read.begin()
+    return read, read.read()
+
+
 async def pump(source, target):
     """Pass on what comes until one side closes, and close the other."""
     try:
@@ -204,11 +223,16 @@ def load(app):
         async def get(self):
             if server is None:
                 raise web.HTTPError(404, "VS Code is not installed in this environment")
+            workbench = self.request.path == prefix + "/" and self.request.method == "GET" and "Upgrade" not in self.request.headers
+            if workbench:
+                self.request.headers.pop("Accept-Encoding", None)
             request = request_head(self.request, prefix) + self.request.body
             try:
                 upstream, first = await server.begin(request, self.request.method == "GET")
             except Failed as e:
                 raise web.HTTPError(502, f"VS Code does not run: {e}") from None
+            if workbench:
+                return self.finish_with(*response(first + await upstream.read_until_close()))
             client = self.detach()
             try:
                 await client.write(first)
@@ -218,6 +242,16 @@ def load(app):
             finally:
                 client.close()
                 upstream.close()
+
+        def finish_with(self, read, body):
+            """Send the page itself as Jupyter's pages are sent, so that weir_pages can add to it."""
+            self.set_status(read.status, read.reason)
+            headers = [(name, value) for name, value in read.getheaders() if name.lower() not in PER_CONNECTION]
+            for name, _ in headers:
+                self.clear_header(name)
+            for name, value in headers:
+                self.add_header(name, value)
+            self.finish(body)
 
         head = post = put = patch = delete = options = get
 

@@ -1,7 +1,7 @@
-"""An extension of Jupyter's server that adds weir_notice.js to its pages, so that an open
+"""An extension of Jupyter's server that adds weir_notice.js to its pages and to VS Code's, so that an open
 tab says why its workspace no longer answers, and takes out of them a terminal that stays blank.
 
-Only the pages of Jupyter itself are changed, never the files that it serves.
+Only these pages are changed, never the files that it serves.
 """
 
 import os
@@ -9,7 +9,7 @@ import os
 from tornado import web
 
 NAME = "weir_notice.js"
-PAGES = ("tree", "notebooks", "edit", "terminals", "consoles", "lab", "doc")
+PAGES = ("tree", "notebooks", "edit", "terminals", "consoles", "lab", "doc", "code")
 
 
 def blank_terminal(app):
