@@ -30,6 +30,10 @@ func claim(dir string, owner runtime.Owner) error {
 	}
 	mark := strings.TrimSpace(string(b))
 	former := cmp.Or(mark, owner.First().String())
+	partial := filepath.Join(dir, ownerFile+newSuffix) // of a server that was killed
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

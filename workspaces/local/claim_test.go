@@ -18,6 +18,29 @@ func openFor(t *testing.T, dir string, owner runtime.Owner) *Runtime {
 	return open(t, c)
 }
 
+// A server that was killed while it took a run directory starts again.
+func TestKilledWhileItClaims(t *testing.T) {
+	dir := t.TempDir()
+	openFor(t, dir, runtime.Owner{Installation: "a1", Generation: 1})
+	second := runtime.Owner{Installation: "a1", Generation: 2}
+	if err := os.Rename(dir, aside(dir, "a1.1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ownerFile+newSuffix), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	openFor(t, dir, second)
+	if b, err := os.ReadFile(filepath.Join(dir, ownerFile)); err != nil || strings.TrimSpace(string(b)) != second.String() {
+		t.Errorf("the owner is %q, %v", b, err)
+	}
+	if err := os.RemoveAll(aside(dir, "a1.1")); err != nil {
+		t.Error(err)
+	}
+}
+
 // A restored database with the same data directory lists, polls and stops nothing of the
 // generation before it, not even with the same numbers, and says what it found. That
 // generation finds everything again.

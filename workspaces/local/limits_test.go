@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"weir/models"
 	"weir/workspaces/runtime"
 )
@@ -159,6 +161,45 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 	if len(s.LogTail) > runtime.MaxLogTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
 		t.Errorf("the tail has %d bytes and ends with %q", len(s.LogTail), s.LogTail[max(0, len(s.LogTail)-20):])
+	}
+}
+
+// What a program allocates for the log beyond its end is freed, too.
+func TestAllocatedLog(t *testing.T) {
+	allocated := func(in *instance) int64 {
+		var st unix.Stat_t
+		if err := unix.Stat(in.logFile(), &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Blocks * blockSize
+	}
+	const script = `echo begun
+python3 -c 'import ctypes; ctypes.CDLL(None).fallocate(1, 1, ctypes.c_long(0), ctypes.c_long(200 << 20))' # FALLOC_FL_KEEP_SIZE
+echo ended; exec sleep 600`
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, script))
+	in, _ := r.parseState(state)
+	eventually(t, "it is allocated", func() bool { return string(readEnd(in.logFile(), 6)) == "ended\n" && allocated(in) > logLimit })
+	poll(t, r, state)
+	if n := allocated(in); n > logLimit {
+		t.Errorf("the log takes %d bytes", n)
+	}
+
+	runs := openRuns(t, config(t.TempDir()))
+	state = startRun(t, runs, script)
+	prints(t, runs, state, "ended")
+	in, _ = runs.runtime.parseState(state)
+	if _, err := runs.Poll(t.Context(), state); err != nil {
+		t.Fatal(err)
+	}
+	if n := allocated(in); n > runLogLimit {
+		t.Errorf("the log of the run takes %d bytes", n)
+	}
+	if out := logOf(t, runs, state); out != "begun\nended\n" {
+		t.Errorf("it says %q", out)
+	}
+	if err := runs.Stop(t.Context(), state); err != nil {
+		t.Fatal(err)
 	}
 }
 

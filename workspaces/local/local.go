@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces/runtime"
 )
 
@@ -60,6 +61,7 @@ type Runtime struct {
 	watched  map[incarnation]bool
 	stopping map[key]time.Time // time of the first Stop
 	apis     map[key]*http.Server
+	reasons  map[key]models.Text                // why this process has killed an instance
 	api      func(workspace int64) http.Handler // nil before ServeAPI
 
 	commands bool // its instances are those of [Runs]: no notebooks, and kept until they are removed
@@ -109,10 +111,11 @@ func New(c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	r := &Runtime{config: c, root: root, user: user, tool: tool, network: findNetwork(user),
-		watched: map[incarnation]bool{}, stopping: map[key]time.Time{}, apis: map[key]*http.Server{}}
+		watched: map[incarnation]bool{}, stopping: map[key]time.Time{}, apis: map[key]*http.Server{},
+		reasons: map[key]models.Text{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.tryNetwork()
-	return r, nil
+	return r, r.discardLeftovers()
 }
 
 // User is the user id that workspaces without one of their own run as.

@@ -58,16 +58,16 @@ func markOf(pid int) (m mark, err error) {
 	return m, nil
 }
 
-// readCommandLine reads the arguments of a process, each with a zero byte behind it. It is
+// readCommandLine reads the first arguments of a process, each with a zero byte behind it. It is
 // called for every process of the machine: [os.ReadFile] would take three times the system
-// calls.
+// calls. A process can make its command line as long as its memory, without using any.
 func readCommandLine(pid int) (b []byte, err error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/cmdline", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	for b = make([]byte, 0, 512); ; b = slices.Grow(b, cap(b)) {
+	for b = make([]byte, 0, 512); len(b) < maxCommandLine; b = slices.Grow(b, cap(b)) {
 		for len(b) < cap(b) {
 			n, err := unix.Read(fd, b[len(b):cap(b)])
 			switch {
@@ -79,7 +79,11 @@ func readCommandLine(pid int) (b []byte, err error) {
 			}
 		}
 	}
+	return b, nil
 }
+
+// maxCommandLine is what is read of a command line: a mark is near its beginning.
+const maxCommandLine = 16 << 10
 
 // inOwnNamespace reports whether a process is in the PID namespace of this process,
 // or the first of one directly below.

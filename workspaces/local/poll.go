@@ -40,6 +40,7 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 	if err := in.trimLog(); err != nil && !os.IsNotExist(err) {
 		r.config.Logger.Warn("cannot shorten a notebook's log", "workspace", in.Workspace, "error", err)
 	}
+	r.checkShared(in)
 	status := runtime.Status{LogTail: in.tail(), Limits: in.Limits}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -81,6 +82,11 @@ func (r *Runtime) exitStatus(in *instance) (runtime.Status, error) {
 		status.ExitCode = *rep.ExitCode
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reason, known := r.reasons[in.key()]; known {
+		status.Message = reason
+	}
 	return status, nil
 }
 

@@ -154,8 +154,12 @@ func (in *instance) kill() {
 	if in.foreign() {
 		return
 	}
-	in.killInner(in.sandboxStatus())
+	rep := in.sandboxStatus()
+	in.killInner(rep)
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
+	if rep.Child != 0 && in.PID != 0 { // both are known
+		return
+	}
 	pids, _ := markedProcesses(in.mark()) // those that could be read
 	for _, pid := range pids {
 		signalIf(pid, unix.SIGKILL, func() bool {

@@ -130,12 +130,15 @@ func (in *instance) state() runtime.State {
 // save writes the record atomically.
 func (in *instance) save() error { return replaceFile(in.stateFile(), in.state()) }
 
+// newSuffix ends the name of a file that is not complete yet.
+const newSuffix = ".new"
+
 // replaceFile writes a file atomically.
 func replaceFile(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+	if err := os.WriteFile(path+newSuffix, content, 0o600); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(path+newSuffix, path)
 }
 
 const directoryFormat = "ws-%d-%d"
@@ -256,11 +259,14 @@ func (in *instance) logEnd(limit int) string {
 	return runtime.LogEnd(limit, string(readEnd(in.logFile(), limit+len(token))), token)
 }
 
-// trimLog limits the size of the log. Truncation is safe because the notebook
-// appends; lines that it prints at the same time may be lost.
+// blockSize is the unit of the blocks of a file.
+const blockSize = 512
+
+// trimLog limits the size of the log, and the space that is allocated for it. Truncation is safe
+// because the notebook appends; lines that it prints at the same time may be lost.
 func (in *instance) trimLog() error {
-	info, err := os.Stat(in.logFile())
-	if err != nil || info.Size() <= logLimit {
+	var st unix.Stat_t
+	if err := unix.Stat(in.logFile(), &st); err != nil || max(st.Size, st.Blocks*blockSize) <= logLimit {
 		return err
 	}
 	end := readEnd(in.logFile(), logKeep)

@@ -74,6 +74,7 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 	if err := in.boundLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
+	r.runtime.checkShared(in)
 	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
 	if info, err := os.Stat(in.logFile()); err == nil {
 		status.Printed = info.Size()
@@ -210,7 +211,8 @@ const (
 )
 
 // boundLog frees the beginning of a long log. Its size does not change, so that offsets
-// remain valid and nothing that the command prints at the same time is lost.
+// remain valid and nothing that the command prints at the same time is lost. It also frees what
+// the command has allocated beyond the end.
 func (in *instance) boundLog() error {
 	f, err := os.OpenFile(in.logFile(), os.O_RDWR, 0)
 	if err != nil {
@@ -221,13 +223,17 @@ func (in *instance) boundLog() error {
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 		return err
 	}
-	const blockSize = 512 // of st.Blocks
 	if st.Blocks*blockSize <= runLogLimit {
 		return nil
 	}
 	const page = 4096 // whole pages are freed, others only zeroed
-	free := (st.Size - runLogKeep) / page * page
-	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, free)
+	if free := (st.Size - runLogKeep) / page * page; free > 0 {
+		err = unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, free)
+	}
+	if err = errors.Join(err, unix.Fstat(int(f.Fd()), &st)); err == nil && st.Blocks*blockSize > runLogLimit {
+		err = f.Truncate(st.Size)
+	}
+	return err
 }
 
 // open opens what a run has made in the shared directory of its sandbox. It must be of a type

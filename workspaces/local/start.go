@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -275,31 +274,4 @@ func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gat
 		return nil, fmt.Errorf("start the sandbox: %w", err)
 	}
 	return &gatedProcess{cmd: cmd, gate: gate}, nil
-}
-
-// remove deletes what an ended instance has left. The cgroup is first: the record
-// remains until it can be removed. The caller must have locked mu.
-func (r *Runtime) remove(in *instance) error {
-	if !in.owner.Owns(in.Owner) { // the directory of its number is this owner's
-		return nil
-	}
-	r.closeAPI(in.key())
-	if in.foreign() {
-		r.config.Logger.Warn("this is a copy of another data directory; what runs there is left alone",
-			"workspace", in.Workspace, "directory", in.Dir)
-	} else if err := in.Cgroup.remove(); err != nil {
-		return err
-	}
-	err := os.RemoveAll(in.dir)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	// The notebook may have removed the permissions of a directory.
-	filepath.WalkDir(in.dir, func(path string, d fs.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(in.dir)
 }

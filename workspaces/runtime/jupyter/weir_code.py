@@ -18,6 +18,7 @@ import time
 from tornado import iostream, web
 
 START_SECONDS = 60
+HEALTH_SECONDS = 5  # for one look at whether it serves pages
 SAVED_SECONDS = 60  # for which the answer of saved is kept
 # Somebody else can write the tasks of a shared directory, so none begins by itself.
 SETTINGS = {
@@ -71,19 +72,19 @@ class CodeServer:
     async def connect(self):
         """Return a stream to the program, which is started unless it runs."""
         async with self.starting:
-            started = False
-            for _ in range(START_SECONDS * 20):
+            started, until = False, time.monotonic() + START_SECONDS
+            while time.monotonic() < until:
                 if self.process is None or self.process.poll() is not None:
                     if started:
                         raise Failed(f"it exited with code {self.process.returncode}. {self.last_line()}")
                     self.start()
                     started = True
                 try:
-                    if self.ready or await self.healthy():
+                    if self.ready or await asyncio.wait_for(self.healthy(), HEALTH_SECONDS):
                         self.ready = True
                         return await self.stream()
-                except (OSError, iostream.StreamClosedError):
-                    pass  # it does not listen yet, or has just ended
+                except (OSError, iostream.StreamClosedError, asyncio.TimeoutError):
+                    pass  # it does not listen or respond yet, or has just ended
                 await asyncio.sleep(0.05)
         raise Failed(f"it did not start within {START_SECONDS} seconds. {self.last_line()}")
 

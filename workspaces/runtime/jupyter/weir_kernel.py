@@ -284,7 +284,11 @@ class Kernel:
         self.publish("status", {"execution_state": "busy"}, message["header"])
         self.waiting.append(frames)
         if self.run is None:
-            self.attach()
+            try:
+                self.attach()
+            except OSError as e:
+                self.waiting.remove(frames)
+                self.refuse(frames, "The run of the GPU could not be started: %s" % e)
 
     def command(self, message, idents, words):
         """Executes a cell that begins with %gpu."""
