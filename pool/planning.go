@@ -27,15 +27,12 @@ const maxPast = 1_000_000
 
 // ReadPast reads the requests since a moment; the zero time is all there are.
 func ReadPast(q *store.Queries, since time.Time) (p Past, err error) {
-	demands, err := q.PastDemands(maxPast)
+	demands, err := q.PastDemands(since, maxPast)
 	if err != nil {
 		return p, err
 	}
 	var known []history.Past
 	for _, d := range demands {
-		if d.RequestedAt.Before(since) {
-			continue
-		}
 		demand := demandOf(d.ProjectID, d.Demand)
 		p.Demands = append(p.Demands, demand)
 		known = append(known, history.Past{Requested: d.RequestedAt, Started: d.StartedAt, Ended: d.EndedAt, Given: d.Starts > 0, Demand: demand})

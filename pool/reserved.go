@@ -189,6 +189,7 @@ func (s *Scheduler) Reserved(q *store.Queries, reservation int64) (func(models.D
 
 func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Decision {
 	var most int64
+	var away string // a machine of the reservation that cannot be used now
 	for _, m := range s.machines {
 		decision := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
 			Explanation: models.Say("Reserved on %s.", m.Name)}
@@ -196,9 +197,14 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			if g.ReservationID != reservation || g.StartsAt.After(s.now) || !g.EndsAt.After(s.now) {
 				continue
 			}
+			dev, known := m.byID(g.DeviceID)
+			if !known || !m.usable(dev) {
+				away = m.Name
+				continue
+			}
 			cores, memory := m.unused(g)
 			most = max(most, cores)
-			if dev, known := m.byID(g.DeviceID); known && cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
+			if cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
 				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
 					Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
 			}
@@ -207,8 +213,20 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			return decision
 		}
 	}
+	if away != "" && most < d.Cores {
+		return models.Decision{Outcome: models.OutcomeRefused,
+			Explanation: models.Say("the GPUs that are reserved on %s cannot be used now", away)}
+	}
 	return models.Decision{Outcome: models.OutcomeRefused,
 		Explanation: models.Say("%d GPU cores are left on a device of the reservation now", most)}
+}
+
+// usable reports whether a reserved device can be used now: its machine lends and responds, and it
+// is neither faulty nor being reconfigured nor cut into instances.
+func (m *machine) usable(d models.Device) bool {
+	now := m.nodes[asItIs]
+	return now.Accepting && !now.Unreachable && m.lends(d) && d.Present && d.Trouble.Empty() && !m.changing(d) &&
+		(d.ParentID != nil || d.Applied != models.SharingMIG)
 }
 
 // unused is what no workspace uses of a grant.

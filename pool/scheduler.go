@@ -108,7 +108,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 
 // updatePolicy makes the policy follow the newest requests.
 func (s *Scheduler) updatePolicy(ctx context.Context) error {
-	past, err := s.store.Read(ctx).PastDemands(learnedDemands)
+	past, err := s.store.Read(ctx).PastDemands(time.Time{}, learnedDemands)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,8 @@ type viewBuilder struct {
 	actor        policies.Actor
 	visible      map[int64]bool // by project: its names may be shown
 	deviceStates map[int64]models.DeviceState
-	owners       map[int64]string // names, by user
+	owners       map[int64]string    // names, by user
+	seen         map[int64]time.Time // last heartbeats, by provider
 }
 
 // viewBuilder reads the state for an actor who may see the pool.
@@ -124,6 +125,9 @@ func (s snapshot) owners() map[int64]bool {
 // loadDetails reads what the views of providers need beside the snapshot.
 func (v *viewBuilder) loadDetails() (err error) {
 	if v.deviceStates, err = v.q.DeviceStates(); err != nil {
+		return err
+	}
+	if v.seen, err = v.q.SeenAt(); err != nil {
 		return err
 	}
 	v.owners, err = v.q.OwnerNames()
@@ -221,6 +225,9 @@ func (v viewBuilder) providerView(m *machine) ProviderView {
 	providers := v.scheduler.providers
 	view := ProviderView{Provider: m.Provider, OwnerName: v.owners[m.Owner()], Users: m.userCount(),
 		Chosen: len(m.Terms.Projects) > 0, Manage: providers.CanManage(v.actor, m.Provider)}
+	if seen, known := v.seen[m.ID]; known {
+		view.SeenAt = seen
+	}
 	view.Lends, view.Until = m.Terms.Open(v.now)
 	if !view.Manage {
 		v.redact(&view)

@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/providers"
@@ -89,27 +90,23 @@ func TestLaunchInAReservation(t *testing.T) {
 	})
 }
 
-// A share is limited by MPS only where the agent has applied it.
-func TestEnforcementInAReservation(t *testing.T) {
+// While a GPU is reconfigured, nothing is launched on it, in a reservation neither.
+func TestReservedDeviceThatChanges(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		s, r := b.reserved(t, 60)
 		b.begin(t, s)
 		list, err := b.store.Read(b.ctx).DevicesAt(store.AllMachines)
-		if err == nil {
-			_, err = b.machines.SetSharing(b.ctx, b.root, list[0].ID, providers.DeviceInput{Sharing: models.SharingMPS})
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		device := list[0]
+		_, err = b.machines.SetSharing(b.ctx, b.root, device.ID, providers.DeviceInput{Sharing: models.SharingMPS})
+		want(t, err, models.KindConflict, "Reservation")
+		device.Sharing = models.SharingMPS // since before it was reserved
+		storetest.InTx(t, b.store, func(q *store.Queries) error { return q.UpdateDevice(&device) })
 		in := b.ask("a", models.LaunchParameters{})
 		in.ReservationID = r.ID
-		w, err := b.Launch(b.ctx, b.actor, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if shares, err := b.store.Read(b.ctx).SharesOf(w.HolderID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedAdvisory {
-			t.Errorf("the shares are %+v, %v", shares, err)
-		}
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "cannot be used now")
 	})
 }
 

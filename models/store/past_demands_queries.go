@@ -18,20 +18,20 @@ type PastDemand struct {
 	Starts      int64      // how often it started
 }
 
-// PastDemands lists the newest demands for GPUs, at most limit, oldest first:
+// PastDemands lists the newest demands for GPUs since a time, at most limit, oldest first:
 // workspaces, runs and refused launches. A launch that is refused repeatedly within a
 // day counts once.
-func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
+func (q *Queries) PastDemands(since time.Time, limit int) ([]PastDemand, error) {
 	var launched, refused []PastDemand
 	err := q.db.Table("holders").Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
 		Select(`holders.project_id, holders.user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at,
 			COALESCE(workspaces.generation, CASE WHEN started_at IS NULL THEN 0 ELSE 1 END) AS starts`).
-		Where("gpus > 0").Order("holders.id DESC").Limit(limit).Scan(&launched).Error
+		Where("gpus > 0 AND requested_at >= ?", since).Order("holders.id DESC").Limit(limit).Scan(&launched).Error
 	if err != nil {
 		return nil, err
 	}
 	err = q.db.Table("decisions").Select("project_id, user_id, gpus, cores, gpu_model, at AS requested_at, at AS ended_at").
-		Where("outcome = ? AND holder_id IS NULL AND gpus > 0", models.OutcomeRefused).Order("id DESC").Limit(limit).Scan(&refused).Error
+		Where("outcome = ? AND holder_id IS NULL AND gpus > 0 AND at >= ?", models.OutcomeRefused, since).Order("id DESC").Limit(limit).Scan(&refused).Error
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func TestPastDemands(t *testing.T) {
 		decide(w, models.OutcomeRefused, 9) // on another day
 		launch("waits", 2, nil, nil)
 
-		got, err := s.Read(t.Context()).PastDemands(10)
+		got, err := s.Read(t.Context()).PastDemands(time.Time{}, 10)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestPastDemands(t *testing.T) {
 		if d := got[3]; d.StartedAt != nil || d.EndedAt != nil {
 			t.Errorf("what waits is %+v", d)
 		}
-		newest, err := s.Read(t.Context()).PastDemands(2)
+		newest, err := s.Read(t.Context()).PastDemands(time.Time{}, 2)
 		if err != nil || len(newest) != 2 || newest[0].Demand.GPUs != 2 || newest[1].Demand.GPUs != 9 {
 			t.Errorf("the newest are %+v, %v", newest, err)
 		}

@@ -98,6 +98,9 @@ type Machines struct {
 // AllMachines are the machines of all providers.
 var AllMachines = Machines{}
 
+// MachineOf is the machine of a provider.
+func MachineOf(provider int64) Machines { return Machines{some: true, providers: []int64{provider}} }
+
 // MachinesChanged are those that have changed between two versions of the pool;
 // all of them where that is not known any more.
 func (q *Queries) MachinesChanged(since, version int64) (which Machines, err error) {
@@ -150,13 +153,13 @@ func (q *Queries) OpenSharesAmong(m Machines) (shares []ShareView, err error) {
 func (q *Queries) CreateProvider(p *models.Provider) error {
 	err := q.db.Create(p).Error
 	q.changePool(p.ID)
-	return err
+	return nameTaken(err, "provider", p.Name)
 }
 
-// UpdateProvider writes p if its version is still p.Version.
+// UpdateProvider writes p if its version is still p.Version. A taken name is a conflict.
 func (q *Queries) UpdateProvider(p *models.Provider) error {
 	q.changePool(p.ID)
-	return q.update(p, &p.Version, p.ID, "provider")
+	return nameTaken(q.update(p, &p.Version, p.ID, "provider"), "provider", p.Name)
 }
 
 // TouchProvider records a heartbeat of a provider. It changes no settings, so the
@@ -175,6 +178,17 @@ func (q *Queries) TransitionProvider(p *models.Provider, from string) error {
 		return models.Stale("provider")
 	}
 	return res.Error
+}
+
+// SeenAt returns when each provider was last heard from, which changes no version of the pool.
+func (q *Queries) SeenAt() (map[int64]time.Time, error) {
+	var list []models.Provider
+	err := q.db.Select("id", "seen_at").Find(&list).Error
+	seen := make(map[int64]time.Time, len(list))
+	for _, p := range list {
+		seen[p.ID] = p.SeenAt
+	}
+	return seen, err
 }
 
 // Provider finds a provider.
@@ -235,14 +249,14 @@ func (q *Queries) NeverUsed(device int64) (bool, error) {
 }
 
 // DeleteDevice deletes a device that never had a share, with its measurements.
-func (q *Queries) DeleteDevice(device int64) error {
-	q.Touch("pool")
+func (q *Queries) DeleteDevice(d models.Device) error {
+	q.changePool(d.ProviderID)
 	for _, of := range []any{&models.DeviceState{}, &models.Telemetry{}} {
-		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {
+		if err := q.db.Where("device_id = ?", d.ID).Delete(of).Error; err != nil {
 			return err
 		}
 	}
-	return q.db.Delete(&models.Device{}, device).Error
+	return q.db.Delete(&models.Device{}, d.ID).Error
 }
 
 // CreateShare inserts s.

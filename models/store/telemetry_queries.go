@@ -24,9 +24,9 @@ func (q *Queries) SaveStates(states []models.DeviceState) error {
 
 // RecordFault stores the last error that a device's driver reported. It changes no
 // settings, so the version stays.
-func (q *Queries) RecordFault(device, xid int64, at time.Time) error {
-	q.Touch("pool")
-	return q.db.Model(&models.Device{}).Where("id = ?", device).UpdateColumns(map[string]any{"xid": xid, "xid_at": at}).Error
+func (q *Queries) RecordFault(d models.Device, xid int64, at time.Time) error {
+	q.changePool(d.ProviderID)
+	return q.db.Model(&models.Device{}).Where("id = ?", d.ID).UpdateColumns(map[string]any{"xid": xid, "xid_at": at}).Error
 }
 
 // DeviceStates returns the last measurements, by device.

@@ -220,6 +220,12 @@ func (s UsageSums) Over(span time.Duration) (u models.Usage) {
 	return u
 }
 
+// Plus adds up two sums.
+func (s UsageSums) Plus(other UsageSums) UsageSums {
+	plus := func(a, b usedRow) usedRow { return usedRow{First: a.First + b.First, Second: a.Second + b.Second} }
+	return UsageSums{plus(s.shares, other.shares), plus(s.holders, other.holders)}
+}
+
 func (q *Queries) usageSums(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]UsageSums, error) {
 	sums := map[int64]UsageSums{}
 	for _, in := range []UsageTable{ShareUsage, HolderUsage} {

@@ -14,6 +14,7 @@ import (
 	"weir/pool/broker"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
+	"weir/pool/providers"
 )
 
 // The four answers, over one GPU of which a workspace has 40 cores.
@@ -92,6 +93,36 @@ func TestReservationsAreKept(t *testing.T) {
 		}
 		o.WantClaim(t, o.member, demand(30), models.OutcomeGranted) // beside what is still in use
 		o.WantClaim(t, o.member, demand(1), models.OutcomeDelayed)
+	})
+}
+
+// In a reservation, nothing is launched on a machine that does not lend now, and its GPU is not
+// cut into instances before it ends.
+func TestReservedMachineThatDoesNotLend(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		in := o.ask(70)
+		in.From = o.hour(24)
+		r := o.reserve(t, in)
+		gpu := o.DevicesByUUID(t)["GPU-0"]
+		mps := providers.DeviceInput{Sharing: models.SharingMPS}
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, mps)), models.KindConflict, "Reservation")
+		o.pass(t, 24*time.Hour)
+		d := models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 800}
+		drained, err := o.Providers.Drain(o.Ctx, o.Root, gpu.ProviderID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := o.use(t, o.member, r.ID, d); ok {
+			t.Error("a workspace was launched on a machine that is drained")
+		}
+		if _, err := o.Providers.Resume(o.Ctx, o.Root, gpu.ProviderID, drained.Version); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := o.use(t, o.member, r.ID, d); !ok {
+			t.Error("the machine lends again, and nothing is launched")
+		}
+		o.pass(t, time.Hour)
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, mps)), models.KindConflict, "1 workspace uses this device")
 	})
 }
 

@@ -46,9 +46,11 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	if err != nil {
 		return u, err
 	}
+	var all store.UsageSums
 	for _, p := range used {
-		u.Used = u.Used.Plus(p.Over(span))
+		all = all.Plus(p)
 	}
+	u.Used = all.Over(span)
 	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
 		return u, err
 	}

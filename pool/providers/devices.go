@@ -189,7 +189,7 @@ func markDeviceAbsent(q *store.Queries, machine string, d models.Device) error {
 			return err
 		}
 		if neverUsed {
-			return q.DeleteDevice(d.ID)
+			return q.DeleteDevice(d)
 		}
 	}
 	old := d

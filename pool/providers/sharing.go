@@ -113,6 +113,11 @@ func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 	for _, share := range shares {
 		holders[share.HolderID], projects[share.ProjectID] = true, true
 	}
+	if needsRepartition(d, in) {
+		if err := checkUnreserved(q, d); err != nil {
+			return err
+		}
+	}
 	inPart := slices.ContainsFunc(shares, func(v store.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
 	case len(holders) > 0 && needsRepartition(d, in):
@@ -124,6 +129,25 @@ func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 			len(holders))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
 		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))
+	}
+	return nil
+}
+
+// checkUnreserved refuses if a device, or an instance of it, is reserved.
+func checkUnreserved(q *store.Queries, d models.Device) error {
+	reserved, err := q.ReservedAmong(store.MachineOf(d.ProviderID))
+	if err != nil {
+		return err
+	}
+	devices, err := q.DevicesOf(d.ProviderID)
+	if err != nil {
+		return err
+	}
+	for _, g := range reserved {
+		if slices.ContainsFunc(devices, func(other models.Device) bool { return other.ID == g.DeviceID && other.PhysicalID() == d.ID }) {
+			return models.Conflict("Reservation %d uses this device until %s. Cancel it or wait until it ends: MIG and MPS settings can be changed only while nothing is reserved.",
+				g.ReservationID, g.EndsAt)
+		}
 	}
 	return nil
 }

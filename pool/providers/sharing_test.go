@@ -123,6 +123,25 @@ func TestMIGInstances(t *testing.T) {
 	})
 }
 
+// Instances that were never used and are gone are not offered any more.
+func TestDeletedInstancesAreNotOffered(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m := o.NewTeam(t, "vision")
+		gpu := pooltest.Machine(1)
+		gpu[0].MIGProfiles, gpu[0].Sharing = []string{"3g.40gb"}, models.SharingMIG
+		cut := append(gpu, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: gpu[0].Model, MemoryMiB: 40_000, NUMA: -1})
+		o.Enlist(t, cut)
+		if v, err := o.Pool.Provider(o.Ctx, o.Root, o.Provider(t).ID); err != nil || len(v.Devices) != 2 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(gpu)})
+		if v, err := o.Pool.Provider(o.Ctx, o.Root, o.Provider(t).ID); err != nil || len(v.Devices) != 1 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		o.WantClaim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1000}, models.OutcomeRefused)
+	})
+}
+
 func TestMPSIsClaimedOnlyWhenItIsThere(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		m := o.NewTeam(t, "vision")

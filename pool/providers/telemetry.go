@@ -86,7 +86,7 @@ func saveFaults(q *store.Queries, provider int64, faults []Fault) error {
 		if !reported || d.XIDAt != nil && at.Before(*d.XIDAt) {
 			continue
 		}
-		if err := q.RecordFault(d.ID, f.XID, at); err != nil {
+		if err := q.RecordFault(d, f.XID, at); err != nil {
 			return err
 		}
 	}

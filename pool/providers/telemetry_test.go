@@ -14,6 +14,11 @@ func TestTelemetryAndFaults(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		o.Enlist(t, pooltest.Machine(1))
 		device := o.DevicesByUUID(t)["GPU-0"]
+		before, _, err := o.Pool.Device(o.Ctx, o.Root, device.ID) // the pool is cached from here on
+		if err != nil || before.XID != 0 {
+			t.Fatalf("%+v, %v", before, err)
+		}
+		o.Clock.Advance(time.Second)
 		sample := func(age time.Duration, util int64) providers.Sample {
 			return providers.Sample{UUID: "GPU-0", Age: age, Utilisation: util, MemoryUsedMiB: 100, Temperature: 50, PowerMW: 70_000}
 		}
@@ -22,6 +27,9 @@ func TestTelemetryAndFaults(t *testing.T) {
 		view, _, err := o.Pool.Device(o.Ctx, o.Root, device.ID)
 		if err != nil || view.Measured == nil || view.Measured.Utilisation != 40 || view.XID != 79 || !view.XIDAt.Equal(o.Store.Now().Add(-time.Minute)) {
 			t.Fatalf("%+v, %v", view, err)
+		}
+		if p, err := o.Pool.Provider(o.Ctx, o.Root, device.ProviderID); err != nil || !p.SeenAt.Equal(o.Store.Now()) {
+			t.Errorf("last heartbeat at %s, %v", p.SeenAt, err)
 		}
 		for span, samples := range map[string]int64{providers.LastHour: 3, providers.LastDay: 3, providers.LastMonths: 3} {
 			history, err := o.Providers.History(o.Ctx, o.Root, device.ID, span)

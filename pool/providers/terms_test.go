@@ -11,6 +11,18 @@ import (
 	"weir/pool/providers"
 )
 
+func TestNameOfAnotherProvider(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		o.Enlist(t, pooltest.Machine(1))
+		p := o.Provider(t)
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
+			return q.CreateProvider(&models.Provider{Name: "other", State: models.ProviderOffline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()})
+		})
+		err := pooltest.Error(o.Providers.Update(o.Ctx, o.Root, p.ID, providers.ProviderInput{Name: "other", Terms: p.Terms, Version: p.Version}))
+		pooltest.WantError(t, err, models.KindConflict, "name")
+	})
+}
+
 func TestDrainAndRecall(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		m := o.NewTeam(t, "vision")

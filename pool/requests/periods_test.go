@@ -259,6 +259,23 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 
 // What is offered about an end: a request in one click, the form to who may
 // set it, or that somebody has asked.
+// A request for an end that has become earlier than the present one is not approved any more.
+func TestExtensionThatWouldShorten(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		end := h.Store.Now().Add(5 * day)
+		h.EndProject(t, h.Vision, &end)
+		asked := end.Add(10 * day)
+		v := h.ask(t, h.Ann, models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID, EndsAt: &asked}})
+		later := end.Add(20 * day)
+		h.EndProject(t, h.Vision, &later)
+		_, err := h.approve(t, h.Root, v.ID, models.Requested{})
+		pooltest.WantError(t, err, models.KindInvalid, "ends_at")
+		still := later.Add(day)
+		_, err = h.approve(t, h.Root, v.ID, models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID, EndsAt: &still}})
+		pooltest.NoError(t, err)
+	})
+}
+
 func TestExtensions(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		of := func(u models.User) []models.Extension {

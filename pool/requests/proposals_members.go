@@ -66,10 +66,8 @@ func (a limitProposal) examine(r *review) error {
 		return err
 	}
 	limit, _ := projects.FillLimit(a.Limit, r.project.Quota, role.Permits())
-	if a.Limit = limit.Input(); !r.submitting {
-		return nil
-	}
-	return projects.CheckRaised("limit", limit, role.Limit)
+	a.Limit = limit.Input()
+	return checkRaised(r, "limit", limit, role.Limit)
 }
 
 func (a limitProposal) apply(r *review) error {
@@ -98,7 +96,7 @@ func (a deadlineProposal) examine(r *review) error {
 	if err != nil {
 		return models.NotFoundAs(err, models.Invalid("until", "belongs to a former member"))
 	}
-	if r.submitting && !projects.EndsLater(a.Until, m.Until) {
+	if !endsLater(r, a.Until, m.Until) {
 		return models.Invalid("until", "must be later than the current date")
 	}
 	return nil

@@ -62,10 +62,10 @@ func (a quotaProposal) examine(r *review) error {
 		return err
 	}
 	total, _, err := r.editor.FillQuota(a.Quota, r.project.Quota)
-	if a.Quota = total.Input(); err != nil || !r.submitting {
+	if a.Quota = total.Input(); err != nil {
 		return err
 	}
-	return projects.CheckRaised("quota", total, r.project.Quota)
+	return checkRaised(r, "quota", total, r.project.Quota)
 }
 
 func (a quotaProposal) proposed(p models.Project) models.Project {
@@ -97,7 +97,7 @@ func (a periodProposal) examine(r *review) error {
 	if a.EndsAt != nil && !a.EndsAt.After(r.q.Now()) {
 		return models.Invalid("ends_at", "must be in the future")
 	}
-	if r.submitting && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
+	if !endsLater(r, a.EndsAt, r.project.EndsAt) {
 		return models.Invalid("ends_at", "must be later than the current date")
 	}
 	return nil

@@ -1,6 +1,8 @@
 package requests
 
 import (
+	"time"
+
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
@@ -88,4 +90,20 @@ func (r *review) setSubject() {
 	if m, err := r.q.Membership(r.project.ID, r.requester.ID); err == nil && m.RemovedAt == nil {
 		r.req.MemberID = &m.ID
 	}
+}
+
+// checkRaised refuses amounts of which none is raised. What changes nothing any more can be approved,
+// but not what would lower amounts that were raised further meanwhile.
+func checkRaised(r *review, field string, requested, present models.Resources) error {
+	if !r.submitting && requested == present {
+		return nil
+	}
+	return projects.CheckRaised(field, requested, present)
+}
+
+// endsLater reports whether an end is later than the present one; when it is decided on, whether it is
+// not earlier.
+func endsLater(r *review, requested, present *time.Time) bool {
+	same := requested == nil && present == nil || requested != nil && present != nil && requested.Equal(*present)
+	return !r.submitting && same || projects.EndsLater(requested, present)
 }
