@@ -131,6 +131,9 @@ func (c *OpenCompletion) render(conversation []serving.Message, most int64) erro
 
 // partFailed is the error for users, if a part has failed.
 func partFailed(err error) error {
+	if errors.Is(err, serving.ErrNotNumber) {
+		return models.Conflict("The model has computed a value that is not a number. Its files may be damaged, or its values too large for their type.")
+	}
 	if failed, ok := errors.AsType[*serving.PartError](err); ok {
 		return models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
 	}

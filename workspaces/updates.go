@@ -223,6 +223,9 @@ func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployIn
 			Task: f.Task, TextPrompts: f.TextPrompts, Files: f.Files}, nil
 	}
 	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
+	if err != nil && u == nil {
+		return model, models.NotFoundAs(err, models.Invalid("path", "was not found, or you cannot read it"))
+	}
 	if err != nil {
 		err = &planError{err}
 	}

@@ -52,8 +52,8 @@ func (g *Graph) Check() error {
 	if len(g.Branches) == 0 || len(g.Branches) > MaxBranches {
 		return refuse(models.Say("must have from %d to %d branches; has %d", 1, MaxBranches, len(g.Branches)))
 	}
-	if !amount(g.FLOPS) {
-		return refuse(models.Say("%s must be from 0 to %g", "flops_per_second", maxAmount))
+	if !amount(g.FLOPS) || g.FLOPS > 0 && g.FLOPS < 1 {
+		return refuse(models.Say("%s must be 0, or from 1 to %g", "flops_per_second", maxAmount))
 	}
 	operators, after, names := 0, 0, map[string]bool{}
 	for _, b := range g.Branches {

@@ -172,6 +172,7 @@ func TestRefusals(t *testing.T) {
 		{one(Operator{Seconds: -1}), 8, Settings{}, "graph", "branch a, operator 1: seconds must be from 0 to 1e+24"},
 		{one(Operator{FLOPs: math.NaN()}), 8, Settings{}, "graph", "flops must be"},
 		{one(Operator{Retries: 101}), 8, Settings{}, "graph", "retries must be from 0 to 100"},
+		{Graph{FLOPS: 1e-300, Branches: fork(1).Branches}, 8, Settings{}, "graph", "flops_per_second must be 0, or from 1"},
 		{Graph{FLOPS: math.Inf(1), Branches: fork(1).Branches}, 8, Settings{}, "graph", "flops_per_second must be"},
 		{after(fork(1, 2), 0, "z"), 8, Settings{}, "graph", "branch a waits for z, which does not exist"},
 		{after(after(fork(1, 2), 0, "b"), 1, "a"), 8, Settings{}, "graph", "branch b waits for a, which waits for it"},

@@ -125,6 +125,9 @@ func (m *Model) facts() models.ModelFacts {
 	slices.SortFunc(f.Types, func(a, b models.ModelType) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Type, b.Type))
 	})
+	if len(f.Types) > 0 && f.Types[0].Type == "F32" { // config.json need not say so
+		f.ValueBytes = max(f.ValueBytes, 4)
+	}
 	return f
 }
 

@@ -90,8 +90,8 @@ func (e *PartError) Unwrap() error { return e.Err }
 
 // Generate continues a prompt until a token of in.End, which is not passed to each, or the
 // maximum; ended says which. Any failure of a part is a *PartError: nothing is guessed, and a
-// part that was restarted meanwhile refuses a sequence that it does not have. An error of each
-// ends it, too.
+// part that was restarted meanwhile refuses a sequence that it does not have. [ErrNotNumber] is
+// one of the model. An error of each ends it, too.
 func (s *Sequence) Generate(in Input, each func(Token) error) (ended bool, err error) {
 	at, next := 0, in.Prompt
 	var logits []float32
@@ -103,7 +103,7 @@ func (s *Sequence) Generate(in Input, each func(Token) error) (ended bool, err e
 		at += len(next)
 		t, err := choose(logits, in, random)
 		if err != nil {
-			return false, &PartError{len(s.parts) - 1, err}
+			return false, err
 		}
 		if slices.Contains(in.End, t.ID) {
 			return true, nil

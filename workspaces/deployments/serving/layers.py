@@ -9,6 +9,7 @@ except ImportError:
 
 KINDS = "F32", "F16", "BF16"  # of weights
 FEW_TOKENS = 64  # of which all heads are computed at once
+SCORES = 4 << 20  # of tokens for each other that are computed at once
 DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 
 
@@ -67,11 +68,15 @@ class Numpy:
 
     def attend(self, q, k, v, at):
         """Returns the values for each of the last tokens, from position at on; without one, of all
-        tokens for each: head by head if they are many, as those of an image."""
+        tokens for each: head by head if they are many, as those of an image. Of a long prompt, as many
+        tokens at once as have few scores: memory is planned for what grows with its length, not its square."""
         if at is None and len(q) > 1 and q.shape[1] > FEW_TOKENS:
             return np.concatenate([self.attend(q[i : i + 1], k[i : i + 1], v[i : i + 1], at) for i in range(len(q))])
+        n, most = q.shape[1], max(SCORES // (len(q) * k.shape[1]), 1)
+        if at is not None and n > most:
+            parts = [(i, at + min(i + most, n)) for i in range(0, n, most)]
+            return np.concatenate([self.attend(q[:, i : i + most], k[:, :end], v[:, :end], at + i) for i, end in parts], 1)
         k, v = (np.repeat(x, len(q) // len(x), 0) for x in (k, v))
-        n = q.shape[1]
         scores = q @ k.swapaxes(1, 2) / q.shape[2] ** 0.5
         if at is not None:
             scores = scores + np.triu(np.full((n, at + n), -np.inf, np.float32), at + 1)
@@ -225,14 +230,15 @@ class Decoder(Layers):
 
     def __init__(self, xp, config, tensors, part):
         super().__init__(xp, config, tensors, part, "model.layers")
-        self.eps, self.most = config.get("rms_norm_eps") or 1e-6, part["context"]
+        mixtral = config["architectures"][0].startswith("Mixtral")  # which has other defaults than the others
+        self.eps, self.most = config.get("rms_norm_eps") or (1e-5 if mixtral else 1e-6), part["context"]
         self.tries = [2, 1] if self.most > 2 else [1]  # tokens, and one that follows them
         self.tied = config.get("tie_word_embeddings", False)
         self.by_experts, self.assists = part.get("experts", False), part.get("assists", False)
         self.used = config.get("num_experts_per_tok")
-        self.normalized = config.get("norm_topk_prob", config["architectures"][0].startswith("Mixtral"))
+        self.normalized = config.get("norm_topk_prob", mixtral)
         rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-        base = rope.get("rope_theta") or config.get("rope_theta") or 10000.0
+        base = rope.get("rope_theta") or config.get("rope_theta") or (1e6 if mixtral else 1e4)
         self.frequencies = [base ** (-i / self.width) for i in range(0, self.width, 2)]
         if (rope.get("rope_type") or rope.get("type")) == "llama3":
             self.frequencies = [self.slowed(f, rope) for f in self.frequencies]

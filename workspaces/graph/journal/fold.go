@@ -90,6 +90,13 @@ func (s *State) begin(e Event) bool {
 	if e.Plan == nil || s.Graph != "" && s.Graph != e.Graph || len(e.Operators) == 0 || len(e.Operators) > graph.MaxBranches {
 		return false
 	}
+	operators := 0
+	for _, names := range e.Operators {
+		operators += len(names)
+	}
+	if operators > graph.MaxOperators {
+		return false
+	}
 	s.Graph, s.Attempts = e.Graph, append(s.Attempts, e.ID)
 	p.Attempts, p.EndedAt, p.Code, p.Failed = len(s.Attempts), nil, nil, ""
 	if p.Attempts == 1 {

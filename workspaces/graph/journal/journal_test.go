@@ -180,6 +180,7 @@ func TestRefusals(t *testing.T) {
 	const begin = `{"kind":"attempt","graph":"x","operators":{"a":["1"]},"plan":{"stages":[{"shares":[{"branch":"a"}]}]}}` + "\n"
 	for name, content := range map[string]string{"text": "branches: []\n", "no attempt": `{"kind":"over"}` + "\n", "an unknown branch": begin + `{"kind":"start","branch":"z","operator":"1"}` + "\n",
 		"an unknown operator": begin + `{"kind":"end","branch":"a","operator":"2"}` + "\n", "no plan": begin + `{"kind":"plan"}` + "\n", "another graph": begin + strings.Replace(begin, `"x"`, `"y"`, 1),
+		"too many operators":          strings.Replace(begin, `["1"]`, `["`+strings.Repeat(`","`, graph.MaxOperators)+`"]`, 1),
 		"fewer operators than before": strings.Replace(begin, `["1"]`, `["1","2"]`, 1) + begin,
 		"a branch without plan":       `{"kind":"attempt","graph":"x","operators":{"a":["1"],"b":["1"]},"plan":{"stages":[{"shares":[{"branch":"a"}]}]}}` + "\n"} {
 		if _, why, err := Read(strings.NewReader(content)); why.Empty() || err != nil {
