@@ -14,6 +14,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/storage/beneath"
 	"weir/storage/files"
 	"weir/storage/rules"
 	"weir/web"
@@ -85,13 +86,48 @@ func (a *App) moveFiles(ctx context.Context, c echo.Context, f *form) (redirect,
 	if f.text("action") == "copy" {
 		change, message = a.Files.Copy, models.Say("%d files and directories copied.", len(items))
 	}
-	for _, item := range items {
+	if err := a.checkTarget(ctx, project, models.FilePath(to)); err != nil {
+		return redirect{}, err
+	}
+	for i, item := range items {
 		_, name := rules.Split(string(item))
 		if _, err := change(ctx, actor, project, item, models.FilePath(rules.Join(to, name))); err != nil {
-			return redirect{}, err
+			f.values["item"] = f.values["item"][i:] // those before it are done
+			return redirect{}, ofFile(name, err)
 		}
 	}
 	return redirect{filesPath(project, models.FilePath(to)), message}, nil
+}
+
+// checkTarget refuses a directory into which nothing can be moved.
+func (a *App) checkTarget(ctx context.Context, project int64, to models.FilePath) error {
+	e, err := a.Files.Stat(ctx, actorOf(ctx), project, to)
+	kind, refusal := models.KindOf(err), models.Invalid("to_directory", "is not a directory that you can read")
+	switch {
+	case kind == models.KindForbidden:
+		refusal.Kind = kind
+		return refusal
+	case kind == models.KindNotFound, kind == models.KindInvalid, err == nil && e.Kind != beneath.Directory:
+		return refusal
+	}
+	return err
+}
+
+// ofFile is a refusal of one file among several, with its name, after which the form is shown again.
+func ofFile(name string, err error) error {
+	refused, known := errors.AsType[*models.Error](err)
+	if !known || refused.Kind == models.KindInternal {
+		return err
+	}
+	named := *refused
+	named.Message = models.Say("%s: %s", models.VisibleName(name), refused.Message)
+	switch named.Kind {
+	case models.KindNotFound:
+		named.Kind = models.KindConflict
+	case models.KindForbidden:
+		named.Fields = []models.Field{{Name: "to_directory", Reason: named.Message}}
+	}
+	return &named
 }
 
 func (a *App) deleteFilesPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -105,6 +105,14 @@ func TestFilePages(t *testing.T) {
 	hasTexts(t, w.page(w.member, filesPath(w.project, "")+"/move?item="+plain+"&in="+w.modelPath("")), plain, w.modelPath(""))
 	page = w.redirected(w.member, filesPath(w.project, "")+"/move", url.Values{"item": {plain}, "to_directory": {w.modelPath("/数据")}, "action": {"copy"}})
 	hasTexts(t, page, "plain.txt")
+	move := func(to string, items ...string) string {
+		return w.form(w.member, filesPath(w.project, "")+"/move", url.Values{"item": items, "to_directory": {w.modelPath(to)}, "action": {"move"}}).raw
+	}
+	hasTexts(t, move("/nowhere", plain), "is not a directory that you can read", plain, w.modelPath("/nowhere"))
+	w.redirected(w.member, w.filesPage("/directories", ""), url.Values{"directory": {"a"}})
+	some := move("/数据", w.modelPath("/a"), plain) // the first is moved
+	hasTexts(t, some, "plain.txt: There is already a file or directory with this name.", plain)
+	hasNone(t, some, w.modelPath("/a")+"<")
 	page = w.redirected(w.member, filesPath(w.project, "")+"/delete", url.Values{"item": {plain}, "in": {w.modelPath("")}})
 	hasNone(t, page, "plain.txt")
 	page = w.page(w.member, filesPath(w.project, "")+"/trash")

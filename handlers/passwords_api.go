@@ -10,7 +10,7 @@ import (
 
 func (a rest) passwordsOperations(s section) {
 	register(a, s, route{http.MethodPost, "/users/{id}/password-link", 201, "create-password-link",
-		models.Say("Create a one-time link with which a user sets a new password; using it ends all sessions and revokes all tokens")}, a.createPasswordLink)
+		models.Say("Create a one-time link with which a user sets a new password; using it ends all sessions, revokes all tokens and removes all passkeys")}, a.createPasswordLink)
 	registerPublic(a, s, route{http.MethodPost, "/password/forgot", 204, "forgot-password",
 		models.Say("Send a link for a new password to an email address, if an account has it; the response is the same if none has")}, a.forgotPassword, http.StatusTooManyRequests)
 	registerPublic(a, s, route{http.MethodPost, "/password", 204, "set-password", models.Say("Set a new password with a one-time link")},

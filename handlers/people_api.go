@@ -23,7 +23,7 @@ func (a rest) peopleOperations(s section) {
 	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user",
 		models.Say("Update a user; disabling an account ends its sessions and revokes its tokens")}, a.updateUser)
 	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password",
-		models.Say("Reset a user's password; ends all sessions and revokes all tokens")}, a.resetPassword)
+		models.Say("Reset a user's password; ends all sessions, revokes all tokens and removes all passkeys")}, a.resetPassword)
 	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
 		models.Say("Delete an identity of a user; ends all sessions")}, a.deleteIdentity)
 	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users",

@@ -63,6 +63,10 @@ func TestDeployments(t *testing.T) {
 	if a := w.send(w.member, "POST", at+"/stop", ""); a.status != 202 || a.body["state"] != "stopping" {
 		t.Errorf("%d, %s", a.status, a.raw)
 	}
+	if a := w.send(w.member, "POST", "/deployments", `{"project_id":`+id(w.project)+`,"path":"/notebook/1/project_model/nowhere"}`); a.status != 422 ||
+		!strings.Contains(a.raw, `"field":"path"`) {
+		t.Errorf("a path without anything: %d %s", a.status, a.raw)
+	}
 	if a := w.send(w.member, "POST", "/deployments", `{"project_id":`+id(w.project)+`,"path":"/notebook/1/project_model"}`); a.status != 409 {
 		t.Errorf("%d, %s", a.status, a.raw)
 	}

@@ -232,6 +232,7 @@ func (v FilesView) texts(ctx context.Context) templ.Attributes {
 		"data-t-copied":     T(ctx, "%s copied", "{0}"),
 		"data-t-deleted":    T(ctx, "%s moved to the trash", "{0}"),
 		"data-t-clipboard":  T(ctx, "%s ready to paste", "{0}"),
+		"data-t-unreadable": T(ctx, "Your browser could not read it"),
 		"data-t-reading":    T(ctx, "Reading the folder: %s files", "{0}"),
 		"data-t-forbidden":  T(ctx, "The rules do not allow this."),
 		"data-t-missing":    T(ctx, "It does not exist any more."),

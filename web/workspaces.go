@@ -119,7 +119,7 @@ func (v WorkspacesView) projectField() field {
 func idleOptions(ctx context.Context) []Option {
 	list := []Option{{"", T(ctx, "any")}}
 	for _, hours := range []int64{1, 8, 24, 72, 168} {
-		list = append(list, Option{number(hours), T(ctx, "for %s", minutesValue(ctx, hours*60))})
+		list = append(list, Option{number(hours), T(ctx, "idle for %s", minutesValue(ctx, hours*60))})
 	}
 	return list
 }

@@ -145,6 +145,19 @@ func TestTrash(t *testing.T) {
 		if _, err = w.Delete(ctx, w.acting, w.project, w.at("dir"), Condition{}); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := w.MakeDirectory(ctx, w.acting, w.project, w.at("gone")); err != nil {
+			t.Fatal(err)
+		}
+		w.write(t, w.at("gone/a"), "")
+		item, err = w.Delete(ctx, w.acting, w.project, w.at("gone/a"), Condition{})
+		if err == nil {
+			_, err = w.Delete(ctx, w.acting, w.project, w.at("gone"), Condition{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.Restore(ctx, w.acting, w.project, item.ID, "")
+		wants(t, "restored into a directory that is gone", models.KindConflict, err)
 		w.clock.Advance(31 * 24 * time.Hour)
 		if err := w.Sweep(ctx); err != nil {
 			t.Fatal(err)

@@ -176,9 +176,8 @@ func (v *view) build(ctx context.Context, kind, path string, fill func(o *operat
 	if err != nil {
 		return Entry{}, o.abort(ctx, fileError(err))
 	}
-	err = o.commit(ctx, info.Inode, func(now *view) error { return now.checkChange(path) }, func() error {
-		return tmp.Rename(idName(o.row.ID), dir, name)
-	})
+	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkChange(path), o.checkInPlace(dir, path)) },
+		func() error { return tmp.Rename(idName(o.row.ID), dir, name) })
 	if err != nil {
 		return Entry{}, o.abort(ctx, err)
 	}

@@ -143,7 +143,9 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	}
 	dir, name, err := s.parent(path)
 	if err != nil {
-		return Entry{}, err
+		above, _ := rules.Split(path)
+		return Entry{}, models.NotFoundAs(err, models.Conflict("The directory %s does not exist any more. Restore or create it first.",
+			models.VisibleName(above)))
 	}
 	defer dir.Close()
 	trash, err := s.meta(project, item.Path, trashDir)

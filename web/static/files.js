@@ -210,6 +210,11 @@ function rename(row) {
       refresh();
       return;
     }
+    if (name.includes("/")) { // it would be a place in another directory
+      refresh();
+      say(texts.tInvalid, "bad");
+      return;
+    }
     const from = row.dataset.path;
     const to = from.slice(0, from.lastIndexOf("/") + 1) + encodeURIComponent(name);
     await each([from], texts.tMoved, (path) => request("POST", "/moves", { from: path, to }));

@@ -2,7 +2,9 @@
 // where it stopped, also after a reload of the page.
 
 const partBytes = 16 << 20;
-const attempts = 5; // of a part whose connection is lost
+const attempts = 6; // of a part
+const repeatable = [0, 409, 423, 502, 503, 504]; // the connection is lost, or the server still waits for the rest of the last attempt
+const ended = [403, 404, 410, 422]; // uploads that cannot be continued
 
 // Failure is a refused request; status 0 is a lost connection. The kind is that of the
 // problem in the body.
@@ -102,15 +104,17 @@ export async function upload(file, path, { endpoint, progress, signal }) {
   for (let failed = 0; offset < file.size;) {
     progress(offset);
     try {
+      if (failed) {
+        await new Promise((r) => setTimeout(r, 500 << failed));
+        offset = (await offsetOf(url, signal)) ?? offset;
+      }
       offset = await sendPart(url, file, offset, progress, signal);
       failed = 0;
     } catch (e) {
-      if (e.status !== 0 || ++failed >= attempts) {
-        if (e.status >= 400 && e.status < 500) localStorage.removeItem(key);
+      if (!repeatable.includes(e.status) || ++failed >= attempts) {
+        if (ended.includes(e.status)) localStorage.removeItem(key);
         throw e;
       }
-      await new Promise((r) => setTimeout(r, 500 << failed));
-      offset = (await offsetOf(url, signal)) ?? offset;
     }
   }
   localStorage.removeItem(key);

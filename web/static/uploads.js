@@ -20,6 +20,7 @@ export function bytes(n) {
 // textOf is what a failure says to a person.
 export function textOf(texts, error) {
   if (error.kind === "no_capacity") return texts.tQuota;
+  if (error instanceof DOMException) return texts.tUnreadable; // of the browser, for a file on this computer
   switch (error.status) {
     case 0: return texts.tConnection;
     case 403: return texts.tForbidden;
@@ -37,14 +38,18 @@ export async function entriesOf(transfer, count) {
   const walk = async (entry, above) => {
     const path = above + entry.name;
     if (entry.isFile) {
-      list.push({ path, file: await new Promise((ok, no) => entry.file(ok, no)) });
+      const read = new Promise((ok, no) => entry.file(ok, no));
+      list.push(await read.then((file) => ({ path, file }), (unreadable) => ({ path, unreadable })));
       if (list.length % 200 === 0) count(list.length);
       return;
     }
     list.push({ path });
     const reader = entry.createReader();
     for (;;) { // it reads about a hundred at a time
-      const batch = await new Promise((ok, no) => reader.readEntries(ok, no));
+      const batch = await new Promise((ok, no) => reader.readEntries(ok, no)).catch((unreadable) => {
+        list.push({ path, unreadable });
+        return [];
+      });
       if (!batch.length) return;
       for (const child of batch) await walk(child, path + "/");
     }
@@ -72,16 +77,17 @@ export class Uploads {
 
   get endpoint() { return this.base + "/uploads"; }
 
-  // add uploads files, {path, file} relative to the directory; {path} alone is a folder.
+  // add uploads files, {path, file} relative to the directory; {path} alone is a folder, and
+  // with unreadable something that the browser could not read.
   add(list) {
     if (!this.running && !this.paused && this.items.every((i) => i.state !== "failed")) {
       this.items = [];
       this.next = 0;
       this.choice = null;
     }
-    for (const { path, file } of list) {
+    for (const { path, file, unreadable } of list) {
       const target = this.directory + "/" + path.split("/").map(encodeURIComponent).join("/");
-      this.items.push({ file, path, target, state: "waiting", sent: 0 });
+      this.items.push({ file, unreadable, path, target, state: "waiting", sent: 0 });
     }
     this.start();
   }
@@ -117,6 +123,7 @@ export class Uploads {
 
   async store(item) {
     const above = item.target.slice(0, item.target.lastIndexOf("/"));
+    if (item.unreadable) throw item.unreadable;
     if (!item.file) return this.makeDirectory(item.target);
     if (above !== this.directory) await this.makeDirectory(above);
     if (await this.put(item, true)) return;
