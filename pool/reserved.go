@@ -213,7 +213,7 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			return decision
 		}
 	}
-	if away != "" && most < d.Cores {
+	if away != "" {
 		return models.Decision{Outcome: models.OutcomeRefused,
 			Explanation: models.Say("the GPUs that are reserved on %s cannot be used now", away)}
 	}

@@ -44,8 +44,8 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 	return s.store.Read(ctx).Recipients(project)
 }
 
-// CreateHandover hands the directory of a former member over to a current one: workspaces
-// that the recipient starts afterwards can write to it. Others can still read it.
+// CreateHandover hands the directory of a former member over to a current one, whose workspaces
+// can write to it from then on. Others can still read it.
 func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (
 	v models.FormerMember, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
@@ -106,8 +106,7 @@ func DirectoryOf(project, member int64) string {
 	return fmt.Sprintf("/notebook/%d/%d", project, member)
 }
 
-// EndHandover ends a handover. Running workspaces of the recipient can still write
-// to the directory.
+// EndHandover ends a handover: workspaces of the recipient cannot write to the directory any more.
 func (s *Service) EndHandover(ctx context.Context, actor policies.Actor, project, member int64) error {
 	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
@@ -178,6 +177,6 @@ func notifyPreviousRecipient(q *store.Queries, h models.Handover) error {
 		return err
 	}
 	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: models.NotificationHandoverEnded,
-		Link: fmt.Sprintf("/projects/%d", p.ID), Data: h, Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.",
+		Link: fmt.Sprintf("/projects/%d", p.ID), Data: h, Text: models.Say("The directory %s in %s is no longer handed over to you. You can only read it now.",
 			DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

@@ -257,8 +257,6 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 	})
 }
 
-// What is offered about an end: a request in one click, the form to who may
-// set it, or that somebody has asked.
 // A request for an end that has become earlier than the present one is not approved any more.
 func TestExtensionThatWouldShorten(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
@@ -276,6 +274,8 @@ func TestExtensionThatWouldShorten(t *testing.T) {
 	})
 }
 
+// What is offered about an end: a request in one click, the form to who may
+// set it, or that somebody has asked.
 func TestExtensions(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		of := func(u models.User) []models.Extension {

@@ -92,8 +92,8 @@ func (r *review) setSubject() {
 	}
 }
 
-// checkRaised refuses amounts of which none is raised. What changes nothing any more can be approved,
-// but not what would lower amounts that were raised further meanwhile.
+// checkRaised refuses amounts of which none is raised, as when all were raised further since they were
+// requested. When they are decided on, those that change nothing any more can be approved.
 func checkRaised(r *review, field string, requested, present models.Resources) error {
 	if !r.submitting && requested == present {
 		return nil

@@ -34,6 +34,17 @@ export function send(method, url, { headers = {}, body = null, progress, signal 
   });
 }
 
+// pause waits, unless it is aborted.
+function pause(ms, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(new DOMException("aborted", "AbortError"));
+    }, { once: true });
+  });
+}
+
 // Uploads that have begun are remembered by what the file is and where it goes.
 const prefix = "weir-upload ";
 const keyOf = (endpoint, path, file) => prefix + JSON.stringify([endpoint, path, file.size, file.lastModified]);
@@ -105,8 +116,9 @@ export async function upload(file, path, { endpoint, progress, signal }) {
     progress(offset);
     try {
       if (failed) {
-        await new Promise((r) => setTimeout(r, 500 << failed));
+        await pause(500 << failed, signal);
         offset = (await offsetOf(url, signal)) ?? offset;
+        if (offset >= file.size) break; // the server had all, and has put the file at its place
       }
       offset = await sendPart(url, file, offset, progress, signal);
       failed = 0;

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"syscall"
 
@@ -15,6 +16,7 @@ import (
 const (
 	sharedFiles = 1000
 	sharedBytes = 64 << 20
+	sharedDepth = 8
 )
 
 // checkShared kills a sandbox that keeps more. The reason is that of its end.
@@ -24,7 +26,7 @@ func (r *Runtime) checkShared(in *instance) {
 	}
 	r.config.Logger.Warn("killed: too much in the directories for sockets", "workspace", in.Workspace, "generation", in.Generation)
 	r.mu.Lock()
-	r.reasons[in.key()] = models.Say("Jupyter was killed: there was more than %s, or more than %d files, in %s and %s, which are for sockets",
+	r.reasons[in.key()] = models.Say("It was killed: there was more than %s, or more than %d files, in %s and %s, which are for sockets.",
 		models.FormatMiB(sharedBytes>>20), sharedFiles, innerRun, innerKernels)
 	r.mu.Unlock()
 	if status := in.sandboxStatus(); status.Child != 0 {
@@ -34,26 +36,49 @@ func (r *Runtime) checkShared(in *instance) {
 	}
 }
 
-// overfull reports whether a sandbox keeps more than it may. It looks at no more than that.
+// reasonOf returns why this process has killed an instance; empty if it has not.
+func (r *Runtime) reasonOf(in *instance) models.Text {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reasons[in.key()]
+}
+
+// overfull reports whether a sandbox keeps more than it may. It looks at no more than that, and
+// follows no link.
 func (in *instance) overfull() bool {
-	files, bytes := 0, int64(0)
-	for dirs := []string{in.shared(), in.kernelsDir()}; len(dirs) > 0; dirs = dirs[1:] {
-		entries, err := readSome(dirs[0], sharedFiles+1)
-		if errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.EACCES) { // hidden
-			return true
-		}
-		for _, e := range entries {
-			files++
-			if info, err := e.Info(); err == nil {
-				bytes += info.Sys().(*syscall.Stat_t).Blocks * blockSize
-			}
-			if e.IsDir() {
-				dirs = append(dirs, filepath.Join(dirs[0], e.Name()))
-			}
-		}
-		if files > sharedFiles || bytes > sharedBytes {
-			return true
+	total := shared{}
+	for _, dir := range []string{in.shared(), in.kernelsDir()} {
+		if top, err := os.OpenRoot(dir); err == nil {
+			total.add(top, ".", 0)
+			top.Close()
 		}
 	}
-	return false
+	return total.overfull()
+}
+
+// shared is what is in directories that a sandbox shares with the server.
+type shared struct {
+	files  int
+	bytes  int64
+	hidden bool // something cannot be seen
+}
+
+func (s *shared) overfull() bool { return s.files > sharedFiles || s.bytes > sharedBytes || s.hidden }
+
+func (s *shared) add(top *os.Root, dir string, depth int) {
+	entries, err := readSome(top, dir, sharedFiles+1)
+	s.hidden = s.hidden || errors.Is(err, unix.EACCES) || depth > sharedDepth
+	s.files += len(entries)
+	for _, e := range entries {
+		if s.overfull() {
+			return
+		}
+		path := filepath.Join(dir, e.Name())
+		if info, err := top.Lstat(path); err == nil {
+			s.bytes += info.Sys().(*syscall.Stat_t).Blocks * blockSize
+		}
+		if e.IsDir() {
+			s.add(top, path, depth+1)
+		}
+	}
 }

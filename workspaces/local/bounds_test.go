@@ -76,16 +76,52 @@ func TestSharedDirectoriesAreBounded(t *testing.T) {
 	for name, script := range map[string]string{
 		"bytes": "fallocate --length 100M /run/weir/large; exec sleep 600",
 		"files": "for i in $(seq 1100); do : > /run/weir-kernels/$i; done; exec sleep 600",
-		"depth": "cd /run/weir; for i in $(seq 30); do mkdir $(printf %0200d 0); cd $(printf %0200d 0); done; exec sleep 600",
+		"depth": "cd /run/weir; for i in $(seq 10); do mkdir $(printf %0200d 0); cd $(printf %0200d 0); done; exec sleep 600",
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t, config(t.TempDir()))
 			state := start(t, r, scriptSpec(1, script))
 			eventually(t, "it has ended", func() bool { return poll(t, r, state).Phase == runtime.PhaseExited })
-			if s := poll(t, r, state); !strings.Contains(s.Message.String(), "more than 64 MiB, or more than 1000 files, in /run/weir and") {
+			if s := poll(t, r, state); !strings.Contains(s.Message.String(), "It was killed: there was more than 64 MiB, or more than 1000 files, in /run/weir and") {
 				t.Error(s.Message)
 			}
 		})
+	}
+}
+
+// What becomes something else while the server looks neither blocks it nor leads it elsewhere.
+func TestSharedDirectoryThatChanges(t *testing.T) {
+	in := &instance{dir: t.TempDir()}
+	elsewhere := t.TempDir()
+	for _, dir := range []string{in.shared(), elsewhere + "/d"} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(elsewhere, filepath.Join(in.shared(), "link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mkfifo(filepath.Join(in.shared(), "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	top, err := os.OpenRoot(in.shared())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	for _, name := range []string{"link", "fifo"} {
+		if entries, err := readSome(top, name, 10); err == nil || len(entries) > 0 {
+			t.Errorf("%s is read as a directory: %v", name, entries)
+		}
+	}
+	if in.overfull() {
+		t.Error("a link and a pipe are more than it may keep")
+	}
+	if err := removeTree(t.Context(), in.shared()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(elsewhere + "/d"); err != nil {
+		t.Errorf("what a link leads to: %v", err)
 	}
 }
 

@@ -82,9 +82,7 @@ func (r *Runtime) exitStatus(in *instance) (runtime.Status, error) {
 		status.ExitCode = *rep.ExitCode
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if reason, known := r.reasons[in.key()]; known {
+	if reason := r.reasonOf(in); !reason.Empty() {
 		status.Message = reason
 	}
 	return status, nil

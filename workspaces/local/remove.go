@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // gonePrefix begins the names of directories that are to be deleted.
@@ -64,42 +66,50 @@ func (r *Runtime) discardLeftovers() error {
 	return err
 }
 
-// removeTree deletes a directory that nothing changes any more. It takes two descriptors however
-// deep the directory is, where [os.RemoveAll] takes one for each level: directories in a directory
-// move up to the top until none is left.
-func removeTree(ctx context.Context, top string) error {
-	lifted := 0
-	err := eachIn(ctx, top, func(path string, dir bool) error {
-		if !dir {
-			return os.Remove(path)
+// removeTree deletes a directory. It takes a few descriptors however deep the directory is, where
+// [os.RemoveAll] takes one for each level: directories in a directory move up to the top until none
+// is left. A run that has outlived its workspace may still write in it: no link is followed.
+func removeTree(ctx context.Context, dir string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	top, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	err = eachIn(ctx, top, ".", func(path string, isDir bool) error {
+		if !isDir {
+			return top.Remove(path)
 		}
-		err := eachIn(ctx, path, func(path string, dir bool) error {
-			if !dir {
-				return os.Remove(path)
+		err := eachIn(ctx, top, path, func(path string, isDir bool) error {
+			if !isDir {
+				return top.Remove(path)
 			}
-			lifted++
-			return os.Rename(path, filepath.Join(top, fmt.Sprintf("%s-%d", rand.Text(), lifted)))
+			return top.Rename(path, rand.Text())
 		})
-		return errors.Join(err, os.Remove(path))
+		return errors.Join(err, top.Remove(path))
 	})
-	return errors.Join(err, os.Remove(top))
+	return errors.Join(err, os.Remove(dir))
 }
+
+// removeTime is how long one directory is deleted, if programs still write in it.
+const removeTime = time.Hour
 
 // eachIn passes what is in a directory on until nothing is there any more. Directories are made
 // accessible first: programs may have removed the permissions.
-func eachIn(ctx context.Context, dir string, remove func(path string, dir bool) error) error {
+func eachIn(ctx context.Context, top *os.Root, dir string, remove func(path string, isDir bool) error) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		entries, err := readSome(dir, 1000)
+		entries, err := readSome(top, dir, 1000)
 		if len(entries) == 0 || err != nil {
 			return err
 		}
 		for _, e := range entries {
 			path := filepath.Join(dir, e.Name())
 			if e.IsDir() {
-				err = os.Chmod(path, 0o700)
+				err = top.Chmod(path, 0o700)
 			}
 			if err = errors.Join(err, remove(path, e.IsDir())); err != nil {
 				return err
@@ -108,9 +118,9 @@ func eachIn(ctx context.Context, dir string, remove func(path string, dir bool) 
 	}
 }
 
-// readSome reads up to n entries of a directory.
-func readSome(dir string, n int) ([]fs.DirEntry, error) {
-	f, err := os.Open(dir)
+// readSome reads up to n entries of a directory, which may have become something else.
+func readSome(top *os.Root, dir string, n int) ([]fs.DirEntry, error) {
+	f, err := top.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -74,12 +74,12 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 	if err := in.boundLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
-	r.runtime.checkShared(in)
 	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
 	if info, err := os.Stat(in.logFile()); err == nil {
 		status.Printed = info.Size()
 	}
 	if !status.Ended {
+		r.runtime.checkShared(in)
 		status.Ran, status.CPU = in.age(), in.Cgroup.cpuTime()
 		r.runtime.mu.Lock()
 		defer r.runtime.mu.Unlock()
@@ -93,6 +93,7 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 	if rep.ExitCode != nil {
 		status.ExitCode = *rep.ExitCode
 	}
+	status.Message = r.runtime.reasonOf(in)
 	return status, nil
 }
 
@@ -212,7 +213,7 @@ const (
 
 // boundLog frees the beginning of a long log. Its size does not change, so that offsets
 // remain valid and nothing that the command prints at the same time is lost. It also frees what
-// the command has allocated beyond the end.
+// the command has allocated beyond the end; only then, what it prints at that moment can be lost.
 func (in *instance) boundLog() error {
 	f, err := os.OpenFile(in.logFile(), os.O_RDWR, 0)
 	if err != nil {
