@@ -76,6 +76,10 @@ func backUpAndReport(cmd *cobra.Command, cfg config.Config, file string, files b
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: installation %s, generation %d, schema %d; %d entries, %d MiB in %d MiB\n", file,
 		m.Installation, m.Generation, m.Schema, saved.Entries, saved.Bytes>>20, saved.Size>>20)
+	if _, err := os.Stat(cfg.AuthorityFile); err != nil {
+		fmt.Fprintf(cmd.OutOrStdout(), "without the certificate authority: there is no %s; if the server has another, restored agents, webhooks and authenticator apps do not work\n",
+			cfg.AuthorityFile)
+	}
 	if saved.Skipped > 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "%d sockets, FIFOs and devices in the shared directories were not saved\n", saved.Skipped)
 	}

@@ -78,7 +78,7 @@ func (m Manifest) check() error {
 
 // plain reports whether a name is one below a directory, in only one spelling.
 func plain(name string) bool {
-	return filepath.IsLocal(name) && path.Clean(name) == name && name != "." && !strings.ContainsAny(name, "\\\x00")
+	return filepath.IsLocal(name) && path.Clean(name) == name && name != "." && !strings.Contains(name, "\x00")
 }
 
 // within reports whether a name is dir or below it.

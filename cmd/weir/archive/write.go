@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -184,18 +186,44 @@ func (w *writer) tree(root string) error {
 		return err
 	}
 	defer in.Close()
-	return fs.WalkDir(in.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if notSaved.MatchString(name) {
-			return fs.SkipDir
-		}
+	return w.walk(in, ".", true)
+}
+
+// walk writes a file, or a directory with what is below it. [fs.WalkDir] reads no directory whose
+// name is not UTF-8.
+func (w *writer) walk(in *os.Root, name string, isDir bool) error {
+	if notSaved.MatchString(name) {
+		return nil
+	}
+	err := w.node(in, name)
+	var entries []fs.DirEntry
+	if err == nil && isDir {
+		entries, err = readDir(in, name)
+	}
+	if errors.Is(err, fs.ErrNotExist) && name != "." {
+		return nil
+	}
+	for _, e := range entries {
 		if err == nil {
-			err = w.node(in, name)
+			err = w.walk(in, filepath.Join(name, e.Name()), e.IsDir())
 		}
-		if errors.Is(err, fs.ErrNotExist) && name != "." {
-			return nil
-		}
-		return err
-	})
+	}
+	return err
+}
+
+// readDir returns what is in a directory, in the order of names.
+func readDir(in *os.Root, name string) ([]fs.DirEntry, error) {
+	f, err := in.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) { // it has become something else
+		err = errors.Join(err, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
 func (w *writer) node(in *os.Root, name string) error {
