@@ -71,7 +71,7 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 		}
 		state = state.Observe(last.observation, *o)
 		next[w.ID] = observed{o, state}
-		if err := r.applyIdleness(ctx, w, state, o.At); models.KindOf(err) != models.KindConflict {
+		if err := r.applyIdleness(ctx, w, state, o.At, last.observation == nil); models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)
 		}
 	}
@@ -93,10 +93,15 @@ func (r *Reconciler) observe(ctx context.Context, w models.Workspace, gpu int64)
 }
 
 // applyIdleness stores the state of a workspace, and reminds its user or stops it if that
-// is due, unless somebody has kept or stopped it since it was read.
-func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, after idleness.State, now time.Time) error {
+// is due, unless somebody has kept or stopped it since it was read. The first look, as after a
+// restart of the server, stops none: what computes shows only between two.
+func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, after idleness.State, now time.Time, first bool) error {
 	action, stop := IdleLimit(read).Next(after, now)
 	switch action {
+	case idleness.Stop:
+		if first {
+			return nil
+		}
 	case idleness.Remind:
 		after.RemindedAt = &now
 	case idleness.Clear:

@@ -119,6 +119,10 @@ func TestWhatKeepsAnIdleWorkspace(t *testing.T) {
 		b.activity = quiet
 		b.restart() // another leader begins to observe
 		b.pass(t, 1)
+		if got := b.row(t, w.ID).State; got != models.StateRunning {
+			t.Errorf("%s after one look, which sees nothing of what computes", got)
+		}
+		b.pass(t, 1)
 		if got := b.row(t, w.ID).State; got != models.StateStopping {
 			t.Errorf("%s, long after its reminder", got)
 		}

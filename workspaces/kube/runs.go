@@ -144,7 +144,10 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 	if err := r.cluster.applyWaited(ctx, pod, r.cluster.config.runObjects(r.kind, spec, pod)); err != nil {
 		return id.state(), refusal(err)
 	}
-	return id.state(), r.write(id, cursorFile, cursor{})
+	if err := r.write(id, cursorFile, cursor{}); err != nil {
+		return id.state(), models.Unavailable(err, "The shared storage is not available.")
+	}
+	return id.state(), nil
 }
 
 // Poll returns the status of a run; see [runtime.Runs]. A run has ended when all of its

@@ -123,6 +123,11 @@ func (l *logReader) copy(ctx context.Context, follow bool) error {
 // last whole line.
 func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) error {
 	in, skip, offset := bufio.NewReaderSize(log, logReadBlock), c.Count, c.Offset
+	if c.Second > 0 {
+		if err := skipRest(in); err != nil {
+			return err
+		}
+	}
 	var pending []byte
 	begins, skipping, counted := true, false, false
 	for {
@@ -169,6 +174,26 @@ func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) 
 			return err
 		}
 	}
+}
+
+// skipRest skips what a log since a second begins with if that is the rest of a line that began
+// before, and so is kept: it has no time.
+func skipRest(in *bufio.Reader) error {
+	const timeBytes = len("2006-01-02T15:04:05.000000000Z ")
+	b, err := in.Peek(timeBytes)
+	_, _, untimed := cutTime(b)
+	if untimed == nil || len(b) == 0 {
+		return nil // the caller meets the error
+	}
+	for ended := false; !ended; ended = bytes.HasSuffix(b, []byte("\n")) {
+		if b, err = in.ReadSlice('\n'); err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return untimed
+		}
+	}
+	if b, _ = in.Peek(1); len(b) == 0 {
+		return untimed // not the rest of a line, but what the kubelet says
+	}
+	return nil
 }
 
 // cutTime splits a line of a log into the second of its time and its text.

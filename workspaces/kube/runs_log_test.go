@@ -47,3 +47,24 @@ func TestInterruptedReader(t *testing.T) {
 		t.Errorf("after %d reads %d bytes of %d, %v", reads, len(got), want.Len(), err)
 	}
 }
+
+// A log since a second can begin with the rest of a long line, which is kept already.
+func TestLogFromWithinALine(t *testing.T) {
+	const next = "2026-01-02T03:04:05.000000000Z next\n"
+	since := cursor{Second: 1767323045, Offset: 100}
+	for rest, fails := range map[string]bool{"": false, "of a line\n": false, strings.Repeat("x", 3*logReadBlock) + "\n": false, "\n": false,
+		"failed to watch the log": true, "failed to open the log\n": true} {
+		log := rest + next
+		if fails {
+			log = rest
+		}
+		var got string
+		err := copyLines(strings.NewReader(log), since, func(b []byte, offset int64, _ cursor) error {
+			got += string(b)
+			return nil
+		})
+		if fails != (err != nil) || !fails && got != "next\n" {
+			t.Errorf("%.30q: %q, %v", rest, got, err)
+		}
+	}
+}
