@@ -53,7 +53,7 @@ func (s *Service) Curator(ctx context.Context, actor policies.Actor, id int64) (
 }
 
 // AddCurator lets a user or a project write in a public directory: at once through the
-// service, and in workspaces from their next start.
+// service, and in workspaces as their mounts follow.
 func (s *Service) AddCurator(ctx context.Context, actor policies.Actor, in CuratorInput) (c models.CuratorView, err error) {
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.CuratorWrite, func(q *store.Queries) error {
 		made, err := in.curator(q)

@@ -180,12 +180,13 @@ func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) 
 // before, and so is kept: it has no time.
 func skipRest(in *bufio.Reader) error {
 	const timeBytes = len("2006-01-02T15:04:05.000000000Z ")
-	b, err := in.Peek(timeBytes)
+	b, _ := in.Peek(timeBytes) // with fewer, the stream has ended
 	_, _, untimed := cutTime(b)
 	if untimed == nil || len(b) == 0 {
 		return nil // the caller meets the error
 	}
 	for ended := false; !ended; ended = bytes.HasSuffix(b, []byte("\n")) {
+		var err error
 		if b, err = in.ReadSlice('\n'); err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return untimed
 		}
