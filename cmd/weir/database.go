@@ -11,13 +11,20 @@ import (
 	"weir/models/store"
 )
 
-// openStore opens the database and brings its schema up to date.
+// openStore opens the database. A new one gets its schema; another one is not migrated: a server
+// of an earlier version may use it.
 func openStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
 	store, err := store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
 	if err != nil {
 		return nil, err
 	}
-	if err := migrateUp(ctx, store); err != nil {
+	current, newest, err := schemaVersions(ctx, store)
+	if err == nil && current == 0 {
+		err = migrateUp(ctx, store)
+	} else if err == nil {
+		err = checkSchema(current, newest)
+	}
+	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
@@ -36,14 +43,21 @@ func openToRead(ctx context.Context, cfg config.Config) (*store.Store, error) {
 		return nil, err
 	}
 	current, newest, err := schemaVersions(ctx, store)
-	if err == nil && current != newest {
-		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”",
-			current, newest)
+	if err == nil {
+		err = checkSchema(current, newest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
+}
+
+func checkSchema(current, newest int64) error {
+	if current != newest {
+		return fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”",
+			current, newest)
+	}
+	return nil
 }
 
 // schemaVersions returns the version of the database's schema and the newest

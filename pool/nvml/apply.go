@@ -91,14 +91,18 @@ func (d *Driver) beginMPS(ctx context.Context, g gpu) error {
 		if err := d.idle(g, "MPS cannot begin"); err != nil {
 			return err
 		}
-		if err := setComputeMode(g, gonvml.COMPUTEMODE_EXCLUSIVE_PROCESS); err != nil {
+		if err := d.mps.claim(g.UUID); err != nil {
 			return err
+		}
+		if err := setComputeMode(g, gonvml.COMPUTEMODE_EXCLUSIVE_PROCESS); err != nil {
+			return errors.Join(err, d.mps.disclaim(g.UUID))
 		}
 	}
 	return d.mps.setWanted(ctx, g.UUID)
 }
 
-// endMPS stops the daemon of a device, if it is ours.
+// endMPS stops the daemon of a device, if it is ours, and resets the compute mode, also where the
+// daemon did not start or has ended by itself.
 func (d *Driver) endMPS(ctx context.Context, g gpu) error {
 	if d.simulated {
 		d.mu.Lock()

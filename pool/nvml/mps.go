@@ -198,15 +198,35 @@ func (m *daemons) alive(ctx context.Context, uuid string) bool {
 	return err == nil
 }
 
-// quit stops the device's daemon if it has no clients, and reports whether there was
-// one of ours.
+// claim makes the directory of a device: until it is removed, the compute mode of the device is
+// ours to reset, whatever becomes of the daemon and of this process.
+func (m *daemons) claim(uuid string) error { return os.MkdirAll(filepath.Join(m.dir, uuid), 0o755) }
+
+// disclaim removes what claim has made.
+func (m *daemons) disclaim(uuid string) error {
+	err := os.Remove(filepath.Join(m.dir, uuid))
+	if errors.Is(err, syscall.ENOTEMPTY) { // of an earlier daemon
+		return nil
+	}
+	return err
+}
+
+func (m *daemons) claimed(uuid string) bool {
+	if m.dir == "" {
+		return false
+	}
+	_, err := os.Stat(filepath.Join(m.dir, uuid))
+	return err == nil
+}
+
+// quit stops the device's daemon if it has no clients, and reports whether the device is
+// claimed.
 func (m *daemons) quit(ctx context.Context, uuid string) (owned bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.alive(ctx, uuid) {
-		owned = m.wanted[uuid]
 		delete(m.wanted, uuid)
-		return owned, nil
+		return m.claimed(uuid), nil
 	}
 	servers, err := m.control(ctx, uuid, "get_server_list")
 	if err != nil {

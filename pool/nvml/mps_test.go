@@ -163,6 +163,13 @@ func TestMPSThatCannotBe(t *testing.T) {
 	if err := m.order(t, "mps"); err == nil || !strings.Contains(err.Error(), "cannot find the device") || m.sharing(t) != "" {
 		t.Errorf("%v", err)
 	}
+	if m.mode != gonvml.COMPUTEMODE_EXCLUSIVE_PROCESS {
+		t.Errorf("mode %d", m.mode)
+	}
+	must(t, m.order(t, "time-slicing"))
+	if m.mode != gonvml.COMPUTEMODE_DEFAULT {
+		t.Errorf("after a daemon that did not start, the GPU stays in mode %d", m.mode)
+	}
 	m.gpu.SetComputeModeFunc = func(gonvml.ComputeMode) gonvml.Return { return gonvml.ERROR_NO_PERMISSION }
 	if err := m.order(t, "mps"); err == nil || !strings.Contains(err.Error(), "root only") {
 		t.Errorf("%v", err)

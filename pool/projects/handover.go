@@ -93,7 +93,7 @@ func (e Editor) createHandover(p models.Project, from models.FormerMember, in Ha
 		return err
 	}
 	n := models.Notification{Kind: models.NotificationHandoverGiven, Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
-		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.",
+		Text: models.Say("The directory of %s in %s was handed over to you: %s. Your workspaces can write to it.",
 			from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
 	if err := e.q.Notify([]int64{recipient.UserID}, n); err != nil {
 		return err
@@ -106,7 +106,7 @@ func DirectoryOf(project, member int64) string {
 	return fmt.Sprintf("/notebook/%d/%d", project, member)
 }
 
-// EndHandover ends a handover: workspaces of the recipient cannot write to the directory any more.
+// EndHandover ends a handover: workspaces of the recipient cannot write to the directory soon after.
 func (s *Service) EndHandover(ctx context.Context, actor policies.Actor, project, member int64) error {
 	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
@@ -177,6 +177,6 @@ func notifyPreviousRecipient(q *store.Queries, h models.Handover) error {
 		return err
 	}
 	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: models.NotificationHandoverEnded,
-		Link: fmt.Sprintf("/projects/%d", p.ID), Data: h, Text: models.Say("The directory %s in %s is no longer handed over to you. You can only read it now.",
+		Link: fmt.Sprintf("/projects/%d", p.ID), Data: h, Text: models.Say("The directory %s in %s is no longer handed over to you. Your workspaces can only read it.",
 			DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

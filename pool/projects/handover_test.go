@@ -70,7 +70,7 @@ func TestHandover(t *testing.T) {
 		pooltest.WantError(t, give(to(h.BossMember)), models.KindConflict, "End that handover first")
 		list, err := h.Store.Read(h.Ctx).Notifications(bob.ID, store.Page{})
 		pooltest.NoError(t, err)
-		if text := fmt.Sprintf("The directory of %s in vision was handed over to you: /notebook/%d/%d. Workspaces that you start from now on can write to it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
+		if text := fmt.Sprintf("The directory of %s in vision was handed over to you: /notebook/%d/%d. Your workspaces can write to it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
 			t.Errorf("the heir is told %s", list[0].Text)
 		}
 

@@ -211,11 +211,15 @@ func (w *writer) walk(in *os.Root, name string, isDir bool) error {
 	return err
 }
 
-// readDir returns what is in a directory, in the order of names.
+// readDir returns what is in a directory, in the order of names. What has become something else,
+// such as a link, does not exist as a directory.
 func readDir(in *os.Root, name string) ([]fs.DirEntry, error) {
-	f, err := in.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) { // it has become something else
-		err = errors.Join(err, fs.ErrNotExist)
+	f, err := in.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if now, errNow := in.Lstat(name); errNow != nil || !now.IsDir() {
+		if err == nil {
+			f.Close()
+		}
+		return nil, errors.Join(errNow, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, err
