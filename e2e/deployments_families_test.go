@@ -68,6 +68,9 @@ func familyModel(t *testing.T, name string) (config, file string, r reference) {
 	theta, stated := all["rope_theta"].(float64)
 	if !stated {
 		theta = 10_000
+		if name == "mixtral" { // the default of MixtralConfig in transformers
+			theta = 1e6
+		}
 	}
 	for i := 0; i < r.width; i += 2 {
 		f := math.Pow(theta, -float64(i)/float64(r.width))

@@ -341,8 +341,12 @@ func (r *Reconciler) deleteSurplus(ctx context.Context, member int64) error {
 
 // refreshRuns keeps the mounts of all running runs as the rules are.
 func (r *Reconciler) refreshRuns(ctx context.Context) error {
-	now := r.config.Store.Now()
-	if now.Sub(r.runsRefreshedAt) < refreshPeriod {
+	refresher, refreshes := r.config.Runs.(runtime.Refresher)
+	now, period := r.config.Store.Now(), withdrawalPeriod
+	if refreshes {
+		period = refreshPeriod
+	}
+	if now.Sub(r.runsRefreshedAt) < period {
 		return nil
 	}
 	r.runsRefreshedAt = now
@@ -355,11 +359,14 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if !refreshes {
+			return r.endIfWithdrawn(ctx, run, holder)
+		}
 		mounts, _, err := r.config.Storage.EnsureMounts(ctx, holder)
 		if err != nil {
 			return err
 		}
-		if err = r.config.Runs.Refresh(ctx, run.RuntimeState, mounts); errors.Is(err, errors.ErrUnsupported) {
+		if err = refresher.Refresh(ctx, run.RuntimeState, mounts); errors.Is(err, errors.ErrUnsupported) {
 			return r.endIfWithdrawn(ctx, run, holder)
 		}
 		return err

@@ -413,8 +413,3 @@ func (r *Runs) leftover(ctx context.Context, name string) (runtime.Instance, err
 	in.Ended = err == nil && (pod == nil || podEnded(pod))
 	return in, err
 }
-
-// Refresh cannot change the mounts of a pod.
-func (r *Runs) Refresh(context.Context, runtime.State, []models.Mount) error {
-	return errors.ErrUnsupported
-}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -179,11 +180,11 @@ func copyLines(log io.Reader, c cursor, save func([]byte, int64, cursor) error) 
 // skipRest skips what a log since a second begins with if that is the rest of a line that began
 // before, and so is kept: it has no time.
 func skipRest(in *bufio.Reader) error {
-	const timeBytes = len("2006-01-02T15:04:05.000000000Z ")
-	b, _ := in.Peek(timeBytes) // with fewer, the stream has ended
+	const shortest = len("2006-01-02T15:04:05.000000000Z ")
+	b, _ := in.Peek(shortest) // with fewer, the stream has ended
 	_, _, untimed := cutTime(b)
-	if untimed == nil || len(b) == 0 {
-		return nil // the caller meets the error
+	if untimed == nil || len(b) == 0 || beginsTime(b) {
+		return nil // the caller meets an error
 	}
 	for ended := false; !ended; ended = bytes.HasSuffix(b, []byte("\n")) {
 		var err error
@@ -195,6 +196,16 @@ func skipRest(in *bufio.Reader) error {
 		return untimed // not the rest of a line, but what the kubelet says
 	}
 	return nil
+}
+
+// beginsTime reports whether a line begins with a time up to its zone, which can be longer than Z.
+func beginsTime(line []byte) bool {
+	const fixed = "2006-01-02T15:04:05.000000000"
+	if len(line) <= len(fixed) || !strings.ContainsRune("+-", rune(line[len(fixed)])) {
+		return false
+	}
+	_, err := time.Parse(fixed, string(line[:len(fixed)]))
+	return err == nil
 }
 
 // cutTime splits a line of a log into the second of its time and its text.

@@ -44,14 +44,17 @@ func (r *Runtime) reasonOf(in *instance) models.Text {
 }
 
 // overfull reports whether a sandbox keeps more than it may. It looks at no more than that, and
-// follows no link.
+// no link leads it elsewhere.
 func (in *instance) overfull() bool {
 	total := shared{}
 	for _, dir := range []string{in.shared(), in.kernelsDir()} {
-		if top, err := os.OpenRoot(dir); err == nil {
-			total.add(top, ".", 0)
-			top.Close()
+		top, err := os.OpenRoot(dir)
+		if err != nil {
+			total.hidden = total.hidden || errors.Is(err, unix.EACCES)
+			continue
 		}
+		total.add(top, ".", 0)
+		top.Close()
 	}
 	return total.overfull()
 }
@@ -74,9 +77,11 @@ func (s *shared) add(top *os.Root, dir string, depth int) {
 			return
 		}
 		path := filepath.Join(dir, e.Name())
-		if info, err := top.Lstat(path); err == nil {
+		info, err := top.Lstat(path)
+		if err == nil {
 			s.bytes += info.Sys().(*syscall.Stat_t).Blocks * blockSize
 		}
+		s.hidden = s.hidden || errors.Is(err, unix.EACCES)
 		if e.IsDir() {
 			s.add(top, path, depth+1)
 		}

@@ -68,7 +68,7 @@ func (r *Runtime) discardLeftovers() error {
 
 // removeTree deletes a directory. It takes a few descriptors however deep the directory is, where
 // [os.RemoveAll] takes one for each level: directories in a directory move up to the top until none
-// is left. A run that has outlived its workspace may still write in it: no link is followed.
+// is left. A run that has outlived its workspace may still write in it: no link leads elsewhere.
 func removeTree(ctx context.Context, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()

@@ -34,8 +34,6 @@ type Runs interface {
 	// List returns what runs, and what runs that have ended have left; the Workspace of
 	// an instance is the run's id.
 	List(ctx context.Context) ([]Instance, error)
-	// Refresh makes the mounts of a run those of a start with mounts; see [Refresher].
-	Refresh(ctx context.Context, state State, mounts []models.Mount) error
 }
 
 // Parts are runs whose commands are connected to: the parts of deployments.

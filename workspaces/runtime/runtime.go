@@ -48,7 +48,7 @@ type Namer interface {
 	StateOf(project, workspace, generation int64) State
 }
 
-// Refresher is a Runtime that can mount other shared directories in a running workspace.
+// Refresher is a Runtime, or Runs, that can mount other shared directories in what runs.
 type Refresher interface {
 	// Refresh makes the mounts of a running workspace those of a start with mounts. It
 	// changes nothing if they are; after an error, it has to be repeated.
