@@ -84,6 +84,12 @@ export async function offsetOf(url, signal) {
   return Number(response.getResponseHeader("Upload-Offset"));
 }
 
+// isThere reports whether a file of that size is at a path.
+async function isThere(endpoint, path, file) {
+  const response = await send("GET", endpoint.replace(/uploads$/, "stat") + "?path=" + path);
+  return response.status === 200 && JSON.parse(response.responseText).size === file.size;
+}
+
 async function begin(endpoint, path, file, signal) {
   // The metadata are bytes; the path is percent-encoded.
   const bytes = path.replace(/%([0-9A-F]{2})/gi, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
@@ -117,8 +123,10 @@ export async function upload(file, path, { endpoint, progress, signal }) {
     try {
       if (failed) {
         await pause(500 << failed, signal);
-        offset = (await offsetOf(url, signal)) ?? offset;
-        if (offset >= file.size) break; // the server had all, and has put the file at its place
+        const now = await offsetOf(url, signal);
+        // The server had all, and has put the file at its place: as it was asked, or before its answer was lost.
+        if (now >= file.size || now === null && offset + partBytes >= file.size && await isThere(endpoint, path, file)) break;
+        offset = now ?? offset;
       }
       offset = await sendPart(url, file, offset, progress, signal);
       failed = 0;
