@@ -146,7 +146,7 @@ func checkUnreserved(q *store.Queries, d models.Device) error {
 	for _, g := range reserved {
 		if slices.ContainsFunc(devices, func(other models.Device) bool { return other.ID == g.DeviceID && other.PhysicalID() == d.ID }) {
 			return models.Conflict("Reservation %d uses this device until %s. Cancel it or wait until it ends: MIG and MPS settings can be changed only while nothing is reserved.",
-				g.ReservationID, g.EndsAt)
+				g.ReservationID, models.Instant{At: g.EndsAt})
 		}
 	}
 	return nil
