@@ -19,6 +19,7 @@ import (
 const (
 	readerLease  = 15 * time.Second       // without a Poll, until a reader ends: another server polls
 	readAgain    = 100 * time.Millisecond // after the end of a stream
+	longestPause = 3 * time.Second        // after errors, which follow each other with growing pauses
 	logPatience  = 30 * time.Second       // with the log of a run that has ended
 	logReadBlock = 64 << 10
 )
@@ -72,9 +73,15 @@ func (r *Runs) logComplete(id ref, pod *corev1.Pod) bool {
 
 // read reads until everything was read or ctx ends.
 func (l *logReader) read(ctx context.Context) {
+	pause := readAgain
 	for ctx.Err() == nil {
 		over := l.over()
 		err := l.copy(ctx, !over)
+		if err != nil {
+			pause = min(2*pause, longestPause)
+		} else {
+			pause = readAgain
+		}
 		switch {
 		case err == nil && over:
 			close(l.complete)
@@ -85,7 +92,7 @@ func (l *logReader) read(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(readAgain):
+		case <-time.After(pause):
 		}
 	}
 }
