@@ -200,9 +200,14 @@ type final struct{ error }
 
 // eventually repeats try until it succeeds.
 func eventually(ctx context.Context, within time.Duration, try func() error) error {
+	return eventuallyEvery(ctx, 50*time.Millisecond, within, try)
+}
+
+// eventuallyEvery repeats try at a period until it succeeds.
+func eventuallyEvery(ctx context.Context, period, within time.Duration, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		err := try()

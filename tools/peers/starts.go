@@ -22,17 +22,19 @@ func (j jupyterStart) measure(ctx context.Context) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	for answered := false; !answered; {
+	err = eventuallyEvery(ctx, pollPeriod, starting, func() error {
 		res, err := http.DefaultTransport.RoundTrip(status) // follows no redirect, as to a page that says “starting”
 		if err != nil {
-			return s, err
+			return final{err}
 		}
 		res.Body.Close()
-		answered = res.StatusCode == http.StatusOK
-		if !answered && time.Since(began) > starting {
-			return s, fmt.Errorf("%s: %s after %s", status.URL, res.Status, starting)
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", status.URL, res.Status)
 		}
-		time.Sleep(pollPeriod)
+		return nil
+	})
+	if err != nil {
+		return s, err
 	}
 	took := time.Since(began)
 	return sample{Rate: 1 / took.Seconds(), P50: took, P99: took}, j.end(ctx)
