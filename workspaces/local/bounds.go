@@ -26,7 +26,7 @@ func (r *Runtime) checkShared(in *instance) {
 	}
 	r.config.Logger.Warn("killed: too much in the directories for sockets", "workspace", in.Workspace, "generation", in.Generation)
 	r.mu.Lock()
-	r.reasons[in.key()] = models.Say("It was killed: there was more than %s, or more than %d files, in %s and %s, which are for sockets.",
+	r.reasons[in.key()] = models.Say("It was killed: more than %s or %d files, or closed or deep directories, were in %s and %s, which are for sockets.",
 		models.FormatMiB(sharedBytes>>20), sharedFiles, innerRun, innerKernels)
 	r.mu.Unlock()
 	if status := in.sandboxStatus(); status.Child != 0 {
@@ -46,7 +46,7 @@ func (r *Runtime) reasonOf(in *instance) models.Text {
 // overfull reports whether a sandbox keeps more than it may. It looks at no more than that, and
 // no link leads it elsewhere.
 func (in *instance) overfull() bool {
-	total := shared{}
+	total := contents{}
 	for _, dir := range []string{in.shared(), in.kernelsDir()} {
 		top, err := os.OpenRoot(dir)
 		if err != nil {
@@ -59,31 +59,31 @@ func (in *instance) overfull() bool {
 	return total.overfull()
 }
 
-// shared is what is in directories that a sandbox shares with the server.
-type shared struct {
+// contents are what is in some directories.
+type contents struct {
 	files  int
 	bytes  int64
 	hidden bool // something cannot be seen
 }
 
-func (s *shared) overfull() bool { return s.files > sharedFiles || s.bytes > sharedBytes || s.hidden }
+func (c *contents) overfull() bool { return c.files > sharedFiles || c.bytes > sharedBytes || c.hidden }
 
-func (s *shared) add(top *os.Root, dir string, depth int) {
+func (c *contents) add(top *os.Root, dir string, depth int) {
 	entries, err := readSome(top, dir, sharedFiles+1)
-	s.hidden = s.hidden || errors.Is(err, unix.EACCES) || depth > sharedDepth
-	s.files += len(entries)
+	c.hidden = c.hidden || errors.Is(err, unix.EACCES) || depth > sharedDepth
+	c.files += len(entries)
 	for _, e := range entries {
-		if s.overfull() {
+		if c.overfull() {
 			return
 		}
 		path := filepath.Join(dir, e.Name())
 		info, err := top.Lstat(path)
 		if err == nil {
-			s.bytes += info.Sys().(*syscall.Stat_t).Blocks * blockSize
+			c.bytes += info.Sys().(*syscall.Stat_t).Blocks * blockSize
 		}
-		s.hidden = s.hidden || errors.Is(err, unix.EACCES)
+		c.hidden = c.hidden || errors.Is(err, unix.EACCES)
 		if e.IsDir() {
-			s.add(top, path, depth+1)
+			c.add(top, path, depth+1)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestSharedDirectoriesAreBounded(t *testing.T) {
 			r := open(t, config(t.TempDir()))
 			state := start(t, r, scriptSpec(1, script))
 			eventually(t, "it has ended", func() bool { return poll(t, r, state).Phase == runtime.PhaseExited })
-			if s := poll(t, r, state); !strings.Contains(s.Message.String(), "It was killed: there was more than 64 MiB, or more than 1000 files, in /run/weir and") {
+			if s := poll(t, r, state); !strings.Contains(s.Message.String(), "It was killed: more than 64 MiB or 1000 files, or closed or deep directories, were in /run/weir and") {
 				t.Error(s.Message)
 			}
 		})
