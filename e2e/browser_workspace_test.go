@@ -29,6 +29,10 @@ func TestWorkspacePageInBrowser(t *testing.T) {
 	b.press("View log")
 	b.at(at + "/log")
 	b.sees("Jupyter")
+	if out := eve.open(w.ID).execute("print(6 * 7)"); strings.TrimSpace(out) != "42" {
+		t.Errorf("it computes %q", out)
+	}
+	b.sees("Kernel started") // the page follows what is printed
 	b.shoot("workspace-log")
 	b.press("Back to the workspace")
 	b.press("Rename")
@@ -42,9 +46,6 @@ func TestWorkspacePageInBrowser(t *testing.T) {
 	b.sees("Workspace renamed to ablation study.")
 	b.until("the new name", `document.querySelector("h1").textContent === "ablation study"`)
 	b.sees("Renamed to ablation study.")
-	if out := eve.open(w.ID).execute("print(6 * 7)"); strings.TrimSpace(out) != "42" {
-		t.Errorf("it computes %q", out)
-	}
 	b.until("what it used", `document.querySelectorAll(".chart .line-mean[d^=M]").length >= 2`)
 	b.shoot("workspace-telemetry")
 	b.underPointer("chart-memory", "MiB")

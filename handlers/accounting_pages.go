@@ -12,8 +12,8 @@ import (
 )
 
 func (a *App) accountingRoutes(p *echo.Group) {
-	p.GET("/accounting", a.page(a.accountingPage))
-	p.GET("/projects/:id/accounting", a.page(a.accountingPage))
+	p.GET("/accounting", a.spanPage(a.accountingPage))
+	p.GET("/projects/:id/accounting", a.spanPage(a.accountingPage))
 	p.GET("/prices", a.page(a.pricesPage))
 	p.GET("/prices/new", a.page(a.newPricePage))
 	p.POST("/prices", a.submit(a.newPricePage, a.setPricePage))
@@ -30,7 +30,7 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 	if err != nil {
 		return nil, err
 	}
-	v := web.AccountingView{UsageRange: usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
+	v := web.AccountingView{UsageRange: a.usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
 		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total)}
 	for _, r := range u.Rows {
 		v.Rows = append(v.Rows, accountedRow(r))

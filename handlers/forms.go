@@ -168,16 +168,31 @@ func (f *form) day(name string) *time.Time {
 		f.problems.Add(name, "must be a date such as 2027-01-31")
 		return nil
 	}
+	if exact := f.exact(name); exact != nil && models.Day(*exact).Equal(t) {
+		return exact
+	}
 	return &t
+}
+
+// exact is the time of a date that was shown; nil if that was no time of day.
+func (f *form) exact(name string) *time.Time {
+	t, err := time.Parse(time.RFC3339Nano, f.values.Get(name+web.ExactSuffix))
+	if err != nil {
+		return nil
+	}
+	return new(t.UTC())
 }
 
 // lastDay reads an optional last day as the end of that day; see day.
 func (f *form) lastDay(name string) *time.Time {
 	t := f.day(name)
-	if t != nil && len(strings.TrimSpace(f.text(name))) == len(time.DateOnly) {
-		*t = models.AfterDay(*t)
+	if t == nil || len(strings.TrimSpace(f.text(name))) != len(time.DateOnly) {
+		return t
 	}
-	return t
+	if exact := f.exact(name); exact != nil && models.LastDay(*exact).Equal(models.Day(*t)) {
+		return exact
+	}
+	return new(models.AfterDay(models.Day(*t)))
 }
 
 // permissions reads the checkboxes of a custom role; other roles ignore them.
@@ -222,15 +237,25 @@ func putResources(f web.Form, prefix string, r models.Resources) {
 	}
 }
 
+// putDay sets a date of a form. A time of day is sent with it, and kept unless the date is changed.
 func putDay(f web.Form, name string, t *time.Time) {
 	if t != nil {
-		f.Values[name] = t.UTC().Format(time.DateOnly)
+		putExact(f, name, models.Day(*t), models.Day(*t), *t)
 	}
 }
 
 func putLastDay(f web.Form, name string, end *time.Time) {
 	if end != nil {
-		putDay(f, name, new(models.LastDay(*end)))
+		last := models.LastDay(*end)
+		putExact(f, name, last, models.AfterDay(last), *end)
+	}
+}
+
+// putExact shows a day for a time that is not the one which the day stands for.
+func putExact(f web.Form, name string, day, standsFor, t time.Time) {
+	f.Values[name] = day.Format(time.DateOnly)
+	if !t.Equal(standsFor) {
+		f.Values[name+web.ExactSuffix] = t.UTC().Format(time.RFC3339Nano)
 	}
 }
 

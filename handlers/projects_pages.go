@@ -189,5 +189,10 @@ func (a *App) projectMembers(ctx context.Context, c echo.Context, v *web.Project
 		v.MoreMembers = nextPage(c, n, pageSize, members[n-1].ID)
 	}
 	v.MembersOnNext = page.After > 0
+	if err == nil && v.MyRole == "" && (v.MoreMembers != "" || v.MembersOnNext) { // perhaps a member on another page
+		var roles map[int64]string
+		roles, err = a.Projects.RolesIn(ctx, actor)
+		v.MyRole = roles[v.Project.ID]
+	}
 	return err
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"strings"
-	"time"
 
 	"weir/models"
 	"weir/pool/requests"
@@ -36,40 +35,14 @@ func (f *form) requested(kind string) (a models.Requested) {
 	return a
 }
 
-// decision reads the decision on a request. The form has dates only: an unchanged date
-// retains its time of day.
+// decision reads the decision on a request.
 func (f *form) decision(requested models.Requested) requests.DecisionInput {
 	in := requests.DecisionInput{Decision: f.text("decision"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
 	if in.Decision == requests.DecisionRefuse { // the other fields are ignored
 		return in
 	}
 	in.Requested = f.requested(requested.Kind())
-	switch a := in.Requested; {
-	case a.Project != nil:
-		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameLastDay(a.Project.EndsAt,
-			requested.Project.EndsAt)
-	case a.Period != nil:
-		a.Period.EndsAt = sameLastDay(a.Period.EndsAt, requested.Period.EndsAt)
-	case a.Deadline != nil:
-		a.Deadline.Until = sameLastDay(a.Deadline.Until, requested.Deadline.Until)
-	case a.Join != nil:
-		a.Join.Until = sameLastDay(a.Join.Until, requested.Join.Until)
-	}
 	return in
-}
-
-func sameDay(typed, requested *time.Time) *time.Time {
-	if typed != nil && requested != nil && models.Day(*typed).Equal(models.Day(*requested)) {
-		return requested
-	}
-	return typed
-}
-
-func sameLastDay(typed, requested *time.Time) *time.Time {
-	if typed != nil && requested != nil && models.LastDay(*typed).Equal(models.LastDay(*requested)) {
-		return requested
-	}
-	return typed
 }
 
 // putRequested sets the form to the requested change.

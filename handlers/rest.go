@@ -68,7 +68,8 @@ func registerAs[I, O any](a rest, s section, r route, security []map[string][]st
 	_, readsBody := input.FieldByName("Body")
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		if connection, ok := ctx.Value(connectionKey{}).(*http.ResponseController); ok {
-			extendReadDeadline(connection, readsBody)
+			r := httpRequestOf(ctx)
+			extendReadDeadline(connection, readsBody || r != nil && r.ContentLength == 0)
 		}
 		out, err := do(ctx, in)
 		if err != nil {
@@ -111,10 +112,11 @@ type (
 const longestWork = 15 * time.Minute
 
 // extendReadDeadline is called when work on a request begins, which net/http would cancel at the
-// deadline for reading it, as if its client had gone. A body that was not read needs a deadline still.
-func extendReadDeadline(connection *http.ResponseController, bodyRead bool) {
+// deadline for reading it, as if its client had gone. Only a body that is still to be read needs one:
+// a download takes as long as it takes.
+func extendReadDeadline(connection *http.ResponseController, allRead bool) {
 	deadline := time.Time{}
-	if !bodyRead {
+	if !allRead {
 		deadline = time.Now().Add(longestWork)
 	}
 	_ = connection.SetReadDeadline(deadline) // a test's recorder has no connection

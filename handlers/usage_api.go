@@ -166,8 +166,11 @@ func usageCells(p projects.PersonUsage) []string {
 	cells := []string{p.UserName, p.UserEmail, p.RoleName}
 	for _, n := range []int64{p.Limit.GPUCores, p.InUse.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB,
 		p.Used.Average.CPUMilli,
-		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
+		p.Used.Average.MemoryMiB} {
 		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	for _, hours := range []float64{p.Used.GPUCoreHours, p.Used.CPUHours} {
+		cells = append(cells, strconv.FormatFloat(hours, 'f', 2, 64))
 	}
 	return append(cells, strconv.FormatBool(p.Simulated))
 }

@@ -2,28 +2,46 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/models"
 	"weir/pool/projects"
 	"weir/web"
 )
 
 func (a *App) usageRoutes(p *echo.Group) {
-	p.GET("/usage", a.page(a.allUsagePage))
-	p.GET("/projects/:id/usage", a.page(a.usagePage))
+	p.GET("/usage", a.spanPage(a.allUsagePage))
+	p.GET("/projects/:id/usage", a.spanPage(a.usagePage))
 }
 
-// usageQuery is the span of time in an address.
+// spanPage shows a page for a span of time; if the one in the address is refused, for the default span, with what
+// was sent and the reason.
+func (a *App) spanPage(build pageFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		err := a.showPage(c, http.StatusOK, build)
+		if models.KindOf(err) != models.KindInvalid {
+			return err
+		}
+		f := form{values: c.QueryParams()}
+		return a.renderSubmitted(c, http.StatusUnprocessableEntity, f.asSubmitted().Refuse(err), build)
+	}
+}
+
+// usageQuery is the span of time in an address, unless it was refused.
 func usageQuery(c echo.Context) projects.UsageQuery {
+	if submittedOr(c, web.Form{}).Failed() {
+		return projects.UsageQuery{}
+	}
 	return projects.UsageQuery{From: c.QueryParam("from"), Until: c.QueryParam("until")}
 }
 
-func usageRange(c echo.Context, from, until time.Time) web.UsageRange {
+func (a *App) usageRange(c echo.Context, from, until time.Time) web.UsageRange {
 	f := form{values: c.QueryParams()}
-	return web.UsageRange{Path: c.Request().URL.Path, From: from, Until: until, Form: f.asSubmitted()}
+	return web.UsageRange{Path: c.Request().URL.Path, From: from, Until: until, Now: a.Store.Now(), Form: submittedOr(c, f.asSubmitted())}
 }
 
 // allUsagePage shows the usage of all projects.
@@ -32,7 +50,7 @@ func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.AllUsageView{UsageRange: usageRange(c, u.From, u.Until), Steps: usageSteps(u.Steps), Used: u.Used, Simulated: u.Simulated,
+	v := web.AllUsageView{UsageRange: a.usageRange(c, u.From, u.Until), Steps: usageSteps(u.Steps), Used: u.Used, Simulated: u.Simulated,
 		Capacity: u.Capacity}
 	for _, p := range u.Projects {
 		v.Rows = append(v.Rows, web.ProjectUse{ID: p.Project.ID, Name: p.Project.Name, Quota: p.Project.Quota, Used: p.Used,
@@ -56,7 +74,7 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 		return nil, err
 	}
 	v := usageView(u)
-	v.UsageRange = usageRange(c, u.From, u.Until)
+	v.UsageRange = a.usageRange(c, u.From, u.Until)
 	v.SeesAll = a.Projects.CanReadUsage(actor, id)
 	for _, p := range people {
 		v.People = append(v.People, web.PersonUse{Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Me: p.UserID == actor.User.ID,

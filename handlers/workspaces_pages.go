@@ -141,7 +141,7 @@ func (a *App) restartWorkspacePage(ctx context.Context, c echo.Context, _ *form)
 
 func (a *App) workspaceLogPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	w, log, err := a.Workspaces.ReadLog(ctx, actorOf(ctx), number(c, "id"))
-	return web.WorkspaceLogPage(web.WorkspaceLogView{ID: w.ID, Name: w.Name, Log: log}), err
+	return web.WorkspaceLogPage(web.WorkspaceLogView{ID: w.ID, Name: w.Name, Log: log, Live: !w.State.Ended()}), err
 }
 
 func (a *App) openWorkspacePage(c echo.Context) error {

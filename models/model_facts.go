@@ -126,6 +126,7 @@ type ModelPart struct {
 	KVCache     int64       `json:"kv_cache_bytes" doc:"cache of keys and values"`
 	Activations int64       `json:"activations_bytes" doc:"largest intermediate results"`
 	Total       int64       `json:"total_bytes" doc:"sum"`
+	Process     int64       `json:"process_bytes,omitempty" doc:"memory of the machine for them, in a deployment; more than the sum where GPUs are simulated: CPUs compute in float32"`
 	Seconds     float64     `json:"seconds" doc:"estimated time for a pass over the whole context"`
 }
 

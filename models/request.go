@@ -255,8 +255,8 @@ func (o Overcommit) Stated() Resources {
 // Usage is the usage in a time span, from the rows of shares and workspaces.
 type Usage struct {
 	Average      Resources `json:"average" doc:"average resources in use; excludes storage"`
-	GPUCoreHours int64     `json:"gpu_core_hours" doc:"GPU core hours; 100 equal one hour of a whole GPU"`
-	CPUHours     int64     `json:"cpu_hours" doc:"CPU core hours"`
+	GPUCoreHours float64   `json:"gpu_core_hours" doc:"GPU core hours, to two decimals; 100 equal one hour of a whole GPU"`
+	CPUHours     float64   `json:"cpu_hours" doc:"CPU core hours, to two decimals"`
 }
 
 // Plus adds usage of the same span.

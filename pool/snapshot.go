@@ -41,8 +41,9 @@ func readSnapshot(q *store.Queries, reachable func(*models.Provider, bool) bool)
 
 // reread is the snapshot with some machines as they are in the database now.
 func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, error) {
-	providers, err1 := q.ProvidersOf(which)
-	devices, err2 := q.DevicesAt(which)
+	changed, sharesOnly := which.Changed(func(provider int64) bool { _, known := s.index[provider]; return known })
+	providers, err1 := q.ProvidersOf(changed)
+	devices, err2 := q.DevicesAt(changed)
 	shares, err3 := q.OpenSharesAmong(which)
 	reserved, err4 := q.ReservedAmong(which)
 	for _, err := range []error{err1, err2, err3, err4} {
@@ -55,6 +56,11 @@ func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, erro
 	provider := make(map[int64]*machine, len(devices)) // by device
 	for _, p := range providers {
 		read[p.ID] = &machine{Provider: p}
+	}
+	for _, id := range sharesOnly {
+		former := s.machines[s.index[id]]
+		read[id] = &machine{Provider: former.Provider}
+		devices = append(devices, former.devices...)
 	}
 	for _, d := range devices {
 		if m := read[d.ProviderID]; m != nil {
@@ -72,10 +78,20 @@ func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, erro
 			m.reserved = append(m.reserved, g)
 		}
 	}
+	for _, id := range sharesOnly {
+		read[id].dropAbsent()
+	}
 	for _, m := range read {
 		m.build(s.now, s.reachable)
 	}
 	return s.with(read), nil
+}
+
+// dropAbsent drops the devices that are not present and have no share any more.
+func (m *machine) dropAbsent() {
+	m.devices = slices.DeleteFunc(m.devices, func(d models.Device) bool {
+		return !d.Present && !slices.ContainsFunc(m.shares, func(share store.ShareView) bool { return share.DeviceID == d.ID })
+	})
 }
 
 // with is the snapshot with other machines in the place of those with the same

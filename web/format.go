@@ -244,6 +244,15 @@ func grouped(n int64) string {
 	return text
 }
 
+// decimalHours formats hours with two decimals, grouped.
+func decimalHours(n float64) string {
+	whole, part, _ := strings.Cut(strconv.FormatFloat(n, 'f', 2, 64), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return whole + "." + part
+}
+
 // query escapes a value for an address.
 func query(s string) string { return url.QueryEscape(s) }
 

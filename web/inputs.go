@@ -32,6 +32,9 @@ func (f Form) labelled(labels map[string]string) Form {
 
 func (f Form) labelOf(name string) string { return cmp.Or(f.labels[name], name) }
 
+// ExactSuffix ends the name of the time of which a date shows only the day.
+const ExactSuffix = ".exact"
+
 // Refuse puts an error's message and fields into a form.
 func (f Form) Refuse(err error) Form {
 	var e *models.Error

@@ -54,7 +54,7 @@ func periodSamples() []sample {
 		{"home-ending", "/", &li, HomePage(HomeView{Extensions: near, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true}}})},
 		{"project-ending", "/projects/1", &root, ProjectPage(project)},
 		{"project-ending-asked", "/projects/1", &li, ProjectPage(seen)},
-		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n"})},
+		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n", Live: true})},
 		{"workspace-log-empty", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook"})},
 		{"workspace-measured", "/workspaces/5", &li, WorkspacePage(measured)},
 		{"workspace-restart", "/workspaces/5/restart", &li, ConfirmPage(ConfirmRestart(measured.Workspace.Workspace))},

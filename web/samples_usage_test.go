@@ -8,7 +8,7 @@ import (
 
 // sampleRange is a span until now.
 func sampleRange(span time.Duration) UsageRange {
-	return UsageRange{Path: "/usage", From: ago(span), Until: now}
+	return UsageRange{Path: "/usage", From: ago(span), Until: now, Now: now}
 }
 
 func usageSamples() []sample {

@@ -17,6 +17,7 @@ import (
 type UsageRange struct {
 	Path        string // of the page
 	From, Until time.Time
+	Now         time.Time
 	Form        Form
 }
 
@@ -25,9 +26,9 @@ type UsageView struct {
 	UsageRange
 	Project   models.Project
 	Steps     []UsageStep
-	Used      models.Usage // by all, in the span
-	Left      models.Usage // by former members
-	Allocated models.Resources
+	Used      models.Usage     // by all, in the span
+	Left      models.Usage     // by former members
+	Allocated models.Resources // at present
 	Roles     []RoleUse
 	People    []PersonUse
 	SeesAll   bool   // the use of every member, not only the reader's own
@@ -95,7 +96,7 @@ func (r UsageRange) days() int64 {
 
 // last is the address of the last days.
 func (r UsageRange) last(days int64) string {
-	return r.Path + "?" + url.Values{"from": {timestamp(r.Until.Add(-time.Duration(days) * 24 * time.Hour))}}.Encode()
+	return r.Path + "?" + url.Values{"from": {timestamp(r.Now.Add(-time.Duration(days) * 24 * time.Hour))}}.Encode()
 }
 
 // chosen reports whether the span is the last days.
@@ -105,7 +106,7 @@ func (r UsageRange) chosen(days int64) bool { return r.Form.Value("until") == ""
 func (r UsageRange) query() string {
 	q := url.Values{}
 	for _, name := range []string{"from", "until"} {
-		if text := r.Form.Value(name); text != "" {
+		if text := r.Form.Value(name); text != "" && !r.Form.Failed() {
 			q.Set(name, text)
 		}
 	}
@@ -115,8 +116,11 @@ func (r UsageRange) query() string {
 	return "?" + q.Encode()
 }
 
-// dates is the span as days, for the form.
+// dates is the span as days, for the form, or what was refused.
 func (r UsageRange) dates() Form {
+	if r.Form.Failed() {
+		return r.Form
+	}
 	last := r.Until.Add(-time.Nanosecond)
 	return Form{Values: map[string]string{"from": r.From.UTC().Format(time.DateOnly), "until": last.UTC().Format(time.DateOnly)}}
 }
@@ -137,10 +141,31 @@ func daysWord(ctx context.Context, days int64) string {
 	return T(ctx, "%d days", days)
 }
 
-// summary is the use in one sentence.
+// summary is the use in one sentence, beside what was allocated then.
 func (v UsageView) summary(ctx context.Context) string {
-	return T(ctx, "On average, %d of %d GPU cores allocated to members were in use: %s.",
-		v.Used.Average.GPUCores, v.Allocated.GPUCores, percentWord(v.Used.Average.GPUCores, v.Allocated.GPUCores))
+	used, allocated := v.Used.Average.GPUCores, v.averageAllocated()
+	if allocated < 0 {
+		return T(ctx, "On average, %d GPU cores were in use.", used)
+	}
+	return T(ctx, "On average, %d of %d GPU cores allocated to members were in use: %s.", used, allocated, percentWord(used, allocated))
+}
+
+// averageAllocated is the average of the GPU cores that were allocated to members; -1 if it is not recorded or unlimited.
+func (v UsageView) averageAllocated() int64 {
+	var sum, recorded int64
+	for _, s := range v.Steps {
+		if s.Allocated == nil {
+			continue
+		}
+		if models.IsUnlimited(s.Allocated.GPUCores) {
+			return -1
+		}
+		sum, recorded = sum+s.Allocated.GPUCores, recorded+1
+	}
+	if recorded == 0 {
+		return -1
+	}
+	return sum / recorded
 }
 
 // usageCharts are the resources that have a chart, by their place in

@@ -68,6 +68,19 @@ func limitName(ctx context.Context, resource string) string {
 type WorkspaceLogView struct {
 	ID        int64
 	Name, Log string
+	Live      bool // it can still print
+}
+
+// logSeconds is how often the log of a workspace is read for a page that shows it.
+const logSeconds = 3
+
+// frame is that of a page which follows what is printed. The server is not told of it.
+func (v WorkspaceLogView) frame(ctx context.Context) frame {
+	f := frame{Title: T(ctx, "Log of %s", v.Name)}
+	if v.Live {
+		f.Topics, f.Every = []string{"workspace:" + number(v.ID)}, logSeconds
+	}
+	return f
 }
 
 // ConfirmRestart asks for confirmation before programs end.

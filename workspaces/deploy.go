@@ -170,14 +170,14 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 	return d, err
 }
 
-// partMemory is the GPU memory that each part needs, in MiB, with the margin and what its
-// process needs besides.
-func partMemory(plan models.ModelPlan) (mib, weights int64) {
+// partMemory is the memory that each part needs on its GPU, with the margin, and on its machine, in MiB,
+// both with what its process needs besides.
+func partMemory(plan models.ModelPlan) (onGPU, onMachine int64) {
 	for _, p := range plan.Parts {
-		mib = max(mib, (p.Total/(100-plan.MarginPercent)*100)>>20+1+models.PartOverheadMiB)
-		weights = max(weights, p.Total>>20+1)
+		onGPU = max(onGPU, (p.Total/(100-plan.MarginPercent)*100)>>20+1+models.PartOverheadMiB)
+		onMachine = max(onMachine, max(p.Total, p.Process)>>20+1+partOverheadMiB) // older plans have no Process
 	}
-	return mib, weights
+	return onGPU, onMachine
 }
 
 // planDeployment plans a deployment as a launch is planned: with a GPU for each part. idle is one
@@ -185,9 +185,8 @@ func partMemory(plan models.ModelPlan) (mib, weights int64) {
 func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project models.Project, in DeployInput, cut models.ModelPlan,
 	idle int64) (p Plan, member int64, err error) {
 	n := int64(len(cut.Parts))
-	memory, weights := partMemory(cut)
-	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &memory,
-		MemoryMiB: new(n * (partOverheadMiB + weights))}
+	onGPU, onMachine := partMemory(cut)
+	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &onGPU, MemoryMiB: new(n * onMachine)}
 	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: request, WhenInsufficient: WhenInsufficientRefuse}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {

@@ -40,14 +40,14 @@ func (w *deploymentWorld) quiet() {
 }
 
 // cpuHours is what the project has used of CPU.
-func (w *deploymentWorld) cpuHours() int64 {
+func (w *deploymentWorld) cpuHours() float64 {
 	w.Helper()
 	now := w.clock.Now()
 	all, _, err := w.store.Read(w.ctx).UsedBy(w.project.ID, w.actor.User.ID, now.Add(-1000*time.Hour), now)
 	if err != nil {
 		w.Fatal(err)
 	}
-	return all.CPUHours
+	return all.Over(1000 * time.Hour).CPUHours
 }
 
 // request sends a request, whose completion is opened when it can be computed.
@@ -96,7 +96,7 @@ func TestIdleDeployment(t *testing.T) {
 		for range 2 {
 			w.clock.Advance(100 * time.Hour) // which count for nothing
 			if now := w.cpuHours(); now != cpu || cpu == 0 {
-				t.Errorf("%d CPU hours were used, and %d are counted while it is idle", cpu, now)
+				t.Errorf("%v CPU hours were used, and %v are counted while it is idle", cpu, now)
 			}
 			opened := w.request()
 			w.load()

@@ -3,10 +3,12 @@ package live
 import (
 	"context"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"weir/models/store"
@@ -34,6 +36,7 @@ type Hub struct {
 	mu        sync.Mutex
 	closed    bool
 	marks     changeLog
+	departed  departures
 	topics    map[string]map[*Stream]bool // streams by topic
 	followers map[followerKey]*follower
 	changed   map[string]bool // topics since the last delivery
@@ -67,6 +70,7 @@ func New(check func(context.Context, policies.Actor, []string) error, holds func
 			case <-h.stopped.Done():
 				return
 			case <-ticks.C:
+				h.endDeparted()
 				h.sendKeepAlives(step)
 			}
 		}
@@ -165,6 +169,9 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 		return &Stream{ended: true}
 	}
 	if h.openOf[actor.User.ID] >= MaxStreams {
+		h.dropDeparted()
+	}
+	if h.openOf[actor.User.ID] >= MaxStreams {
 		return nil
 	}
 	f := h.follower(actor, topics)
@@ -187,7 +194,7 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 }
 
 // Serve starts the stream as the response and returns. It hijacks the connection: the
-// HTTP server needs 25 KiB for each, a stream less than half of that, and most of the many
+// HTTP server needs 25 KiB for each, a stream a small part of that, and most of the many
 // streams are idle.
 func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -204,6 +211,7 @@ func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 		return err
 	}
 	h.attach(s, conn)
+	h.watch(s, conn)
 	return nil
 }
 
@@ -217,10 +225,28 @@ func (h *Hub) attach(s *Stream, conn connection) {
 	}
 	s.conn = conn
 	h.flush(s)
-	go func() {
-		defer h.Drop(s)
-		drain(conn)
-	}()
+}
+
+// watch has a stream end when its reader hangs up. Without it, that is when a write fails.
+func (h *Hub) watch(s *Stream, conn net.Conn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if descriptor, ok := conn.(syscall.Conn); ok && !s.ended {
+		_ = h.departed.watch(s, descriptor)
+	}
+}
+
+// dropDeparted ends the streams whose readers have hung up, with the lock acquired.
+func (h *Hub) dropDeparted() {
+	for _, s := range h.departed.list() {
+		h.end(s)
+	}
+}
+
+func (h *Hub) endDeparted() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dropDeparted()
 }
 
 // Revoked ends the streams that hang on one of these revocation keys, unless
@@ -253,6 +279,9 @@ func (h *Hub) Close() {
 	h.Cut()
 	h.stop()
 	h.running.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.departed.close()
 }
 
 // Count returns the number of open streams and of encoded events.
@@ -276,6 +305,7 @@ func (h *Hub) end(s *Stream) {
 		return
 	}
 	s.ended, s.pending = true, nil
+	h.departed.forget(s)
 	if s.conn != nil {
 		_ = s.conn.Close() // nothing is lost: what was written is on its way
 	}

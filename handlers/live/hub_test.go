@@ -224,17 +224,6 @@ func TestRightsAreCheckedTogether(t *testing.T) {
 	})
 }
 
-func TestReaderThatLeftIsForgotten(t *testing.T) {
-	inScene(t, everybodyMay, func(s scene) {
-		p, stays := s.follow(1, "", "pool"), s.follow(2, "", "pool")
-		p.hangUp()
-		synctest.Wait()
-		if !p.isClosed() || stays.isClosed() || s.streams() != 1 {
-			s.Errorf("closed: %v, %v; %d streams", p.isClosed(), stays.isClosed(), s.streams())
-		}
-	})
-}
-
 // A server that has lost the others sends nothing more.
 func TestNothingIsSentApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -61,11 +61,6 @@ func (p *pipe) Write(b []byte) (n int, err error) {
 	}
 }
 
-func (p *pipe) Read([]byte) (int, error) {
-	<-p.left
-	return 0, io.EOF
-}
-
 func (p *pipe) SetWriteDeadline(t time.Time) error {
 	p.set(func() { p.deadline = t })
 	return nil
@@ -161,8 +156,12 @@ func inScene(t *testing.T, check func(context.Context, policies.Actor, []string)
 // there is to tell.
 func (s scene) follow(user int64, since string, topics ...string) *pipe {
 	s.Helper()
-	p := newPipe(unbounded)
-	s.attach(s.Subscribe(person(user), topics, since), p)
+	p, stream := newPipe(unbounded), s.Subscribe(person(user), topics, since)
+	s.attach(stream, p)
+	go func() { // as departures do with real connections
+		<-p.left
+		s.Drop(stream)
+	}()
 	synctest.Wait()
 	return p
 }

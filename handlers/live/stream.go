@@ -45,7 +45,7 @@ func eventOf(topic string, streams int) []byte {
 
 // connection is the part of [net.Conn] that a stream uses.
 type connection interface {
-	io.ReadWriteCloser
+	io.WriteCloser
 	SetWriteDeadline(time.Time) error
 }
 
@@ -58,6 +58,7 @@ type Stream struct {
 	pending [][]byte   // to send: first the greeting, and what has changed since the page was read
 	sending bool       // a goroutine sends; most streams are idle, and have none
 	ended   bool
+	watched uint64 // by departures, under this number
 }
 
 func send(conn connection, holds func() bool, b []byte) error {
@@ -69,16 +70,6 @@ func send(conn connection, holds func() bool, b []byte) error {
 	}
 	_, err := conn.Write(b)
 	return err
-}
-
-// drain reads until the reader hangs up. What it sends means nothing.
-func drain(conn connection) {
-	var ignored [16]byte
-	for {
-		if _, err := conn.Read(ignored[:]); err != nil {
-			return
-		}
-	}
 }
 
 // follower is an actor with topics, possibly in several windows, which share one

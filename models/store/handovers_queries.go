@@ -86,8 +86,12 @@ func (q *Queries) DirectoryUser(projectID, memberID int64) (models.DirectoryUser
 // has no MemberID.
 func (q *Queries) DirectoryUserOf(projectID, userID int64) (models.DirectoryUser, error) {
 	m, err := q.Membership(projectID, userID)
-	if err = models.IgnoreNotFound(err); err != nil || m.ID == 0 || !m.Active(q.Now()) {
-		return models.DirectoryUser{ProjectID: projectID}, err
+	if err = models.IgnoreNotFound(err); err != nil {
+		return models.DirectoryUser{}, err
+	}
+	if m.ID == 0 || !m.Active(q.Now()) {
+		p, err := q.Project(AllProjects, projectID)
+		return models.DirectoryUser{ProjectID: projectID, Ended: p.EndsAt != nil && !p.EndsAt.After(q.Now())}, models.IgnoreNotFound(err)
 	}
 	return q.DirectoryUser(projectID, m.ID)
 }

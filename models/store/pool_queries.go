@@ -54,8 +54,8 @@ func (q *Queries) changePool(providers ...int64) {
 	q.Touch("pool")
 }
 
-// changeDevices counts a change of the providers of devices.
-func (q *Queries) changeDevices(devices ...int64) {
+// changeShares counts a change of the shares or reservations of devices.
+func (q *Queries) changeShares(devices ...int64) {
 	q.poolDevices = append(q.poolDevices, devices...)
 	q.changePool(-1) // no provider has this id
 }
@@ -85,14 +85,15 @@ func (q *Queries) incrementPoolVersion() error {
 	if q.wholePool {
 		return q.db.Exec("INSERT INTO pool_changes (version, provider_id) VALUES (?, 0)", version).Error
 	}
-	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id) SELECT CAST(? AS BIGINT), id FROM providers
-		WHERE id IN ? OR id IN (SELECT provider_id FROM devices WHERE id IN ?)`, version, q.poolProviders, q.poolDevices).Error
+	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id, shares_only) SELECT CAST(? AS BIGINT), id, id NOT IN ? FROM providers
+		WHERE id IN ? OR id IN (SELECT provider_id FROM devices WHERE id IN ?)`, version, q.poolProviders, q.poolProviders, q.poolDevices).Error
 }
 
 // Machines are some of the providers with their devices and shares.
 type Machines struct {
-	some      bool
-	providers []int64
+	some       bool
+	providers  []int64
+	sharesOnly []int64 // of the providers: those of which nothing else has changed
 }
 
 // AllMachines are the machines of all providers.
@@ -107,10 +108,44 @@ func (q *Queries) MachinesChanged(since, version int64) (which Machines, err err
 	if since > version || version-since > poolChangesKept {
 		return AllMachines, nil
 	}
-	err = q.db.Raw("SELECT DISTINCT provider_id FROM pool_changes WHERE version > ?", since).Scan(&which.providers).Error
+	var changes []struct {
+		ProviderID int64
+		SharesOnly bool
+	}
+	err = q.db.Raw(`SELECT DISTINCT provider_id, shares_only FROM pool_changes WHERE version > ?
+		ORDER BY provider_id, shares_only`, since).Scan(&changes).Error
+	for i, c := range changes {
+		if i > 0 && changes[i-1].ProviderID == c.ProviderID {
+			continue // more than its shares
+		}
+		which.providers = append(which.providers, c.ProviderID)
+		if c.SharesOnly {
+			which.sharesOnly = append(which.sharesOnly, c.ProviderID)
+		}
+	}
 	which.some = !slices.Contains(which.providers, 0)
 	return which, err
 }
+
+// Changed parts machines into those that have changed, or may have, and the providers of those of which
+// only shares and reservations have. Known are the providers that the reader has.
+func (m Machines) Changed(known func(provider int64) bool) (changed Machines, sharesOnly []int64) {
+	if !m.some {
+		return m, nil
+	}
+	changed.some = true
+	for _, id := range m.providers {
+		if slices.Contains(m.sharesOnly, id) && known(id) {
+			sharesOnly = append(sharesOnly, id)
+		} else {
+			changed.providers = append(changed.providers, id)
+		}
+	}
+	return changed, sharesOnly
+}
+
+// none reports whether there are no machines, of which nothing needs to be read.
+func (m Machines) none() bool { return m.some && len(m.providers) == 0 }
 
 // of limits a query to the machines, by the column of the provider's id.
 func (m Machines) of(db *gorm.DB, column string) *gorm.DB {
@@ -131,12 +166,18 @@ func (m Machines) ofDevices(db *gorm.DB, column string) *gorm.DB {
 
 // ProvidersOf lists the providers of machines by id.
 func (q *Queries) ProvidersOf(m Machines) (providers []models.Provider, err error) {
+	if m.none() {
+		return nil, nil
+	}
 	return providers, m.of(q.db, "id").Order("id").Limit(10_000).Find(&providers).Error
 }
 
 // DevicesAt lists the devices of machines that are present or still have an
 // open share, by provider and number.
 func (q *Queries) DevicesAt(m Machines) (devices []models.Device, err error) {
+	if m.none() {
+		return nil, nil
+	}
 	return devices, m.of(q.db, "provider_id").Where(`(present = ? OR EXISTS
 		(SELECT 1 FROM shares s WHERE s.device_id = devices.id AND s.until_at IS NULL))`, true).
 		Order("provider_id, number, id").Limit(100_000).Find(&devices).Error
@@ -261,7 +302,7 @@ func (q *Queries) DeleteDevice(d models.Device) error {
 
 // CreateShare inserts s.
 func (q *Queries) CreateShare(s *models.Share) error {
-	q.changeDevices(s.DeviceID)
+	q.changeShares(s.DeviceID)
 	return q.db.Create(s).Error
 }
 
@@ -290,7 +331,7 @@ func (q *Queries) EndShares(holder int64, now time.Time) error {
 	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE holder_id = ? AND until_at IS NULL RETURNING device_id", now,
 		holder).Scan(&ended).Error
 	if len(ended) > 0 {
-		q.changeDevices(ended...)
+		q.changeShares(ended...)
 	}
 	return err
 }
@@ -373,7 +414,7 @@ func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why models.Text) err
 	share := models.Share{}
 	err := q.db.Model(&share).Clauses(clause.Returning{Columns: []clause.Column{{Name: "device_id"}}}).Where("id = ?", id).
 		Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
-	q.changeDevices(share.DeviceID)
+	q.changeShares(share.DeviceID)
 	return err
 }
 

@@ -238,3 +238,57 @@ func TestMachinesChanged(t *testing.T) {
 		}
 	})
 }
+
+// A machine of which only shares have changed is told from one whose devices have, too, before or after, and
+// from one that the reader does not have yet.
+func TestMachinesWithOtherShares(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		w, device := newWorld(t, s), addDevice(t, s)
+		q := s.Read(t.Context())
+		version := func() int64 {
+			v, err := q.PoolVersion()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		shares := func() { w.share(t, device, nil) }
+		settings := func() {
+			storetest.InTx(t, s, func(q *store.Queries) error {
+				d, err := q.Device(device)
+				if err != nil {
+					return err
+				}
+				d.Mixed = !d.Mixed
+				return q.UpdateDevice(&d)
+			})
+		}
+		for _, c := range []struct {
+			name       string
+			changes    []func()
+			known      bool
+			sharesOnly bool
+		}{
+			{"shares", []func(){shares, shares}, true, true},
+			{"shares of an unknown machine", []func(){shares}, false, false},
+			{"settings", []func(){settings}, true, false},
+			{"settings and then shares", []func(){settings, shares}, true, false},
+			{"shares and then settings", []func(){shares, settings}, true, false},
+		} {
+			since := version()
+			for _, change := range c.changes {
+				change()
+			}
+			which, err := q.MachinesChanged(since, version())
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed, sharesOnly := which.Changed(func(int64) bool { return c.known })
+			providers, err := q.ProvidersOf(changed)
+			devices, err2 := q.DevicesAt(changed)
+			if err != nil || err2 != nil || (len(sharesOnly) == 1) != c.sharesOnly || (len(providers) == 1 && len(devices) == 1) == c.sharesOnly {
+				t.Errorf("%s: shares of %v, and %d providers with %d devices have changed, %v, %v", c.name, sharesOnly, len(providers), len(devices), err, err2)
+			}
+		}
+	})
+}

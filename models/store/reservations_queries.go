@@ -36,7 +36,7 @@ func (q *Queries) touchReservation(r models.Reservation, grants []models.Reserva
 		for i, g := range grants {
 			devices[i] = g.DeviceID
 		}
-		q.changeDevices(devices...)
+		q.changeShares(devices...)
 	}
 }
 

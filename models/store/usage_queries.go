@@ -1,6 +1,7 @@
 package store
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -99,13 +100,16 @@ var (
 func (t UsageTable) addTo(u *models.Usage, first, second int64, span time.Duration) {
 	seconds := max(int64(span/time.Second), 1)
 	if t == ShareUsage {
-		u.GPUCoreHours = first / 3600
+		u.GPUCoreHours = hours(first)
 		u.Average.GPUCores, u.Average.GPUMemoryMiB = first/seconds, second/seconds
 		return
 	}
-	u.CPUHours = first / (3600 * 1000)
+	u.CPUHours = hours(first / 1000)
 	u.Average.CPUMilli, u.Average.MemoryMiB = first/seconds, second/seconds
 }
+
+// hours are those of seconds, to two decimals.
+func hours(seconds int64) float64 { return math.Round(float64(seconds)/36) / 100 }
 
 // Edges are the begins, or the ends, of usage in one step of a time span: Σ of
 // both amounts, and Σ of each amount times its seconds since the span began.
@@ -159,23 +163,10 @@ func (q *Queries) secondsUntil(column string) string {
 }
 
 // UsedBy is a project's usage from since until now, and the part of one user.
-func (q *Queries) UsedBy(project, user int64, since, now time.Time) (all, own models.Usage, err error) {
-	for _, in := range []UsageTable{ShareUsage, HolderUsage} {
-		var rows []usedRow
-		mine := "CASE WHEN rows_in_use.user_id = " + strconv.FormatInt(user, 10) + " THEN 1 ELSE 0 END"
-		if err := q.usageRows(in, mine, project, since, now).Scan(&rows).Error; err != nil {
-			return all, own, err
-		}
-		var sum usedRow
-		for _, r := range rows {
-			sum.First, sum.Second = sum.First+r.First, sum.Second+r.Second
-			if r.Key == 1 {
-				in.addTo(&own, r.First, r.Second, now.Sub(since))
-			}
-		}
-		in.addTo(&all, sum.First, sum.Second, now.Sub(since))
-	}
-	return all, own, nil
+func (q *Queries) UsedBy(project, user int64, since, now time.Time) (all, own UsageSums, err error) {
+	mine := "CASE WHEN rows_in_use.user_id = " + strconv.FormatInt(user, 10) + " THEN 1 ELSE 0 END"
+	sums, err := q.usageSums(project, mine, since, now, func(db *gorm.DB) *gorm.DB { return db })
+	return sums[0].Plus(sums[1]), sums[1], err
 }
 
 // usedRow is a sum of [Queries.usageRows].
@@ -183,8 +174,8 @@ type usedRow struct{ Key, First, Second int64 }
 
 // UsedByRoles is the usage from since until now by the present role of its user;
 // former members are under 0.
-func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]models.Usage, error) {
-	return q.used(project, "COALESCE(members.role_id, 0)", since, now, func(db *gorm.DB) *gorm.DB {
+func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]UsageSums, error) {
+	return q.usageSums(project, "COALESCE(members.role_id, 0)", since, now, func(db *gorm.DB) *gorm.DB {
 		return db.Joins("LEFT JOIN members ON members.project_id = ? AND members.user_id = rows_in_use.user_id AND members.removed_at IS NULL",
 			project)
 	})
@@ -192,21 +183,11 @@ func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]mo
 
 // UsedByUsers is the usage of some users in a project from since until now, by
 // user.
-func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time) (map[int64]models.Usage, error) {
-	return q.used(project, "rows_in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB {
+func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time) (map[int64]UsageSums, error) {
+	return q.usageSums(project, "rows_in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB {
 		return db.Where("rows_in_use.user_id IN ?",
 			users)
 	})
-}
-
-// used is usage in a time span, grouped by a column.
-func (q *Queries) used(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]models.Usage, error) {
-	sums, err := q.usageSums(project, by, since, now, restrict)
-	used := make(map[int64]models.Usage, len(sums))
-	for key, s := range sums {
-		used[key] = s.Over(now.Sub(since))
-	}
-	return used, err
 }
 
 // UsageSums is what was used in a time span, in amounts times seconds.
@@ -218,6 +199,11 @@ func (s UsageSums) Over(span time.Duration) (u models.Usage) {
 	ShareUsage.addTo(&u, s.shares.First, s.shares.Second, span)
 	HolderUsage.addTo(&u, s.holders.First, s.holders.Second, span)
 	return u
+}
+
+// Amounts are the sums, in amounts times seconds.
+func (s UsageSums) Amounts() models.Resources {
+	return models.Resources{GPUCores: s.shares.First, GPUMemoryMiB: s.shares.Second, CPUMilli: s.holders.First, MemoryMiB: s.holders.Second}
 }
 
 // Plus adds up two sums.
@@ -275,10 +261,10 @@ func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now 
 }
 
 // UsesSimulated reports whether a project, or any if it is 0, has used simulated GPUs
-// since a time.
-func (q *Queries) UsesSimulated(project int64, since time.Time) (bool, error) {
+// from since until now.
+func (q *Queries) UsesSimulated(project int64, since, now time.Time) (bool, error) {
 	db := q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
-		Where("(shares.until_at IS NULL OR shares.until_at > ?)", since)
+		Where("(shares.until_at IS NULL OR shares.until_at > ?) AND shares.from_at < ?", since, now)
 	if project != 0 {
 		db = db.Where("shares.project_id = ?", project)
 	}

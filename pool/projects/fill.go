@@ -19,12 +19,12 @@ func filledOf(r models.Resources, from quota.Sources) (list []Filled) {
 }
 
 // FillQuota fills the amounts of a project's quota that are left open, from the pool;
-// own is the present quota.
-func (e Editor) FillQuota(in models.ResourcesInput, own models.Resources) (models.Resources, quota.Sources, error) {
+// p is the project as it is, or a new one.
+func (e Editor) FillQuota(in models.ResourcesInput, p models.Project) (models.Resources, quota.Sources, error) {
 	var base quota.Base
 	if in.Open() {
 		var err error
-		if base, err = e.pool.quotaBase(e.q, own); err != nil {
+		if base, err = e.pool.quotaBase(e.q, allocatedTo(p, e.q.Now())); err != nil {
 			return models.Resources{}, base.Sources, err
 		}
 	}

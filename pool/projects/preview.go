@@ -159,6 +159,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 
 // previewQuota sets the project's quota and period to the new ones.
 func (e Editor) previewQuota(p *models.Project, in PreviewInput) (c effect, err error) {
+	before := *p
 	if in.Period != nil {
 		p.EndsAt = in.Period.EndsAt
 	}
@@ -167,7 +168,7 @@ func (e Editor) previewQuota(p *models.Project, in PreviewInput) (c effect, err 
 		p.Quota = in.Quota.Resources()
 		return c, problems.Err()
 	}
-	filled, from, err := e.FillQuota(*in.Quota, p.Quota)
+	filled, from, err := e.FillQuota(*in.Quota, before)
 	if err != nil {
 		return c, err
 	}

@@ -75,7 +75,7 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	if err := e.LockCapacity(); err != nil {
 		return p, err
 	}
-	total, _, err := e.FillQuota(in.Quota, models.Resources{})
+	total, _, err := e.FillQuota(in.Quota, models.Project{})
 	if err != nil {
 		return p, err
 	}
@@ -161,7 +161,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 			return p, err
 		}
 	}
-	total, _, err := e.FillQuota(in.Quota, p.Quota)
+	total, _, err := e.FillQuota(in.Quota, before)
 	if err != nil {
 		return p, err
 	}

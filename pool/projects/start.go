@@ -137,7 +137,7 @@ func (s *Service) PreviewQuota(ctx context.Context, actor policies.Actor, in mod
 		return nil, nil, p.Err()
 	}
 	err = s.store.Snapshot(ctx, func(q *store.Queries) error {
-		filled, from, err := s.Within(q, actor).FillQuota(in, models.Resources{})
+		filled, from, err := s.Within(q, actor).FillQuota(in, models.Project{})
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (e Editor) planStart(in StartInput) (p startPlan, err error) {
 	if err := in.problems().Err(); err != nil {
 		return p, err
 	}
-	if p.quota, p.from, err = e.FillQuota(in.Quota, models.Resources{}); err != nil {
+	if p.quota, p.from, err = e.FillQuota(in.Quota, models.Project{}); err != nil {
 		return p, err
 	}
 	most, least := mostMembers(p.quota), int64(1+len(in.Emails))

@@ -52,30 +52,34 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64
 	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, n); err != nil {
 		return u, err
 	}
-	if u.Used, _, err = q.UsedBy(project, 0, u.Project.UsedSince(u.From, u.Until), u.Until); err != nil {
+	span := u.Until.Sub(u.Project.UsedSince(u.From, u.Until))
+	used, _, err := q.UsedBy(project, 0, u.Until.Add(-span), u.Until)
+	if err != nil {
 		return u, err
 	}
-	u.OfQuota = fractionsOf(u.Used.Average, u.Project.Quota)
-	if u.Simulated, err = q.UsesSimulated(project, u.From); err != nil {
+	u.Used, u.OfQuota = used.Over(span), fractionsOf(used.Amounts(), u.Project.Quota, span.Seconds())
+	if u.Simulated, err = q.UsesSimulated(project, u.From, u.Until); err != nil {
 		return u, err
 	}
-	return u, s.usageOfRoles(ctx, q, actor, &u)
+	return u, s.usageOfRoles(ctx, q, actor, &u, used)
 }
 
-func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor policies.Actor, u *ProjectUsage) error {
+// usageOfRoles adds the roles to the usage of a project, whose sums are all.
+func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor policies.Actor, u *ProjectUsage, all store.UsageSums) error {
 	roles, err := s.Roles(ctx, actor, u.Project.ID)
 	if err != nil {
 		return err
 	}
-	used, err := q.UsedByRoles(u.Project.ID, u.Project.UsedSince(u.From, u.Until), u.Until)
+	since := u.Project.UsedSince(u.From, u.Until)
+	used, err := q.UsedByRoles(u.Project.ID, since, u.Until)
 	if err != nil {
 		return err
 	}
 	inUse, err := q.InUseByRoles(u.Project.ID)
-	u.Left = used[0]
+	u.Left = used[0].Over(u.Until.Sub(since))
 	for _, r := range roles {
-		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID], Used: used[r.ID],
-			OfTotal: fractionsOf(used[r.ID].Average, u.Used.Average)})
+		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID],
+			Used: used[r.ID].Over(u.Until.Sub(since)), OfTotal: fractionsOf(used[r.ID].Amounts(), all.Amounts(), 1)})
 	}
 	return err
 }
@@ -102,7 +106,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	for i, m := range members {
 		users[i] = m.UserID
 	}
-	simulated, err := q.UsesSimulated(project, from)
+	simulated, err := q.UsesSimulated(project, from, until)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +117,8 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	used, err := q.UsedByUsers(project, users, from, until)
 	list := make([]PersonUsage, len(members))
 	for i, m := range members {
-		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID],
-			OfTotal: fractionsOf(used[m.UserID].Average, all.Average), Simulated: simulated}
+		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID].Over(until.Sub(from)),
+			OfTotal: fractionsOf(used[m.UserID].Amounts(), all.Amounts(), 1), Simulated: simulated}
 	}
 	return list, err
 }

@@ -51,7 +51,7 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 		all = all.Plus(p)
 	}
 	u.Used = all.Over(span)
-	if u.Simulated, err = q.UsesSimulated(0, u.From); err != nil {
+	if u.Simulated, err = q.UsesSimulated(0, u.From, u.Until); err != nil {
 		return u, err
 	}
 	state, err := s.pool.present(q)
@@ -73,9 +73,9 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 		}
 	}
 	for _, p := range list {
-		own := used[p.ID].Over(u.Until.Sub(p.UsedSince(u.From, u.Until)))
-		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: own,
-			OfQuota: fractionsOf(own.Average, p.Quota), OfTotal: fractionsOf(used[p.ID].Over(span).Average, u.Used.Average)})
+		own, lived := used[p.ID], u.Until.Sub(p.UsedSince(u.From, u.Until))
+		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: own.Over(lived),
+			OfQuota: fractionsOf(own.Amounts(), p.Quota, lived.Seconds()), OfTotal: fractionsOf(own.Amounts(), all.Amounts(), 1)})
 	}
 	return u, err
 }

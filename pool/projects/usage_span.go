@@ -52,12 +52,15 @@ func momentOf(name, text string, afterDate time.Duration, p *models.Problems) ti
 		return time.Time{}
 	}
 	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		models.CheckYear(name, t, p)
 		return t.Add(afterDate)
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		p.Add(name, "must be a date such as 2027-01-31 or a time such as 2027-01-31T12:00:00Z")
+		return time.Time{}
 	}
+	models.CheckYear(name, t, p)
 	return t.UTC()
 }
 
@@ -83,13 +86,13 @@ type Fractions struct {
 	MemoryMiB    *float64 `json:"memory_mib,omitempty"`
 }
 
-// fractionsOf divides amounts, to four decimals.
-func fractionsOf(part, whole models.Resources) Fractions {
+// fractionsOf divides amounts, the parts of a sum over some seconds, to four decimals.
+func fractionsOf(part, whole models.Resources, seconds float64) Fractions {
 	of := func(part, whole int64) *float64 {
-		if whole <= 0 || models.IsUnlimited(whole) {
+		if whole <= 0 || models.IsUnlimited(whole) || seconds <= 0 {
 			return nil
 		}
-		return new(math.Round(float64(part)/float64(whole)*1e4) / 1e4)
+		return new(math.Round(float64(part)/(float64(whole)*seconds)*1e4) / 1e4)
 	}
 	return Fractions{of(part.GPUCores, whole.GPUCores), of(part.GPUMemoryMiB, whole.GPUMemoryMiB),
 		of(part.CPUMilli, whole.CPUMilli), of(part.MemoryMiB, whole.MemoryMiB)}

@@ -135,10 +135,10 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 					t.Errorf("step %d of all projects: %+v, of the only one %+v", i, s, u.Steps[i])
 				}
 			}
-			if want := float64(u.Used.Average.GPUCores) / 800; math.Abs(*u.OfQuota.GPUCores-want) > 1e-4 || u.OfQuota.MemoryMiB != nil || all.Projects[0].OfQuota.CPUMilli == nil {
+			if want := u.Used.GPUCoreHours / u.Until.Sub(u.Project.UsedSince(u.From, u.Until)).Hours() / 800; math.Abs(*u.OfQuota.GPUCores-want) > 1e-4 || u.OfQuota.MemoryMiB != nil || all.Projects[0].OfQuota.CPUMilli == nil {
 				t.Errorf("of the quota: %v, want %v", *u.OfQuota.GPUCores, want)
 			}
-			near(t, "GPU core hours of the role", u.Roles[0].Used.GPUCoreHours, float64(u.Used.GPUCoreHours))
+			near(t, "GPU core hours of the role", u.Roles[0].Used.GPUCoreHours, u.Used.GPUCoreHours)
 		}
 		other := o.NewProject(t, "speech", models.Resources{GPUCores: 800, CPUMilli: 64000})
 		m, _ := o.NewMember(t, o.NewRole(t, other.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000}))
@@ -196,11 +196,44 @@ func TestUsageOfAYoungProject(t *testing.T) {
 	})
 }
 
+// Fractions and hours are those of what was used, however little of the span that is.
+func TestUsageOfASmallProject(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "small", models.Resources{GPUCores: 200, CPUMilli: 64000})
+		role := o.NewRole(t, p.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000})
+		ann, _ := o.NewMember(t, role)
+		bob, _ := o.NewMember(t, role)
+		o.Clock.Advance(40 * 24 * time.Hour)
+		now, device := o.Store.Now(), o.device(t)
+		for member, span := range map[models.Member]time.Duration{ann: 25 * time.Minute, bob: 75 * time.Minute} {
+			o.keep(t, member, device, inUse{cpu: 100, memory: 100, cores: 10, vram: 700, user: member.UserID,
+				from: now.Add(-24 * time.Hour), until: now.Add(span - 24*time.Hour)})
+		}
+		u, err1 := o.Usage(o.Ctx, o.Root, p.ID, projects.UsageQuery{})
+		people, err2 := o.UsageOfPeople(o.Ctx, o.Root, p.ID, projects.UsageQuery{}, store.Page{})
+		all, err3 := o.AllUsage(o.Ctx, o.Root, projects.UsageQuery{}, store.Page{})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if u.Used.GPUCoreHours != 16.67 || u.Used.CPUHours != 0.17 || u.OfQuota.GPUCores == nil || *u.OfQuota.GPUCores != 0.0001 {
+			t.Errorf("the project used %+v, of its quota %v", u.Used, u.OfQuota.GPUCores)
+		}
+		for i, want := range []float64{0.25, 0.75} {
+			if got := people[i].OfTotal; got.GPUCores == nil || *got.GPUCores != want || *got.MemoryMiB != want {
+				t.Errorf("%s: %v of the total; want %v", people[i].UserName, got.GPUCores, want)
+			}
+		}
+		if of := all.Projects[0]; *of.OfTotal.GPUCores != 1 || *of.OfQuota.GPUCores != 0.0001 || all.Used != u.Used {
+			t.Errorf("of all projects: %v of the total, %v of the quota, %+v", *of.OfTotal.GPUCores, *of.OfQuota.GPUCores, all.Used)
+		}
+	})
+}
+
 // near allows for rounding to whole units.
-func near(t *testing.T, what string, got int64, want float64) {
+func near[N int64 | float64](t *testing.T, what string, got N, want float64) {
 	t.Helper()
 	if math.Abs(float64(got)-want) > 1.01 {
-		t.Errorf("%s: %d, want %.2f", what, got, want)
+		t.Errorf("%s: %v, want %.2f", what, got, want)
 	}
 }
 

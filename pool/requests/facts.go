@@ -97,10 +97,11 @@ func (f *Facts) present(q *store.Queries, req models.QuotaRequest) error {
 
 func (f *Facts) used(q *store.Queries, req models.QuotaRequest) error {
 	now := q.Now()
-	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, f.Project.UsedSince(now.Add(-usageSpan), now), now)
-	f.Used = &used
+	since := f.Project.UsedSince(now.Add(-usageSpan), now)
+	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, since, now)
+	f.Used = new(used.Over(now.Sub(since)))
 	if req.MemberID != nil {
-		f.UsedByOne = &own
+		f.UsedByOne = new(own.Over(now.Sub(since)))
 	}
 	return err
 }

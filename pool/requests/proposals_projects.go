@@ -21,7 +21,7 @@ func (a projectProposal) examine(r *review) error {
 		return err
 	}
 	a.Name, a.Description = in.Name, in.Description
-	total, _, err := r.editor.FillQuota(a.Quota, models.Resources{})
+	total, _, err := r.editor.FillQuota(a.Quota, models.Project{})
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (a quotaProposal) examine(r *review) error {
 	if err := p.Err(); err != nil {
 		return err
 	}
-	total, _, err := r.editor.FillQuota(a.Quota, r.project.Quota)
+	total, _, err := r.editor.FillQuota(a.Quota, r.project)
 	if a.Quota = total.Input(); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 		pack = tarTo(w)
 	}
 	root := string(a.Entry.Path)
-	err := a.v.walk(ctx, root, func(path string, info beneath.Info, dir *beneath.Dir) error {
+	err := a.v.walk(ctx, root, gone, func(path string, info beneath.Info, dir *beneath.Dir) error {
 		if a.Cut() {
 			return models.Forbidden("The right to this download has ended.")
 		}
@@ -144,8 +144,11 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 func (a *Archive) addFile(pack packer, dir *beneath.Dir, path, name string) error {
 	_, base := rules.Split(path)
 	f, info, err := dir.Open(base)
+	if gone(err) {
+		return nil
+	}
 	if err != nil {
-		return nil // replaced or removed since
+		return err
 	}
 	defer f.Close()
 	to, err := pack.add(name, info)

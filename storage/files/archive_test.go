@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"weir/models"
 	"weir/models/store/storetest"
@@ -118,6 +121,10 @@ func hostileArchives(t testing.TB) map[string]struct {
 	list["a file as a directory"] = archive{Tar, tarOf(t, &tar.Header{Name: "a", Typeflag: tar.TypeReg}, &tar.Header{Name: "a/b", Typeflag: tar.TypeReg})}
 	good := tarOf(t, &tar.Header{Name: "a", Typeflag: tar.TypeReg, Size: 5000})
 	list["truncated tar"] = archive{Tar, good[:3000]}
+	list["tar without its end"] = archive{Tar, good[:512+5120]}
+	damaged := gzipped(t, good)
+	damaged[len(damaged)-8] ^= 1 // its checksum
+	list["damaged gzip"] = archive{TarGz, damaged}
 	list["truncated gzip"] = archive{TarGz, gzipped(t, good)[:40]}
 	list["truncated zip"] = archive{Zip, zipOf(t, &zip.FileHeader{Name: "a"})[:50]}
 	list["no archive"] = archive{Zip, []byte("hello")}
@@ -254,6 +261,45 @@ func TestHostileArchives(t *testing.T) {
 		t.Errorf("left: %s", names)
 	}
 	w.settled(t, 0)
+}
+
+// What cannot be read is not left out of a copy or an archive as if it were not there; a search says nothing of it.
+func TestUnreadableIsNotLeftOut(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
+	for _, name := range []string{"dir", "dir/sub"} {
+		if _, err := w.MakeDirectory(t.Context(), w.acting, w.project, w.at(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.write(t, w.at("dir/a"), "first")
+	w.write(t, w.at("dir/sub/b"), "second")
+	if err := os.Chmod(w.disk(w.at("dir/sub")), 0); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 { // the thread loses what root may do to files
+		err := filepath.WalkDir(w.path, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 65534, 65534)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := unix.Setfsuid(65534); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Setfsuid(0) }()
+	}
+	_, err := w.Copy(t.Context(), w.acting, w.project, w.at("dir"), w.at("copy"))
+	wants(t, "a copy", models.KindConflict, err)
+	a, err := w.OpenArchive(t.Context(), w.acting, w.project, w.at("dir"), nil, Tar, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	wants(t, "an archive", models.KindConflict, a.Write(t.Context(), io.Discard))
+	found, err := w.Search(t.Context(), w.acting, w.project, w.at("dir"), "")
+	if err != nil || len(found.Entries) != 2 {
+		t.Errorf("a search finds %+v, %v", found.Entries, err)
+	}
 }
 
 // A million entries cost the memory and the time of those that are allowed.

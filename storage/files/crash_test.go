@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -115,6 +116,9 @@ func TestKilled(t *testing.T) {
 			t.Run(operation+" "+step, func(t *testing.T) { killedAt(t, program, operation, step) })
 		}
 	}
+	for _, step := range []string{"files.exchanged", "files.placed"} {
+		t.Run("overwritten again after "+step, func(t *testing.T) { killedBeforeAnother(t, program, step) })
+	}
 	for _, step := range []string{"files.purged", "files.renamed"} {
 		t.Run("purge "+step, func(t *testing.T) { killedWhilePurging(t, program, step) })
 	}
@@ -177,6 +181,32 @@ func killed(t *testing.T, program, operation, step string) *world {
 		t.Fatalf("not killed: %v, %s", err, out)
 	}
 	return w
+}
+
+// killedBeforeAnother: what was overwritten is a version, also if somebody overwrites it again before the sweep.
+func killedBeforeAnother(t *testing.T, program, step string) {
+	w := killed(t, program, "replace", step)
+	above := filepath.Dir(w.disk(w.at("file")))
+	err := os.WriteFile(filepath.Join(above, "another"), []byte("another"), 0o644)
+	if err = errors.Join(err, os.Rename(filepath.Join(above, "another"), filepath.Join(above, "file"))); err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(operationLease + time.Minute)
+	if err := w.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	versions, err := w.Versions(t.Context(), w.acting, w.project, w.at("file"), store.Page{})
+	if err != nil || len(versions) != 1 {
+		t.Fatalf("%+v, %v; want the overwritten content", versions, err)
+	}
+	content, err := w.OpenVersion(t.Context(), w.acting, w.project, versions[0].ID, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if b, err := io.ReadAll(content.File); err != nil || string(b) != "older" || w.read(t, w.at("file")) != "another" {
+		t.Errorf("the version is %q, %v; the file %q", b, err, w.read(t, w.at("file")))
+	}
 }
 
 func killedAt(t *testing.T, program, operation, step string) {

@@ -97,11 +97,13 @@ func (x *extraction) read(format Format, archive io.Reader) error {
 		}
 		archive = unpacked
 	}
-	t := tar.NewReader(archive)
+	content := &zerosReader{Reader: archive}
+	t := tar.NewReader(content)
 	for {
+		content.zeros = 0
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return content.end()
 		}
 		if err != nil {
 			return malformed(err)
@@ -125,6 +127,41 @@ func (x *extraction) read(format Format, archive io.Reader) error {
 func malformed(err error) error {
 	if strings.HasPrefix(err.Error(), "archive/tar") {
 		return errors.Join(tar.ErrHeader, err)
+	}
+	return err
+}
+
+// zerosReader counts the zeros with which what was read so far ends.
+type zerosReader struct {
+	io.Reader
+	zeros int64
+}
+
+func (r *zerosReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	rest := bytes.TrimRight(b[:n], "\x00")
+	if len(rest) > 0 {
+		r.zeros = 0
+	}
+	r.zeros += int64(n - len(rest))
+	return n, err
+}
+
+const (
+	tarBlock = 512 // bytes; an archive ends with blocks of zeros
+	// maxTrailing is how much may follow the end of a tar archive, which programs fill up to a record.
+	maxTrailing = 16 << 20
+)
+
+// end checks that a tar archive has its end, and reads what follows it: a checksum of the compression is
+// after that.
+func (r *zerosReader) end() error {
+	if r.zeros < tarBlock {
+		return io.ErrUnexpectedEOF
+	}
+	n, err := io.Copy(io.Discard, io.LimitReader(r, maxTrailing+1))
+	if err == nil && n > maxTrailing {
+		err = tar.ErrHeader
 	}
 	return err
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"weir/models"
 	"weir/policies"
 	"weir/storage/beneath"
@@ -329,7 +331,7 @@ func (s *Service) Search(ctx context.Context, actor policies.Actor, project int6
 	}
 	wanted, visited := strings.ToLower(text), 0
 	f.Complete = true
-	err = v.walk(ctx, clean, func(path string, info beneath.Info, _ *beneath.Dir) error {
+	err = v.walk(ctx, clean, unreadable, func(path string, info beneath.Info, _ *beneath.Dir) error {
 		_, name := rules.Split(path)
 		if strings.Contains(strings.ToLower(name), wanted) {
 			f.Entries = append(f.Entries, v.entry(path, info))
@@ -345,21 +347,33 @@ func (s *Service) Search(ctx context.Context, actor policies.Actor, project int6
 
 // walk calls fn for the entries below a directory that the user can read, a directory
 // before what is in it, which fs.SkipDir leaves out, until fs.SkipAll. dir is the
-// directory of the entry.
-func (v *view) walk(ctx context.Context, path string, fn func(path string, info beneath.Info, dir *beneath.Dir) error) error {
+// directory of the entry. An entry that cannot be read ends it, unless passed reports that it is left out.
+func (v *view) walk(ctx context.Context, path string, passed func(error) bool,
+	fn func(path string, info beneath.Info, dir *beneath.Dir) error) error {
 	dir, err := v.Root.Dir(strings.TrimPrefix(path, "/"))
 	if err != nil {
 		return fileError(err)
 	}
 	defer dir.Close()
-	err = v.walkDir(ctx, dir, path, fn)
+	err = v.walkDir(ctx, dir, path, passed, fn)
 	if errors.Is(err, fs.SkipAll) {
 		return nil
 	}
 	return fileError(err)
 }
 
-func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, fn func(string, beneath.Info, *beneath.Dir) error) error {
+// gone reports whether an entry has been removed or replaced since its name was read.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, beneath.ErrIrregular)
+}
+
+// unreadable reports whether an entry is gone, or its permissions or its depth do not let the portal read it.
+func unreadable(err error) bool {
+	return gone(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG)
+}
+
+func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, passed func(error) bool,
+	fn func(string, beneath.Info, *beneath.Dir) error) error {
 	for batch, err := range dir.Names() {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -368,6 +382,12 @@ func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, fn fu
 		for _, name := range batch {
 			child := rules.Join(path, name)
 			info, err := dir.Stat(name)
+			if len(child) > rules.MaxPath {
+				err = unix.ENAMETOOLONG // it has no address
+			}
+			if err != nil && !passed(err) {
+				return err
+			}
 			if err != nil || v.user.Verdict(child).Access == models.AccessNone {
 				continue
 			}
@@ -380,10 +400,13 @@ func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, fn fu
 				continue
 			}
 			sub, err := dir.Dir(name)
-			if err != nil {
-				continue // replaced since
+			if err != nil && passed(err) {
+				continue
 			}
-			err = v.walkDir(ctx, sub, child, fn)
+			if err != nil {
+				return err
+			}
+			err = v.walkDir(ctx, sub, child, passed, fn)
 			sub.Close()
 			if err != nil {
 				return err

@@ -200,7 +200,7 @@ func (o *operation) copyTree(ctx context.Context, source string, into *beneath.D
 			}
 		}
 	}()
-	return o.walk(ctx, source, func(path string, info beneath.Info, dir *beneath.Dir) error {
+	return o.walk(ctx, source, gone, func(path string, info beneath.Info, dir *beneath.Dir) error {
 		if err := o.checkDownload(path); err != nil {
 			return err
 		}
@@ -228,6 +228,9 @@ func (o *operation) copyTree(ctx context.Context, source string, into *beneath.D
 
 func (o *operation) copyFile(ctx context.Context, from, into *beneath.Dir, name string) error {
 	source, info, err := from.Open(name)
+	if gone(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -343,6 +343,10 @@ func fileError(err error) error {
 		return models.NoCapacity("", "The disk of the shared directories is full.")
 	case errors.Is(err, unix.EXDEV):
 		return models.Conflict("The directories are on different file systems. Copy the files in a notebook.")
+	case errors.Is(err, fs.ErrPermission):
+		return models.Conflict("The permissions of a file or directory do not let the portal use it. In a notebook, run chmod -R u+rwX on it.")
+	case errors.Is(err, unix.ENAMETOOLONG):
+		return models.Conflict("Directories are nested too deeply: a path has more than %d bytes.", rules.MaxPath)
 	case errors.Is(err, unix.EISDIR):
 		return models.Conflict("This is a directory.")
 	case errors.Is(err, unix.EAGAIN):

@@ -81,8 +81,7 @@ func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error
 	})
 }
 
-// recover ends an abandoned operation. It has had its effect if what it was to move is
-// at its new place.
+// recover ends an abandoned operation.
 func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	claimed := false
 	err := s.Store.InTx(ctx, func(q *store.Queries) (err error) {
@@ -95,9 +94,23 @@ func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	if o.Kind == purgeKind {
 		return s.removePurged(ctx, o)
 	}
-	at, info := s.destinationOf(o)
-	if o.Inode == 0 || info.Inode != uint64(o.Inode) {
+	at, info, err := s.destinationOf(o)
+	if err != nil {
+		return err
+	}
+	effect, err := s.tookEffect(o, info)
+	if err != nil {
+		return err
+	}
+	if !effect {
 		return errors.Join(s.remove(o.ProjectID, o.Path, versionsDir, o.ID), s.discard(ctx, o))
+	}
+	if o.Kind == "delete" && info.Kind == beneath.Directory {
+		shares, err := s.keptShares(ctx, kept(o, o.Path, info, s.Store.Now()), trashDir)
+		if err != nil {
+			return err
+		}
+		info.Size = shares.Sum()
 	}
 	var before, after any = nil, audited(at, info.Size)
 	if o.Kind == "delete" {
@@ -133,16 +146,48 @@ func (s *Service) recoverUse(ctx context.Context, o models.FileOperation) ([]mod
 	}
 	dir, name, err := s.parent(string(o.Path))
 	if err != nil {
-		return nil, err
+		return nil, models.IgnoreNotFound(err)
 	}
 	defer dir.Close()
 	shares, err := s.shares(ctx, o.ProjectID, dir, name, string(o.Path))
 	above, _ := rules.Split(string(o.Path))
-	return changed(o.ProjectID, above, shares), err
+	return changed(o.ProjectID, above, shares), models.IgnoreNotFound(fileError(err))
 }
 
-// destinationOf is where an operation moves something, and what is there.
-func (s *Service) destinationOf(o models.FileOperation) (string, beneath.Info) {
+// tookEffect reports whether an operation has had its effect, with what is at its destination. Then
+// what it was to move is there. Somebody may have replaced that since: what has been overwritten is kept.
+func (s *Service) tookEffect(o models.FileOperation, at beneath.Info) (bool, error) {
+	moved := uint64(o.Inode)
+	switch {
+	case moved == 0 || at.Inode == moved:
+		return moved != 0, nil
+	case o.Kind == "delete", o.Target != "":
+		return false, nil
+	case o.ItemID != 0: // is restored
+		item, err := s.metaInfo(o, trashDir, o.ItemID)
+		return item.Inode != moved, err
+	}
+	prepared, err := s.metaInfo(o, tmpDir, o.ID)
+	if err != nil || prepared.Inode == moved {
+		return false, err
+	}
+	overwritten, err := s.metaInfo(o, versionsDir, o.ID)
+	return prepared.Inode != 0 || overwritten.Inode != 0, err
+}
+
+// metaInfo is what has an id in a directory of kept files; zero if nothing has.
+func (s *Service) metaInfo(o models.FileOperation, kind string, id int64) (beneath.Info, error) {
+	dir, err := s.meta(o.ProjectID, o.Path, kind)
+	if err != nil {
+		return beneath.Info{}, err
+	}
+	defer dir.Close()
+	info, err := dir.Stat(idName(id))
+	return info, models.IgnoreNotFound(fileError(err))
+}
+
+// destinationOf is where an operation moves something, and what is there; zero if nothing is.
+func (s *Service) destinationOf(o models.FileOperation) (string, beneath.Info, error) {
 	path := string(o.Path)
 	if o.Target != "" {
 		path = string(o.Target)
@@ -155,15 +200,15 @@ func (s *Service) destinationOf(o models.FileOperation) (string, beneath.Info) {
 	} else {
 		dir, name, err = s.parent(path)
 	}
-	if err != nil {
-		return path, beneath.Info{}
+	info := beneath.Info{}
+	if err == nil {
+		defer dir.Close()
+		info, err = dir.Stat(name)
 	}
-	defer dir.Close()
-	info, err := dir.Stat(name)
-	if err != nil {
-		return path, beneath.Info{}
+	if err = fileError(err); models.KindOf(err) == models.KindConflict { // something else is there, or above
+		err = nil
 	}
-	return path, info
+	return path, info, models.IgnoreNotFound(err)
 }
 
 // recoverVersion moves what an operation has overwritten to the versions, unless it is

@@ -36,6 +36,10 @@ func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int6
 	if err != nil {
 		return item, fileError(err)
 	}
+	shares, err := s.shares(ctx, project, dir, name, clean) // before the operation: it can take long
+	if err != nil {
+		return item, fileError(err)
+	}
 	o, err := v.begin(ctx, "delete", clean, "", 0)
 	if err != nil {
 		return item, err
@@ -51,10 +55,6 @@ func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int6
 		return item, o.abort(ctx, err)
 	}
 	if err := errors.Join(dir.Sync(), trash.Sync()); err != nil {
-		return item, err
-	}
-	shares, err := s.shares(ctx, project, trash, idName(o.row.ID), clean)
-	if err != nil {
 		return item, err
 	}
 	info.Size = shares.Sum()

@@ -7,7 +7,7 @@ import (
 
 // Limits of Linux, in bytes.
 const (
-	maxPath = 4095
+	MaxPath = 4095
 	maxName = 255
 )
 
@@ -19,7 +19,7 @@ func Clean(path string) (string, bool) {
 	if path == "" {
 		return "/", true
 	}
-	if path[0] != '/' || len(path) > maxPath {
+	if path[0] != '/' || len(path) > MaxPath {
 		return "", false
 	}
 	for name := range strings.SplitSeq(path[1:], "/") {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"weir/models"
 	"weir/policies"
@@ -61,12 +62,13 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devicesOf(parts), All: true}
-	if parts == 0 {
-		if r.Devices, err = s.service.poolDevices(ctx, actor, cores, holder); err != nil {
-			return v, err
-		}
-		r.All, r.Fewest = false, true
+	devices, err := s.service.poolDevices(ctx, actor, cores, holder)
+	if err != nil {
+		return v, err
+	}
+	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devices, Fewest: true}
+	if parts > 0 {
+		r.Devices, r.All, r.Fewest = devicesOf(parts), true, false
 	}
 	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Results(m),
 		Context: load.Context, Files: state}
@@ -75,6 +77,10 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	}
 	if err := checkPlan(m.Facts, v.Plan, parts); err != nil {
 		return v, err
+	}
+	simulated := slices.ContainsFunc(devices, func(d models.ModelDevice) bool { return d.Simulated })
+	for i := range v.Plan.Parts {
+		v.Plan.Parts[i].Process = processMemory(m.Facts, v.Plan.Parts[i], simulated)
 	}
 	if v.Task != models.TaskTextGeneration {
 		return v, nil
@@ -85,6 +91,18 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	}
 	v.TextPrompts = errors.Is(err, fs.ErrNotExist) && v.Vocabulary == 256
 	return v, nil
+}
+
+// processMemory is the memory in bytes of the process that computes a part: what its GPU has, as all passes
+// through it; more where GPUs are simulated, because CPUs compute in float32.
+func processMemory(f models.ModelFacts, p models.ModelPart, simulated bool) int64 {
+	if !simulated {
+		return p.Total
+	}
+	const float32Bytes = 4
+	widening := max(1, float32Bytes*float64(f.Parameters)/float64(max(f.Bytes, 1)))
+	results := max(1, float32Bytes/float64(max(f.ValueBytes, 1)))
+	return int64(float64(p.Weights)*widening + float64(p.Total-p.Weights)*results)
 }
 
 // contextOf is the context that is planned for a requested one: an image has as many tokens as it has.

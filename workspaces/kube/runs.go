@@ -44,9 +44,10 @@ type Runs struct {
 
 	mu       sync.Mutex
 	stopping map[types.UID]*stopping
-	began    map[types.UID]beginning  // of commands that run
-	deleted  map[ref]*corev1.Pod      // as they were last seen
-	readers  map[types.UID]*logReader // of the logs of pods
+	began    map[types.UID]beginning     // of commands that run
+	deleted  map[ref]*corev1.Pod         // as they were last seen
+	readers  map[types.UID]*logReader    // of the logs of pods
+	ended    map[string]runtime.Instance // by their directory: what it says does not change any more
 }
 
 // stopping is how far a stop is.
@@ -75,7 +76,7 @@ func newRuns(r *Runtime, k runKind, dir string) (*Runs, error) {
 		return nil, err
 	}
 	runs := &Runs{cluster: r, kind: k, dir: dir, stopping: map[types.UID]*stopping{}, began: map[types.UID]beginning{},
-		deleted: map[ref]*corev1.Pod{}, readers: map[types.UID]*logReader{}}
+		deleted: map[ref]*corev1.Pod{}, readers: map[types.UID]*logReader{}, ended: map[string]runtime.Instance{}}
 	runs.ctx, runs.cancel = context.WithCancel(context.Background())
 	_, err := r.factory.Core().V1().Pods().Informer().AddEventHandler(runs.podHandler())
 	return runs, err
@@ -380,36 +381,72 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 		all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state(),
 			Ended: err == nil || podEnded(pod)})
 	}
+	left, err := r.leftovers(ctx, present)
+	return append(all, left...), errors.Join(append(failed, err)...)
+}
+
+// leftovers are the runs of directories whose pods the informer does not have. Those with a result
+// are read once: the directory is shared, and keeps runs long after their end.
+func (r *Runs) leftovers(ctx context.Context, present map[string]bool) (all []runtime.Instance, err error) {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock()
+	known := r.ended
+	r.mu.Unlock()
+	ended := map[string]runtime.Instance{}
+	var failed []error
 	for _, e := range entries {
 		if _, own := r.cluster.config.runNamed(r.kind, e.Name()); !own || present[e.Name()] {
 			continue
 		}
-		left, err := r.leftover(ctx, e.Name())
-		if failed = append(failed, err); left.State != nil {
+		left, final := known[e.Name()]
+		if !final {
+			left, final, err = r.leftover(ctx, e)
+			failed = append(failed, err)
+		}
+		if final {
+			ended[e.Name()] = left
+		}
+		if left.State != nil {
 			all = append(all, left)
 		}
 	}
+	r.mu.Lock()
+	r.ended = ended
+	r.mu.Unlock()
 	return all, errors.Join(failed...)
 }
 
-// leftover is the run of a directory whose pod the informer does not have.
-func (r *Runs) leftover(ctx context.Context, name string) (runtime.Instance, error) {
-	id, err := readJSON[ref](filepath.Join(r.dir, name, stateFile))
+// leftover is the run of a directory whose pod the informer does not have. It is final when the
+// directory has its result.
+func (r *Runs) leftover(ctx context.Context, dir fs.DirEntry) (in runtime.Instance, final bool, err error) {
+	id, err := readJSON[ref](filepath.Join(r.dir, dir.Name(), stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return runtime.Instance{}, os.RemoveAll(filepath.Join(r.dir, name)) // its start was interrupted before anything was made
+		return in, false, r.removeUnstarted(dir)
 	}
 	if err != nil {
-		return runtime.Instance{}, err
+		return in, false, err
 	}
-	in := runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state(), Ended: true}
+	in = runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state(), Ended: true}
 	if _, err := r.result(id); err == nil {
-		return in, nil
+		return in, true, nil
 	}
 	pod, err := r.find(ctx, id)
 	in.Ended = err == nil && (pod == nil || podEnded(pod))
-	return in, err
+	return in, false, err
+}
+
+// removeUnstarted removes the directory of a run whose start was interrupted before anything was
+// made; not one that is being started.
+func (r *Runs) removeUnstarted(dir fs.DirEntry) error {
+	info, err := dir.Info()
+	if err == nil && time.Since(info.ModTime()) > startTimeout {
+		err = os.RemoveAll(filepath.Join(r.dir, dir.Name()))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another server has removed it
+	}
+	return err
 }

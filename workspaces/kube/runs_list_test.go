@@ -1,0 +1,81 @@
+package kube
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"weir/workspaces/runtime"
+)
+
+// withoutPods returns Runs of a cluster without pods.
+func withoutPods(t *testing.T) *Runs {
+	return &Runs{kind: kindRun, dir: t.TempDir(), ended: map[string]runtime.Instance{}, cluster: &Runtime{config: Config{Prefix: "weir-p-"},
+		podLister: corelisters.NewPodLister(cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}))}}
+}
+
+func (r *Runs) made(t *testing.T, id int64, files map[string]any) ref {
+	run := r.cluster.config.runRef(r.kind, runtime.Spec{Workspace: id, Project: 7})
+	err := os.Mkdir(r.path(run), 0o700)
+	for name, value := range files {
+		if value == nil {
+			value = run
+		}
+		err = errors.Join(err, r.write(run, name, value))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func (r *Runs) listed(t *testing.T) []runtime.Instance {
+	list, err := r.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// What an ended run has left is listed until it is removed, and is read once.
+func TestEndedRunIsReadOnce(t *testing.T) {
+	r := withoutPods(t)
+	run := r.made(t, 3, map[string]any{stateFile: nil, resultFile: runtime.RunStatus{Ended: true}})
+	for range 2 {
+		if list := r.listed(t); len(list) != 1 || list[0].Workspace != 3 || !list[0].Ended || string(list[0].State) != string(run.state()) {
+			t.Fatalf("%+v are listed; want the run", list)
+		}
+		_ = os.Remove(filepath.Join(r.path(run), stateFile)) // a second reading would find no run
+	}
+	if err := os.RemoveAll(r.path(run)); err != nil {
+		t.Fatal(err)
+	}
+	if list := r.listed(t); len(list) != 0 || len(r.ended) != 0 {
+		t.Errorf("%+v are listed, %d are known; the directory is removed", list, len(r.ended))
+	}
+}
+
+// A start makes its directory before it writes what it starts: only the directory of an interrupted one is removed.
+func TestDirectoryOfAStartIsNotRemoved(t *testing.T) {
+	r := withoutPods(t)
+	starting, interrupted := r.made(t, 4, nil), r.made(t, 5, nil)
+	long := time.Now().Add(-2 * startTimeout)
+	if err := os.Chtimes(r.path(interrupted), long, long); err != nil {
+		t.Fatal(err)
+	}
+	if list := r.listed(t); len(list) != 0 {
+		t.Errorf("%+v are listed; nothing is started", list)
+	}
+	if _, err := os.Stat(r.path(starting)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(r.path(interrupted)); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the directory of an interrupted start remains")
+	}
+}
