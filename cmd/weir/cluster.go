@@ -53,7 +53,7 @@ func (p *portal) reachable() func(models.Provider) bool {
 	if p.cluster == nil {
 		return nil
 	}
-	return func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) }
+	return func(provider models.Provider) bool { return p.cluster.AcceptsPods(provider.Name) }
 }
 
 // nodeIdentity authenticates the pods of one service account by the cluster.

@@ -113,7 +113,7 @@ func (g poolGauges) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, p := range v.Providers {
 		for _, d := range p.Devices {
-			if p.State != models.ProviderLost && d.Present && d.Measured != nil {
+			if p.State != models.ProviderLost && d.Present && d.Measured != nil && d.ParentID == nil { // a MIG instance is part of its GPU
 				out.device(d)
 			}
 		}

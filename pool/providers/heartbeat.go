@@ -116,9 +116,10 @@ func (e *Enrollment) activeAgent(q *store.Queries, peer authority.Peer) (models.
 	return agent, nil
 }
 
-// renewalDue reports whether two thirds of a certificate's lifetime are over.
+// renewalDue reports whether a third of a certificate's lifetime is over: two thirds are left for an agent or a
+// portal that is away.
 func renewalDue(peer authority.Peer, now time.Time) bool {
-	return now.Sub(peer.Issued) >= peer.Expires.Sub(peer.Issued)*2/3
+	return now.Sub(peer.Issued) >= peer.Expires.Sub(peer.Issued)/3
 }
 
 // fence revokes an agent whose key was copied.

@@ -170,13 +170,13 @@ func TestChangedGPUs(t *testing.T) {
 func TestRenew(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		g.Clock.Advance(certificateLife*2/3 - time.Second)
+		g.Clock.Advance(certificateLife/3 - time.Second)
 		if h.beats(t).Renew {
 			t.Error("renewal is due too early")
 		}
 		g.Clock.Advance(time.Second)
 		if !h.beats(t).Renew {
-			t.Error("renewal is not due after two thirds")
+			t.Error("renewal is not due after a third")
 		}
 		refused(t, "the same key", pooltest.Error(h.renew(t, h.key)), models.KindInvalid, "csr")
 		if _, err := h.renew(t, newKey(t)); err != nil { // its answer is lost

@@ -122,14 +122,16 @@ func TestJoinAgain(t *testing.T) {
 		n.beats(t)
 		p := n.provider(t)
 		ada := g.NewPerson(t)
-		if _, err := g.World.Providers.Update(g.Ctx, g.Root, p.ID, providers.ProviderInput{Name: "rack 7", OwnerID: &ada.ID}); err != nil {
+		_, err := g.World.Providers.Update(g.Ctx, g.Root, p.ID, providers.ProviderInput{Name: "rack 7", OwnerID: &ada.ID})
+		refused(t, "the name of a node", err, models.KindInvalid, "name")
+		if _, err := g.World.Providers.Update(g.Ctx, g.Root, p.ID, providers.ProviderInput{Name: "node-1", OwnerID: &ada.ID}); err != nil {
 			t.Fatal(err)
 		}
 		m := g.NewTeam(t, "vision")
 		inUse, _ := g.Claim(t, m, pooltest.Half)
 		older := *n.host
 		n.joins(t)
-		_, err := older.beat(true)
+		_, err = older.beat(true)
 		refused(t, "the older agent", err, models.KindForbidden, "")
 		n.beats(t)
 		again := n.provider(t)

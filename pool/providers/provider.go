@@ -40,7 +40,7 @@ func rename(q *store.Queries, p *models.Provider, name string) error {
 func remove(q *store.Queries, p *models.Provider, actor policies.Actor) error {
 	before := *p
 	p.State, p.Reason = models.ProviderOffline, models.Text{}
-	p.Draining, p.RecallAt, p.RecallReason, p.ReportedCode = false, nil, "", ""
+	p.Draining, p.RecallAt, p.RecallReason, p.ReportedCode, p.Agent = false, nil, "", "", false
 	if err := q.UpdateProvider(p); err != nil {
 		return err
 	}

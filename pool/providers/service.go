@@ -2,7 +2,6 @@ package providers
 
 import (
 	"sync/atomic"
-	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -16,13 +15,15 @@ type Service struct {
 	reachable func(models.Provider) bool
 	home      atomic.Int64 // the provider of the host; 0: none
 	zones     models.ClientZones
-	started   time.Time
+	since     atomic.Int64 // ns since 1970: heartbeats are missed from then on
 }
 
 // New returns the service. reachable reports whether workspaces can run on a
 // provider's machine; nil: only on the host. The host measures its latency to zones.
 func New(store *store.Store, access *policies.Access, reachable func(models.Provider) bool, zones ...models.ClientZone) *Service {
-	return &Service{store: store, access: access, reachable: reachable, zones: zones, started: store.Now()}
+	s := &Service{store: store, access: access, reachable: reachable, zones: zones}
+	s.forgiveSilence()
+	return s
 }
 
 // Reachable reports whether workspaces can use a provider's GPUs. If they run only

@@ -16,12 +16,18 @@ const sweepPeriod = 2 * time.Second
 func (s *Service) Run(ctx context.Context) {
 	tick := time.NewTicker(sweepPeriod)
 	defer tick.Stop()
-	for {
+	s.forgiveSilence()
+	for last := s.store.Now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		now := s.store.Now()
+		if now.Sub(last) > lostAfter/2 { // this process has stood still
+			s.forgiveSilence()
+		}
+		last = now
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 			s.store.Log().ErrorContext(ctx, "providers not swept", "err", err)
 		}
@@ -34,6 +40,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 	q := s.store.Read(ctx)
 	providers, err := q.Providers()
 	if err != nil {
+		s.forgiveSilence()
 		return err
 	}
 	ending, err := q.ProvidersWithEnds()
@@ -59,11 +66,14 @@ func (s *Service) Sweep(ctx context.Context) error {
 // heartbeats, and the time of a restart of the server.
 const lostAfter = 20 * time.Second
 
-// lost reports whether a provider is lost. After the start of the portal, all
-// providers have time for a heartbeat.
+// forgiveSilence gives all providers time for a heartbeat, which may not have been received: after the start of the
+// portal, and after the database was away.
+func (s *Service) forgiveSilence() { s.since.Store(s.store.Now().UnixNano()) }
+
+// lost reports whether a provider is lost.
 func (s *Service) lost(provider models.Provider) bool {
 	now := s.store.Now()
-	return provider.State != models.ProviderLost && now.Sub(provider.SeenAt) > lostAfter && now.Sub(s.started) > lostAfter
+	return provider.State != models.ProviderLost && now.Sub(provider.SeenAt) > lostAfter && now.Sub(time.Unix(0, s.since.Load())) > lostAfter
 }
 
 func (s *Service) markLost(ctx context.Context, id int64) error {

@@ -1,6 +1,7 @@
 package providers_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -42,6 +43,31 @@ func TestLostAndBack(t *testing.T) {
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed) // what was held was kept
+	})
+}
+
+// While the database is away no heartbeat is received.
+func TestNobodyIsLostBecauseTheDatabaseWasAway(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		o.Enlist(t, pooltest.Machine(1))
+		o.Clock.Advance(time.Hour)
+		away, cancel := context.WithCancel(o.Ctx)
+		cancel()
+		if err := o.Providers.Sweep(away); err == nil {
+			t.Fatal("the sweep reads without a database")
+		}
+		for _, c := range []struct {
+			wait time.Duration
+			want string
+		}{{0, models.ProviderOnline}, {10 * time.Second, models.ProviderOnline}, {20 * time.Second, models.ProviderLost}} {
+			o.Clock.Advance(c.wait)
+			if err := o.Providers.Sweep(o.Ctx); err != nil {
+				t.Fatal(err)
+			}
+			if p := o.Provider(t); p.State != c.want {
+				t.Errorf("%s after another %s; want %s", p.State, c.wait, c.want)
+			}
+		}
 	})
 }
 

@@ -45,7 +45,7 @@ func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknow
 	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
 }
 
-// stripNode removes the fields of a node that [Runtime.Advertise] does not need.
+// stripNode removes the fields of a node that [Runtime.Advertise] and [Runtime.AcceptsPods] do not need.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -61,6 +61,7 @@ func stripNode(object any) (any, error) {
 	if by, ok := node.Annotations[annotationAdvertiser]; ok {
 		slim.Annotations = map[string]string{annotationAdvertiser: by}
 	}
+	slim.Spec.Unschedulable = node.Spec.Unschedulable
 	slim.Status.Capacity, slim.Status.Allocatable = few(node.Status.Capacity), few(node.Status.Allocatable)
 	return slim, nil
 }

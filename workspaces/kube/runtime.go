@@ -327,10 +327,10 @@ func (r *Runtime) StateOf(project, workspace, generation int64) runtime.State {
 	return r.config.ref(runtime.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
 }
 
-// HasNode reports whether the cluster has a node of this name.
-func (r *Runtime) HasNode(name string) bool {
-	_, err := r.nodeLister.Get(name)
-	return err == nil
+// AcceptsPods reports whether the cluster has a node of this name that is not cordoned.
+func (r *Runtime) AcceptsPods(name string) bool {
+	node, err := r.nodeLister.Get(name)
+	return err == nil && !node.Spec.Unschedulable
 }
 
 // List returns the running workspaces. It deletes pods that ended long ago and were

@@ -21,7 +21,7 @@ var agentsSettings = []setting{
 		help: "key and certificate of the certificate authority for agents, created if missing (default DATA-DIR/authority.pem)",
 		set:  into(func(c *Config) *string { return &c.AuthorityFile }, parseDir)},
 	{name: "agent-certificate-lifetime", kind: "DURATION", defaultText: "24h",
-		help: "lifetime of agent certificates; an agent that is offline for longer must enroll again",
+		help: "lifetime of agent certificates; an agent that is offline for longer than two thirds of it may have to enroll again",
 		set:  into(func(c *Config) *time.Duration { return &c.AgentCertificateLifetime }, durationFrom(time.Minute))},
 	{name: "agent-heartbeat", kind: "DURATION", defaultText: "2s",
 		help: "interval of agent heartbeats, at most 10s",
