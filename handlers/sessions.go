@@ -196,14 +196,19 @@ func withActor(ctx context.Context, actor policies.Actor) context.Context {
 }
 
 // continueSession lets the browser that ended the sessions of its own account go on in a
-// session of the new generation, which ends when the former would have.
+// session of the new generation, which ends when the former would have. It is for the session by
+// which the request was authenticated, and not if somebody has ended the sessions once more.
 func (a *App) continueSession(ctx context.Context, user int64) error {
-	if a.sessions.GetInt64(ctx, sessionUser) != user {
+	before := actorOf(ctx)
+	if a.sessions.GetInt64(ctx, sessionUser) != user || before.Via != policies.ViaSession {
 		return nil
 	}
 	actor, err := a.Accounts.Load(ctx, user)
 	if err != nil {
 		return err
+	}
+	if actor.User.SessionGeneration != before.User.SessionGeneration+1 {
+		return nil
 	}
 	until, began := a.sessions.Deadline(ctx), map[string]any{}
 	for _, name := range []string{sessionBegan, sessionAddress, sessionUserAgent} {

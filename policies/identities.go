@@ -139,6 +139,9 @@ func (a *Accounts) applyAssertion(q *store.Queries, rules ProviderRules, as Asse
 	if err := q.UpdateUser(&in.User); err != nil {
 		return err
 	}
+	if err := endVisitsWithoutFactor(q, before, in.User); err != nil {
+		return err
+	}
 	return signIn.Audit(q, Change{Action: "update", Object: "account", ID: in.User.ID, Before: auditUser(before), After: auditUser(in.User)})
 }
 

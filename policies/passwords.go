@@ -17,6 +17,7 @@ const (
 	resetsPerAddress = 3
 	resetsPerClient  = 20
 	resetsPerDay     = 6 // for an address
+	clientPerDay     = 100
 )
 
 // viaPasswordLink is how its actor was authenticated, in the audit.
@@ -74,7 +75,7 @@ func (a *Accounts) ForgotPassword(ctx context.Context, email string) error {
 	now, address := a.store.Now(), [2]string{email, everyClient}
 	wait := a.resets.take(now, bound{address, resetsPerAddress}, bound{[2]string{everyAddress, clientOf(ctx)}, resetsPerClient})
 	if wait == 0 {
-		wait = a.dailyResets.take(now, bound{address, resetsPerDay})
+		wait = a.dailyResets.take(now, bound{address, resetsPerDay}, bound{[2]string{everyAddress, clientOf(ctx)}, clientPerDay})
 	}
 	if wait > 0 {
 		return tooManyAttempts(wait)

@@ -111,14 +111,20 @@ func (a *Accounts) updateUser(q *store.Queries, actor Actor, u models.User, in U
 			return u, err
 		}
 	}
-	if due, err := secondFactorDue(q, u); err != nil {
+	if err := endVisitsWithoutFactor(q, before, u); err != nil {
 		return u, err
-	} else if due && u.Admin != before.Admin { // signed out until it is set up
-		if err := q.EndVisits([]int64{u.ID}); err != nil {
-			return u, err
-		}
 	}
 	return u, actor.Audit(q, Change{Action: "update", Object: "account", ID: u.ID, Before: auditUser(before), After: auditUser(u)})
+}
+
+// endVisitsWithoutFactor ends the visits of an account that has become an administrator's and lacks the second factor
+// that is required of those: it is signed out until that is set up.
+func endVisitsWithoutFactor(q *store.Queries, before, after models.User) error {
+	due, err := secondFactorDue(q, after)
+	if err != nil || !due || after.Admin == before.Admin {
+		return err
+	}
+	return q.EndVisits([]int64{after.ID})
 }
 
 // Promote gives an account within a transaction what an invitation to the platform

@@ -7,8 +7,8 @@ import (
 	"weir/models/store"
 )
 
-// codesPerDay are the attempts at codes for an account in a day, from all clients: by
-// guessing, one in 3000 accounts whose passwords are known is entered within it.
+// codesPerDay are the attempts at codes for an account in a day, from all clients, at each
+// server since its start: by guessing, one in 3000 accounts whose passwords are known is entered within it.
 const codesPerDay = 100
 
 func wrongCode() error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"container/list"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -73,7 +74,8 @@ func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 	if wait > 0 {
 		return wait
 	}
-	if f.prune(now); len(f.seen) >= failureKeys {
+	f.prune(now)
+	if len(f.seen) >= failureKeys && slices.ContainsFunc(bounds, func(b bound) bool { return f.seen[b.key] == nil }) {
 		return f.length()
 	}
 	for _, b := range bounds {

@@ -110,6 +110,13 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v models.
 		if err != nil {
 			return err
 		}
+		session, err := q.SessionByToken(t.Session, now)
+		if err = models.IgnoreNotFound(err); err != nil { // an access token began it, or a session that has ended: then it admits nobody
+			return err
+		}
+		if session.Token != "" && session.Generation != u.SessionGeneration { // all sessions of the account were ended
+			return models.NotFound("link")
+		}
 		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w.Target, "path"), "/")
 		return q.PutVisit(models.Visit{Hash: policies.HashSecret(v.Secret), WorkspaceID: id, UserID: u.ID,
 			SessionGeneration: u.SessionGeneration, Session: t.Session, ExpiresAt: v.Expires})

@@ -63,6 +63,9 @@ func (g *graphCommand) read(cmd *cobra.Command, name string) (graph.Graph, error
 			return graph.Graph{}, config.Usagef("--%s: must not be 0", flag)
 		}
 	}
+	if cmd.Flags().Changed("cpus") && (g.cpus < 1 || g.cpus > graph.MaxCPUs) {
+		return graph.Graph{}, config.Usagef("--cpus: must be from 1 to %d", graph.MaxCPUs)
+	}
 	g.measured = !cmd.Flags().Changed("utilization")
 	if g.times == "" && name != "-" {
 		g.times = strings.TrimSuffix(name, filepath.Ext(name)) + ".times.yaml"

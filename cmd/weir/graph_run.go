@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,6 +211,9 @@ func (r *graphRun) open(g graph.Graph) (err error) {
 		}
 	}
 	if shown := os.Getenv(runtime.GraphJournalVariable); shown != "" {
+		if err := os.Unsetenv(runtime.GraphJournalVariable); err != nil { // it is not that of graphs which operators run
+			return err
+		}
 		if err := r.journal.CopyTo(shown); err != nil {
 			r.note("the portal will not show the progress: %v", err)
 		}
@@ -227,6 +228,9 @@ func (r *graphRun) record(e journal.Event) error {
 	}
 	return r.journal.Append(e)
 }
+
+// interrupted is the exit code of a program that SIGINT has ended.
+const interrupted = 130
 
 // attempt runs what remains of the graph.
 func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
@@ -247,9 +251,11 @@ func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
 		}
 		c.Sample, c.CPUs = meter.Sample, r.cpus
 	}
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
+	signals, release := cli.ForProgram()
+	defer release()
+	if r.cmd.Context().Err() != nil { // by a signal that came before
+		return result, cli.WithExitCode(errors.New("interrupted before an operator was started"), interrupted)
+	}
 	ticker := time.NewTicker(r.interval)
 	defer ticker.Stop()
 	c.Ticks, c.Signals = ticker.C, signals

@@ -91,6 +91,8 @@ func writeFlags(w io.Writer, c *cobra.Command) {
 		fmt.Fprintf(w, "\n| flag | description |\n| --- | --- |\n%s", rows.String())
 	}
 	switch {
+	case calls && c.Flags().Lookup("output") == nil:
+		fmt.Fprint(w, "\nThe [connection options](../how-to/command-line.md#connection-options) `server`, `token`, `token-file` and `timeout` are flags, too.\n")
 	case calls:
 		fmt.Fprint(w, "\nThe [connection options](../how-to/command-line.md#connection-options) are flags, too.\n")
 	case len(settings) > 2*len(config.ForAgent): // all of them

@@ -83,7 +83,11 @@ func TestDescriptorsAreUsedAgain(t *testing.T) {
 		s, far := reader(t, h, 1)
 		if i%2 == 0 {
 			far.Close()
-			until(t, fmt.Sprintf("stream %d is open", i), func() bool { n, _ := h.Count(); return n == 0 })
+			until(t, fmt.Sprintf("stream %d is open", i), func() bool {
+				h.endDeparted()
+				n, _ := h.Count()
+				return n == 0
+			})
 			continue
 		}
 		h.Drop(s)

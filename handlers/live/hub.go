@@ -252,7 +252,12 @@ func (h *Hub) endDeparted() {
 // Revoked ends the streams that hang on one of these revocation keys, unless
 // their readers may still follow.
 func (h *Hub) Revoked(ctx context.Context, keys []string) {
-	h.recheck(ctx, func(f *follower) bool { return f.dependsOn(keys) })
+	set, ofProject := make(map[string]bool, len(keys)), false
+	for _, key := range keys {
+		set[key] = true
+		ofProject = ofProject || strings.HasPrefix(key, "project:")
+	}
+	h.recheck(ctx, func(f *follower) bool { return f.dependsOn(set, ofProject) })
 }
 
 // Cut ends all streams. Browsers reconnect and are authorized again.
@@ -352,7 +357,8 @@ func (h *Hub) send(s *Stream, events [][]byte) {
 func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
 	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
 	all := strings.Join(topics, "\n") // of its own: the request that the topics are parts of goes
-	key := followerKey{user: actor.User.ID, generation: actor.User.SessionGeneration, session: actor.Session, via: actor.Via, topics: all}
+	key := followerKey{user: actor.User.ID, generation: actor.User.SessionGeneration, session: actor.Session, via: actor.Via, topics: all,
+		byProvider: actor.ByProvider}
 	f := h.followers[key]
 	if f == nil {
 		f = &follower{followerKey: key, topics: strings.Split(all, "\n"), slot: h.turn, streams: map[*Stream]bool{}}

@@ -4,6 +4,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -84,17 +85,23 @@ type follower struct {
 type followerKey struct {
 	user, generation     int64
 	session, via, topics string
+	byProvider           bool
 }
 
 // dependsOn reports whether one of the revocation keys affects the follower; see
-// [models.RevocationListener].
-func (f *follower) dependsOn(keys []string) bool {
-	return slices.ContainsFunc(keys, func(key string) bool {
-		return key == store.RevocationKey("user", f.user) || key == store.SessionKey(f.session) || slices.Contains(f.topics, key)
-	})
+// [models.RevocationListener]. The rights to some topics depend on a project that is not among them.
+func (f *follower) dependsOn(keys map[string]bool, ofProject bool) bool {
+	return keys[store.RevocationKey("user", f.user)] || keys[store.SessionKey(f.session)] ||
+		slices.ContainsFunc(f.topics, func(topic string) bool { return keys[topic] || ofProject && isInProject(topic) })
+}
+
+// isInProject reports whether a topic is of something in a project.
+func isInProject(topic string) bool {
+	kind, _, ofOne := strings.Cut(topic, ":")
+	return ofOne && kind != "project" && kind != "user"
 }
 
 // actor identifies the follower for a permission check.
 func (f *follower) actor() policies.Actor {
-	return policies.Actor{User: models.User{ID: f.user, SessionGeneration: f.generation}, Session: f.session, Via: f.via}
+	return policies.Actor{User: models.User{ID: f.user, SessionGeneration: f.generation}, Session: f.session, Via: f.via, ByProvider: f.byProvider}
 }

@@ -65,8 +65,11 @@ func (q *Queries) revoke(key string) {
 		return // not in a transaction
 	}
 	q.Touch(revocationsTopic)
-	if !slices.Contains(q.revoked, key) {
-		q.revoked = append(q.revoked, key)
+	if q.revoking == nil {
+		q.revoking = map[string]bool{}
+	}
+	if !q.revoking[key] {
+		q.revoking[key], q.revoked = true, append(q.revoked, key)
 	}
 }
 

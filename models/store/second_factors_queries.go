@@ -32,13 +32,16 @@ func (q *Queries) SetSignInPolicy(p *models.SignInPolicy) error {
 	return q.EndVisits(ids)
 }
 
-// EndVisits ends the visits of users to workspaces, and has their open connections checked
-// again.
+// EndVisits ends the visits of users to workspaces and the links that begin one, and has their
+// open connections checked again.
 func (q *Queries) EndVisits(users []int64) error {
 	for _, id := range users {
 		q.Revoke("user", id)
 	}
 	for part := range slices.Chunk(users, 500) {
+		if err := q.db.Where("user_id IN ? AND purpose = 'open'", part).Delete(&models.OneTimeToken{}).Error; err != nil {
+			return err
+		}
 		if err := q.db.Where("user_id IN ?", part).Delete(&models.Visit{}).Error; err != nil {
 			return err
 		}

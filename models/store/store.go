@@ -262,10 +262,11 @@ type Queries struct {
 
 	lockedVersion *int64 // of the pool, which this transaction has locked
 	poolChanges   int
-	poolProviders []int64  // that this transaction changed
-	poolDevices   []int64  // whose providers it changed
-	wholePool     bool     // it changed all providers
-	revoked       []string // revocation keys
+	poolProviders []int64         // that this transaction changed
+	poolDevices   []int64         // whose providers it changed
+	wholePool     bool            // it changed all providers
+	revoked       []string        // revocation keys
+	revoking      map[string]bool // the same
 	audit         []models.AuditEntry
 	events        []models.WorkspaceEvent
 	notified      []notified

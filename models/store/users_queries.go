@@ -313,8 +313,8 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	return n, q.db.Where("at <= ?", now.Add(-keepRevocations)).Delete(&Revocation{}).Error
 }
 
-// tombstone is the time for which an ended session is stored, so that a
-// concurrent request cannot create it again.
+// tombstone is the time for which a session is stored after its end, so that a concurrent
+// request cannot create it again. One that was ended before is stored as long as if it had not been.
 const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.
@@ -356,7 +356,7 @@ const validSession = "token IN ? AND expires_at > ? AND length(data) > 0"
 
 // DeleteSession ends a session; ending an absent one is no error.
 func (q *Queries) DeleteSession(token string) error {
-	res := q.db.Model(&models.Session{}).Where("token = ?", token).Updates(map[string]any{"data": []byte{}, "expires_at": q.Now()})
+	res := q.db.Model(&models.Session{}).Where("token = ?", token).Update("data", []byte{})
 	if res.RowsAffected > 0 {
 		q.revoke(SessionKey(token))
 	}

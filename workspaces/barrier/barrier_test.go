@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -210,5 +211,27 @@ func TestPtxasAcceptsTheOutput(t *testing.T) {
 		if out, err := exec.Command(path, "-arch=sm_80", "-o", os.DevNull, file).CombinedOutput(); err != nil {
 			t.Errorf("ptxas: %v\n%s", err, out)
 		}
+	}
+}
+
+// A line of .loc has no semicolon: what follows it counts. Labels belong to their block, as those of inline PTX.
+func TestLinesAndBlocks(t *testing.T) {
+	const wait = "{ .reg .pred %w;\nWAIT:\n\tmbarrier.try_wait.shared.b64 %w, [%rd1], %r1;\n\t@%w bra DONE;\n\tbra WAIT;\nDONE:\n}\n"
+	lines := "\t.loc 1 5 3\n\tbar.sync 0;\n\t.loc 1 6 3, function_name info, inlined_at 1 3 4\n\tbar.sync full, 64;\n\t.loc 1 7 1\n$L1:\n\t.loc 1 8 1\n\t@%p bra $L1;\n"
+	source := func(lines string) string {
+		return ".version 7.8\n.target sm_80\n.visible .entry k() .maxntid 128, 1, 1\n{\n.weir.bar full;\n.reg .pred %p;\n\tbar.arrive full, 64;\n" +
+			lines + wait + wait + "\tret;\n}\n"
+	}
+	got := mustAllocate(t, source(lines), Options{}).PTX
+	plain := regexp.MustCompile(`(?m)^\t\.loc .*\n`).ReplaceAllString(got, "")
+	if want := mustAllocate(t, source(regexp.MustCompile(`(?m)^\t\.loc .*\n`).ReplaceAllString(lines, "")), Options{}).PTX; plain != want {
+		t.Errorf("with .loc\n%s\nwithout\n%s", plain, want)
+	}
+	if strings.Contains(got, "full") || strings.Count(got, ".loc") != 4 {
+		t.Errorf("got\n%s", got)
+	}
+	_, err := Allocate(source("A:\n{ B: bra A; }\nbra B;\n"), Options{})
+	if err == nil || !strings.Contains(err.Error(), "label B is not defined") {
+		t.Errorf("a label of an inner block is known outside: %v", err)
 	}
 }

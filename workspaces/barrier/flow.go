@@ -84,7 +84,7 @@ func (g *flow) resolve(starts []int) error {
 			labels = words(in, 0)
 		default:
 			if list := words(in, 1); len(list) == 1 {
-				labels = g.lists[list[0]]
+				labels, _ = find(g.function, g.lists, in.block, list[0])
 			}
 		}
 		if n.taken = nil; len(labels) == 0 {
@@ -94,7 +94,7 @@ func (g *flow) resolve(starts []int) error {
 			return refuse(in.line, models.Say("the branches of function %s have more than %d labels", g.name, maxTargets))
 		}
 		for _, label := range labels {
-			at, ok := g.labels[label]
+			at, ok := find(g.function, g.labels, in.block, label)
 			if !ok {
 				return refuse(in.line, models.Say("label %s is not defined", label))
 			}

@@ -23,14 +23,32 @@ type function struct {
 	entry  bool
 	shape  [3]int // threads by dimension, of .reqntid; zero: not stated
 	code   []instruction
-	labels map[string]int      // index of the instruction after a label
-	lists  map[string][]string // labels in each .branchtargets
+	blocks []int              // the block around each; the first is the body, which is in itself
+	labels map[label]int      // index of the instruction after a label
+	lists  map[label][]string // labels in each .branchtargets
 	named  map[string]bool
+}
+
+// label is a name in a block, which is known there and in the blocks within.
+type label struct {
+	block int
+	name  string
+}
+
+// find looks a label up from a block on outwards.
+func find[T any](f *function, of map[label]T, block int, name string) (found T, ok bool) {
+	for {
+		if found, ok = of[label{block, name}]; ok || block == 0 {
+			return found, ok
+		}
+		block = f.blocks[block]
+	}
 }
 
 // instruction is one statement of a function.
 type instruction struct {
 	line     int
+	block    int
 	opcode   string
 	guard    string // predicate register; empty: always executed
 	negated  bool
@@ -129,8 +147,8 @@ func (p *parser) declaration(into map[string]bool) error {
 
 // function reads a function, or skips its declaration.
 func (p *parser) function() error {
-	f := &function{entry: p.tok.text == ".entry", line: p.line(p.tok.from), labels: map[string]int{},
-		lists: map[string][]string{}, named: map[string]bool{}}
+	f := &function{entry: p.tok.text == ".entry", line: p.line(p.tok.from), labels: map[label]int{},
+		lists: map[label][]string{}, blocks: []int{0}, named: map[string]bool{}}
 	depth := 0
 	for {
 		if err := p.advance(); err != nil {
@@ -191,7 +209,7 @@ func (f *function) threads() int { return f.shape[0] * f.shape[1] * f.shape[2] }
 
 // body reads statements up to the brace that closes the function.
 func (p *parser) body(f *function) error {
-	depth := 1
+	block := 0
 	if err := p.advance(); err != nil {
 		return err
 	}
@@ -200,11 +218,13 @@ func (p *parser) body(f *function) error {
 		case "":
 			return p.refuse(p.tok.from, models.Say("the function has no end"))
 		case "{":
-			depth++
+			f.blocks = append(f.blocks, block)
+			block = len(f.blocks) - 1
 		case "}":
-			if depth--; depth == 0 {
+			if block == 0 {
 				return p.advance()
 			}
+			block = f.blocks[block]
 		case ";":
 		case barDirective:
 			if err := p.declaration(f.named); err != nil {
@@ -212,7 +232,7 @@ func (p *parser) body(f *function) error {
 			}
 			continue
 		default:
-			if err := p.statement(f); err != nil {
+			if err := p.statement(f, block); err != nil {
 				return err
 			}
 			continue
@@ -224,15 +244,18 @@ func (p *parser) body(f *function) error {
 }
 
 // statement reads a label, or an instruction or directive with its semicolon.
-func (p *parser) statement(f *function) error {
+func (p *parser) statement(f *function, block int) error {
 	first := p.tok
 	if err := p.advance(); err != nil {
 		return err
 	}
 	if p.tok.text == ":" {
-		return p.label(f, first)
+		return p.label(f, block, first)
 	}
-	in := instruction{line: p.line(first.from)}
+	if first.text == ".loc" {
+		return p.location(p.line(first.from))
+	}
+	in := instruction{line: p.line(first.from), block: block}
 	if first.text == "@" {
 		var err error
 		if first, err = p.guard(&in); err != nil {
@@ -265,15 +288,16 @@ func (p *parser) statement(f *function) error {
 
 // label reads what follows the colon of a label: a statement, or the list of
 // .branchtargets that the label names.
-func (p *parser) label(f *function, name token) error {
-	if _, twice := f.labels[name.text]; twice {
+func (p *parser) label(f *function, block int, name token) error {
+	here := label{block, name.text}
+	if _, twice := f.labels[here]; twice {
 		return p.refuse(name.from, models.Say("label %s is defined twice", name.text))
 	}
-	f.labels[name.text] = len(f.code)
+	f.labels[here] = len(f.code)
 	if err := p.advance(); err != nil || p.tok.text != ".branchtargets" {
 		return err
 	}
-	if err := p.statement(f); err != nil {
+	if err := p.statement(f, block); err != nil {
 		return err
 	}
 	list := f.code[len(f.code)-1]
@@ -282,7 +306,18 @@ func (p *parser) label(f *function, name token) error {
 		if len(operand) != 1 {
 			return refuse(list.line, models.Say("write the labels of .branchtargets one by one"))
 		}
-		f.lists[name.text] = append(f.lists[name.text], operand[0].text)
+		f.lists[here] = append(f.lists[here], operand[0].text)
+	}
+	return nil
+}
+
+// location passes the rest of .loc, which ends with its line (PTX ISA, section 11.5.4). Some write a semicolon.
+func (p *parser) location(line int) error {
+	for p.tok.text != "" && p.line(p.tok.from) == line {
+		end := p.tok.text == ";"
+		if err := p.advance(); err != nil || end {
+			return err
+		}
 	}
 	return nil
 }

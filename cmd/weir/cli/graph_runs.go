@@ -266,8 +266,8 @@ func (p *operatorRun) begin(ctx context.Context) (run handlers.Run, err error) {
 
 // post starts the run once. The portal is waited for as by “weir run”.
 func (p *operatorRun) post(ctx context.Context) (run handlers.Run, err error) {
-	keyed, began := *p.s.client, time.Now()
-	for keyed.key = rand.Text(); ; {
+	keyed, began, repeated := *p.s.client, time.Now(), false
+	for keyed.key = rand.Text(); ; repeated = true {
 		res, err := keyed.call(ctx, http.MethodPost, "/runs", p.in, "")
 		if err == nil {
 			err = decode(p.s.client, res.body, &run)
@@ -276,7 +276,8 @@ func (p *operatorRun) post(ctx context.Context) (run handlers.Run, err error) {
 		case err == nil:
 			return run, nil
 		case reportedKind(err) == "" || reportedKind(err) == models.KindConflict: // nothing was said, or the key was used before
-			if exitCode(err) != ExitUnreachable || time.Since(began) > patience {
+			underway := repeated && reportedKind(err) == models.KindConflict && time.Since(began) < inProgress
+			if !underway && (exitCode(err) != ExitUnreachable || time.Since(began) > patience) {
 				return run, &lostRun{fmt.Errorf("its run may have started: %w", err)}
 			}
 		case exitCode(err) != ExitUnreachable || time.Since(began) > patience:

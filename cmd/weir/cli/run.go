@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +13,7 @@ import (
 // Run executes one command line and returns the exit code. The first signal
 // cancels the command's context, a second one ends the process.
 func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := canceledBySignal()
 	defer stop()
 	context.AfterFunc(ctx, stop)
 

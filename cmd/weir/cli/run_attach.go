@@ -5,10 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptrace"
 	"os"
-	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
@@ -21,6 +21,7 @@ const (
 	runPollPeriod = 500 * time.Millisecond // between looks at a run that waits
 	logWait       = 20 * time.Second       // for more output, of one request
 	patience      = 5 * time.Minute        // with a server that cannot be reached
+	inProgress    = 30 * time.Second       // for a request that is repeated: the first one conflicts until it is done
 )
 
 // attach shows how a run waits and what it prints, sends it the signals of this process,
@@ -28,9 +29,8 @@ const (
 func (s *session) attach(r handlers.Run) error {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s)) // the first signal is the run's
 	defer stop()
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(signals)
+	signals, release := ForProgram()
+	defer release()
 	go s.forward(ctx, r.ID, signals)
 
 	ended, err := s.follow(ctx, r)
@@ -139,10 +139,15 @@ func (s *session) once(path string, body any) (res response, err error) {
 	if exitCode(err) != ExitUnreachable || !reached || answered || s.Err() != nil {
 		return res, err
 	}
-	return res, s.patiently(s, func() (err error) {
-		res, err = keyed.call(s, http.MethodPost, path, body, "")
-		return err
-	})
+	for began := time.Now(); ; time.Sleep(runPollPeriod) {
+		err = s.patiently(s, func() (err error) {
+			res, err = keyed.call(s, http.MethodPost, path, body, "")
+			return err
+		})
+		if reportedKind(err) != models.KindConflict || time.Since(began) > inProgress || s.Err() != nil {
+			return res, err
+		}
+	}
 }
 
 // patiently repeats a call while the server cannot be reached.
@@ -157,13 +162,21 @@ func (s *session) patiently(ctx context.Context, call func() error) error {
 	}
 }
 
-// copyLog writes the output of a run; if it is followed, until the run has ended.
+// copyLog writes the output of a run: what there is, or if it is followed, until the run has ended.
 func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
-	wait := 0
+	wait, until := 0, int64(math.MaxInt64)
 	if follow {
 		wait = int(min(logWait, s.http.Timeout/2) / time.Second)
+	} else {
+		_, header, err := s.bytes(ctx, fmt.Sprintf("%s/log?offset=%d", runPath(id), until)) // reads nothing, and says where the end is
+		if err != nil {
+			return err
+		}
+		if until, err = strconv.ParseInt(header.Get("Log-Next"), 10, 64); err != nil {
+			return s.unusable(err)
+		}
 	}
-	for offset, ended := int64(0), false; !ended; {
+	for offset, ended := int64(0), until == 0; !ended; {
 		var data []byte
 		var header http.Header
 		err := s.patiently(ctx, func() (err error) {
@@ -185,7 +198,7 @@ func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
 		if _, err := s.out.Write(data); err != nil {
 			return err
 		}
-		offset, ended = next, end || !follow && len(data) == 0
+		offset, ended = next, end || next >= until
 		if wait == 0 && len(data) == 0 && !ended { // --timeout leaves no time to wait
 			time.Sleep(runPollPeriod)
 		}

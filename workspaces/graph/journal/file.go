@@ -17,8 +17,13 @@ type File struct {
 	file  *os.File
 	copy  *os.File // for whoever shows it; nil: none
 	whole int64    // bytes that remain when the attempt begins
+	size  int64    // bytes with what the attempt has written
 	begun bool
 }
+
+// maxRevised is the size in bytes from which other plans are not kept: utilization that wavers around a
+// threshold revises the plan again and again, and a journal above [MaxBytes] could not be read.
+const maxRevised = MaxBytes / 4
 
 // Open opens a journal for an attempt, and tells what it says. Without resume it becomes empty;
 // in either case, nothing changes before the first event.
@@ -54,7 +59,7 @@ func Open(path string, resume bool) (f *File, s State, err error) {
 			return nil, s, err
 		}
 	}
-	return &File{file: file, whole: s.whole}, s, nil
+	return &File{file: file, whole: s.whole, size: s.whole}, s, nil
 }
 
 // CopyTo also writes a copy of the journal, from its beginning, for whoever shows it. Call it
@@ -73,6 +78,9 @@ func (f *File) CopyTo(path string) error {
 
 // Append writes an event to the disk.
 func (f *File) Append(e Event) error {
+	if e.Kind == Plan && f.size > maxRevised {
+		return nil
+	}
 	line, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -83,6 +91,7 @@ func (f *File) Append(e Event) error {
 		}
 		f.begun = true
 	}
+	f.size += int64(len(line))
 	if f.copy != nil {
 		if _, err := f.copy.Write(line); err != nil {
 			return err

@@ -214,3 +214,18 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// However often a plan is revised, the journal can be read, and keeps what has ended.
+func TestRevisionsAreBounded(t *testing.T) {
+	w := newJournal(t)
+	w.begin("one", nil)
+	w.file.size = maxRevised
+	plan, err := graph.Plan(fork(), graph.Machine(2), graph.Settings{Utilization: 0.9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.append(start("a", "1"), Event{Kind: Plan, Plan: &plan}, end("a", "1", 0), Event{Kind: Plan, Plan: &plan})
+	if s := w.read(); s.Ended["a"] != 1 || s.Progress.Revisions != 0 {
+		t.Errorf("%d operators have ended, the plan was revised %d times", s.Ended["a"], s.Progress.Revisions)
+	}
+}
