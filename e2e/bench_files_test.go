@@ -39,7 +39,7 @@ func BenchmarkManySmallFiles(b *testing.B) {
 			if time.Since(start) > 25*time.Minute {
 				b.Fatal(eval[string](t, `document.querySelector("#transfers").innerText`))
 			}
-			done = eval[bool](t, `new Promise((r) => setTimeout(() => r(document.querySelector("#transfer-words").textContent === "`+strconv.Itoa(manyFiles)+` files uploaded"), 200))`)
+			done = eval[bool](t, `new Promise((r) => setTimeout(() => r(document.querySelector("#transfer-words").textContent === "Files uploaded: `+strconv.Itoa(manyFiles)+`"), 200))`)
 		}
 		b.ReportMetric(time.Since(start).Seconds(), "s/drop")
 		start = time.Now()

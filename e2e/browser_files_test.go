@@ -159,7 +159,7 @@ func TestFileManager(t *testing.T) {
 	}
 	b.drops(filepath.Join(local, "run"), filepath.Join(local, "notes.md"))
 	b.shows("checkpoints", "run", "notes.md")
-	b.until("the end of the upload", `document.querySelector("#transfer-words").textContent === "4 files uploaded"`)
+	b.until("the end of the upload", `document.querySelector("#transfer-words").textContent === "Files uploaded: 4"`)
 	for name, want := range map[string]string{"/run/a.txt": "a", "/run/deep/b 数据.txt": "b", "/run/deep/c#%41.txt": "c", "/notes.md": "# Notes"} {
 		if got := s.reads(dir + name); got != want {
 			t.Errorf("%s contains %q", name, got)
@@ -192,7 +192,7 @@ func (b *tab) conflicts(s *server, dir, local string) {
 		b.until("the question", `document.querySelector("#conflict").open`)
 		b.sees("notes.md already exists")
 		b.press(c.button)
-		b.until("the end of the upload", `!document.querySelector("#conflict").open && /^[01] files uploaded$/.test(document.querySelector("#transfer-words").textContent)`)
+		b.until("the end of the upload", `!document.querySelector("#conflict").open && /^Files uploaded: [01]$/.test(document.querySelector("#transfer-words").textContent)`)
 		if got := s.reads(dir + "/notes.md"); got != c.content {
 			b.t.Errorf("%s: the file contains %q", c.button, got)
 		}
@@ -354,7 +354,7 @@ func TestResumedUpload(t *testing.T) {
 	b.shoot("files-unfinished")
 	sent := `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/uploads")).length`
 	b.chooses("#f-files", filepath.Join(local, "model.bin"))
-	b.until("the end of the upload", `document.querySelector("#transfer-words").textContent === "1 files uploaded"`)
+	b.until("the end of the upload", `document.querySelector("#transfer-words").textContent === "Files uploaded: 1"`)
 	if begun := eval[int](b, sent); begun != 0 {
 		t.Errorf("%d uploads were begun anew", begun)
 	}

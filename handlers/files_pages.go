@@ -85,7 +85,7 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 		q.Del("in")
 		q.Set("path", string(list.Directory.Path))
 		q.Set("cursor", list.Next)
-		v.Next = c.Request().URL.Path + "?" + q.Encode()
+		v.Next = path("projects", v.ProjectID, "files") + "?" + q.Encode() // also after a refused form
 	}
 	return web.FilesPage(v), nil
 }

@@ -174,8 +174,8 @@ func auditedName(e models.AuditEntry) string {
 	return number(e.ObjectID)
 }
 
-// objectPath is where the changed thing is shown, if it is somewhere.
-func objectPath(e models.AuditEntry) string {
+// objectPath is where the changed thing is shown, if it is somewhere that the reader may see.
+func objectPath(ctx context.Context, e models.AuditEntry) string {
 	if path := objectList(e); path != "" || e.Action == "delete" {
 		return path
 	}
@@ -197,11 +197,17 @@ func objectPath(e models.AuditEntry) string {
 	case "device":
 		return devicePath(e.ObjectID)
 	case "environment":
-		return "/environments/" + number(e.ObjectID) + "/edit"
+		if From(ctx).Can.EditEnvironments {
+			return "/environments/" + number(e.ObjectID) + "/edit"
+		}
 	case "department":
-		return departmentPath(e.ObjectID)
+		if From(ctx).Can.EditAccounts {
+			return departmentPath(e.ObjectID)
+		}
 	case "account":
-		return personPath(e.ObjectID)
+		if From(ctx).Can.ReadAccounts {
+			return personPath(e.ObjectID)
+		}
 	case "webhook":
 		return webhookPath(e.ObjectID)
 	}

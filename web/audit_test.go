@@ -39,7 +39,7 @@ func TestChangeOfOutgoingConnections(t *testing.T) {
 }
 
 func TestObjectPath(t *testing.T) {
-	project := int64(3)
+	project, may := int64(3), With(context.Background(), Page{Can: models.PlatformPermissions{EditEnvironments: true, EditAccounts: true, ReadAccounts: true}})
 	for _, c := range []struct {
 		action, object string
 		project        *int64
@@ -67,8 +67,13 @@ func TestObjectPath(t *testing.T) {
 		{"delete", "split preset", &project, "/projects/3/split-presets"},
 	} {
 		e := models.AuditEntry{Action: c.action, Object: c.object, ObjectID: 7, ProjectID: c.project}
-		if got := objectPath(e); got != c.want {
+		if got := objectPath(may, e); got != c.want {
 			t.Errorf("%s %s: %q, want %q", c.action, c.object, got, c.want)
+		}
+	}
+	for _, object := range []string{"environment", "department", "account"} { // whose pages others may not see
+		if got := objectPath(context.Background(), models.AuditEntry{Action: "update", Object: object, ObjectID: 7}); got != "" {
+			t.Errorf("a reader without rights is led to %s", got)
 		}
 	}
 }

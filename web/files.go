@@ -223,7 +223,7 @@ func (v FilesView) texts(ctx context.Context) templ.Attributes {
 	return templ.Attributes{
 		"data-t-selected":   T(ctx, "%s selected", "{0}"),
 		"data-t-progress":   T(ctx, "%s of %s files, %s of %s", "{0}", "{1}", "{2}", "{3}"),
-		"data-t-done":       T(ctx, "%s files uploaded", "{0}"),
+		"data-t-done":       T(ctx, "Files uploaded: %s", "{0}"),
 		"data-t-failed":     T(ctx, "%s failed", "{0}"),
 		"data-t-exists":     T(ctx, "%s already exists", "{0}"),
 		"data-t-interrupt":  T(ctx, "%s: %s uploaded. Choose the file again to continue.", "{0}", "{1}"),

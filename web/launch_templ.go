@@ -630,7 +630,7 @@ func launchForm(v LaunchView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = targetTable(v.Target).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = targetTable(v.Target, true).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -18,6 +18,9 @@ type NotificationsView struct {
 }
 
 // newest is the id of the newest notification on the page.
+// bellPath is where the bell alone is read again.
+const bellPath = "/notifications/bell"
+
 func (v NotificationsView) newest() string {
 	if len(v.Rows) == 0 {
 		return "0"
@@ -52,6 +55,6 @@ func bellAttributes(ctx context.Context, f frame) templ.Attributes {
 	if liveAttributes(ctx, f) != nil {
 		return nil
 	}
-	return templ.Attributes{"hx-get": "/notifications/bell", "hx-trigger": "weir:change from:body",
+	return templ.Attributes{"hx-get": bellPath, "hx-trigger": "weir:change from:body",
 		"hx-swap": "outerMorph", "hx-target": "this"}
 }

@@ -82,6 +82,9 @@ func isCurrent(ctx context.Context, href string) bool {
 	if href == "/workspaces" && path == "/launch" {
 		return true
 	}
+	if path == bellPath { // a part of any page
+		return false
+	}
 	return path == href || href != "/" && strings.HasPrefix(path, href+"/")
 }
 

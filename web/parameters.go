@@ -29,6 +29,14 @@ var originWords = map[string]models.Text{
 	"member":      models.Say("You"),
 }
 
+// originWord is the layer that a parameter comes from, in a workspace of the reader or of somebody else.
+func originWord(ctx context.Context, origin string, own bool) string {
+	if origin == "member" && !own {
+		return T(ctx, "Member")
+	}
+	return translateWord(ctx, originWords, origin)
+}
+
 // parameterName is the label of a launch parameter. Names of environment variables are
 // not translated.
 func parameterName(ctx context.Context, name string) string {

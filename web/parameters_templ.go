@@ -11,7 +11,7 @@ import templruntime "github.com/a-h/templ/runtime"
 import "weir/models"
 
 // targetTable lists the target launch parameters and where each came from.
-func targetTable(target []models.Parameter) templ.Component {
+func targetTable(target []models.Parameter, own bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -165,9 +165,9 @@ func targetTable(target []models.Parameter) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var11 string
-				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(translateWord(ctx, originWords, p.Origin))
+				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(originWord(ctx, p.Origin, own))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `parameters.templ`, Line: 27, Col: 99}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `parameters.templ`, Line: 27, Col: 88}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 				if templ_7745c5c3_Err != nil {

@@ -475,7 +475,7 @@ func ProviderPage(v ProviderView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(frame{Title: v.Provider.Name, Topics: v.topics()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(frame{Title: v.Provider.Name, Topics: v.topics(), PartialRefresh: v.Act.Failed()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -259,7 +259,7 @@ func RequestPage(v RequestPageView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(frame{Title: begun(ctx, v.What()), Topics: []string{"requests", "pool", userTopic(ctx)}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(frame{Title: begun(ctx, v.What()), Topics: []string{"requests", "pool", userTopic(ctx)}, PartialRefresh: v.Form.Failed()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

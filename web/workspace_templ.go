@@ -685,7 +685,7 @@ func WorkspacePage(v WorkspaceView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = targetTable(w.Target).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = targetTable(w.Target, w.UserID == From(ctx).User.ID).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

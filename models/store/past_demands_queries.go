@@ -23,10 +23,12 @@ type PastDemand struct {
 // day counts once.
 func (q *Queries) PastDemands(since time.Time, limit int) ([]PastDemand, error) {
 	var launched, refused []PastDemand
+	// A deployment demands anew whenever it is deployed again after idleness.
+	const requested = "CASE WHEN holders.kind = 'deployment' AND started_at IS NOT NULL THEN started_at ELSE requested_at END"
 	err := q.db.Table("holders").Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
-		Select(`holders.project_id, holders.user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at,
+		Select(`holders.project_id, holders.user_id, gpus, cores, gpu_memory_mib, gpu_model, `+requested+` AS requested_at, started_at, ended_at,
 			COALESCE(workspaces.generation, CASE WHEN started_at IS NULL THEN 0 ELSE 1 END) AS starts`).
-		Where("gpus > 0 AND requested_at >= ?", since).Order("holders.id DESC").Limit(limit).Scan(&launched).Error
+		Where("gpus > 0 AND "+requested+" >= ?", since).Order("holders.id DESC").Limit(limit).Scan(&launched).Error
 	if err != nil {
 		return nil, err
 	}

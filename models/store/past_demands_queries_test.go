@@ -9,6 +9,32 @@ import (
 	"weir/models/store/storetest"
 )
 
+// Each time that a deployment is deployed after idleness is a demand of that time.
+func TestPastDemandsOfADeployment(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		clock := storetest.NewClock(s)
+		w, created := newWorld(t, s), clock.Now()
+		for range 2 {
+			clock.Advance(24 * time.Hour)
+			storetest.InTx(t, s, func(q *store.Queries) error {
+				return q.RecordEnded(models.Claim{Name: "llm", Holder: models.Holder{Kind: models.HolderDeployment, ProjectID: w.project.ID, MemberID: w.member.ID, UserID: w.user.ID},
+					Demand: models.Demand{GPUs: 2, Cores: 50}, RequestedAt: created, StartedAt: new(s.Now())})
+			})
+		}
+		for since, want := range map[time.Time][]time.Duration{created: {24 * time.Hour, 48 * time.Hour}, created.Add(36 * time.Hour): {48 * time.Hour}} {
+			got, err := s.Read(t.Context()).PastDemands(since, 10)
+			if err != nil || len(got) != len(want) {
+				t.Fatalf("%+v, %v; want %v", got, err, want)
+			}
+			for i, d := range got {
+				if d.RequestedAt.Sub(created).Round(time.Second) != want[i] {
+					t.Errorf("requested after %s; want %s", d.RequestedAt.Sub(created), want[i])
+				}
+			}
+		}
+	})
+}
+
 func TestPastDemands(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		clock := storetest.NewClock(s)

@@ -360,7 +360,8 @@ function refresh() {
 
 async function readAgain() {
   const known = rows();
-  const address = new URL(location.href);
+  // After a refused form the page is at the form's address, which shows nothing.
+  const address = new URL(location.pathname.endsWith("/files") ? location.href : texts.address, location.href);
   address.hash = "";
   if (known.length > 200) address.searchParams.set("limit", "1000");
   let page = await pageOf(address);
