@@ -52,6 +52,9 @@ func TestGracefulShutdown(t *testing.T) {
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("it took %s, more than the grace", took)
 	}
+	if !strings.Contains(s.log.String(), "workspaces keep running") || !strings.Contains(s.log.String(), "weir workspaces stop --all") {
+		t.Error("it does not say that workspaces keep running, and how they are stopped")
+	}
 	for k, pids := range before {
 		for _, pid := range pids {
 			if processesOf(s.dir)[pid] == "" {

@@ -101,7 +101,8 @@ func TestApprovedAsItStands(t *testing.T) {
 		t.Errorf("Location %q, want %q", got, want)
 	}
 	page := root.page(200, "GET", w.requestAt(n))
-	form := []string{"decision", "approve", "project.name", "speech", "project.ends_at", "2100-01-01"}
+	root.shows(page, `name="project.ends_at.exact" value="2100-01-01T15:30:00Z"`)
+	form := []string{"decision", "approve", "project.name", "speech", "project.ends_at", "2100-01-01", "project.ends_at.exact", "2100-01-01T15:30:00Z"}
 	for _, field := range [][2]string{{"gpu_cores", "7"}, {"gpu_memory_mib", "13.672 GiB"}, {"cpu_milli", "1.234"}} {
 		root.shows(page, `name="project.quota.`+field[0]+`"`, `value="`+field[1]+`"`)
 		form = append(form, "project.quota."+field[0], field[1])
@@ -117,6 +118,17 @@ func TestApprovedAsItStands(t *testing.T) {
 	project := w.get(w.stranger, path("projects", int64(got.body["project_id"].(float64))))
 	if project.body["ends_at"] != "2100-01-01T15:30:00Z" || project.body["quota"].(map[string]any)["gpu_memory_mib"] != 14001.0 {
 		t.Errorf("project: %s", project.raw)
+	}
+	// So it is with the project's own form, unless the date is changed.
+	at := path("projects", int64(got.body["project_id"].(float64)))
+	root.shows(root.page(200, "GET", at+"/edit"), `name="ends_at" type="date"`, `name="ends_at.exact" value="2100-01-01T15:30:00Z"`)
+	for _, c := range [][2]string{{"2100-01-01", "2100-01-01T15:30:00Z"}, {"2099-12-31", "2100-01-01T00:00:00Z"}} {
+		root.page(303, "POST", at, "name", "speech", "ends_at", c[0], "ends_at.exact", "2100-01-01T15:30:00Z", "quota.gpu_cores", "7",
+			"quota.gpu_memory_mib", "14001", "quota.cpu_milli", "1.234", "quota.memory_mib", "2293", "quota.storage_mib", "7168",
+			"confirm", "1", "reason", "as it was")
+		if project := w.get(w.stranger, at); project.body["ends_at"] != c[1] {
+			t.Errorf("%s: %v, want %s", c[0], project.body["ends_at"], c[1])
+		}
 	}
 	if audit := w.get(w.admin, "/audit?object=project&action=create"); !strings.Contains(audit.raw, "7 more than the maximum of 200") {
 		t.Errorf("audit: %s", audit.raw)

@@ -1,6 +1,9 @@
 package handlers
 
 import (
+	"errors"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -130,4 +133,25 @@ func TestAvailableByPageAndProgram(t *testing.T) {
 	ann.shows(ann.page(200, "GET", "/launch?project_id="+id(w.project)+"&gpus=1&cores=50"), `value="50"`)
 	w.want(403, w.admin, "GET", at+"/available", "")
 	w.want(404, w.member, "GET", path("projects", int64(999))+"/available", "")
+}
+
+// A span that is refused stays in the form, with the reason, above the default one; the tabs lead to spans until now.
+func TestRefusedSpan(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	for _, page := range []string{"/usage", "/accounting", path("projects", w.project, "usage"), path("projects", w.project, "accounting")} {
+		refused := root.page(422, "GET", page+"?from=2026-02-01&until=2026-01-01")
+		root.shows(refused, `value="2026-02-01"`, `value="2026-01-01"`, "Must be before the end of the time range", "!csv?from=2026-02-01")
+		root.shows(root.page(422, "GET", page+"?until=0000-01-05"), "Must be between the years 1970 and 9999")
+	}
+	week := regexp.MustCompile(`from=([0-9TZ%A-F-]+)[^0-9TZ%A-F-]+7 days`).FindStringSubmatch(root.page(200, "GET", "/usage?from=2026-01-01&until=2026-01-31"))
+	if week == nil {
+		t.Fatal("no tab of 7 days")
+	}
+	text, err := url.QueryUnescape(week[1])
+	from, err2 := time.Parse(time.RFC3339, text)
+	if err := errors.Join(err, err2); err != nil || w.store.Now().Sub(from).Round(24*time.Hour) != 7*24*time.Hour {
+		t.Errorf("the last 7 days begin at %s, %v", text, err)
+	}
+	root.page(422, "GET", "/access?user_id=abc&right=workspace:launch")
 }

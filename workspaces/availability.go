@@ -82,7 +82,7 @@ func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []
 func (s *Service) sizeAvailability(pool models.Availability, in ProjectUse, size models.Demand) SizeAvailability {
 	target, err := MergeParameters(Layers{Platform: s.Defaults, Project: in.Project.Launch, Limit: in.Use.Limit,
 		Request: models.LaunchParameters{GPUs: &size.GPUs, Cores: &size.Cores}})
-	d := pool.WithGPUMemory(target.Demand)
+	d := withGPUMemory(pool, target.Demand, in.Use.Limit)
 	decision := pool.Decide(in.Project, d)
 	a := SizeAvailability{Demand: d, Outcome: decision.Outcome}
 	if err == nil {

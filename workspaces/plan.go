@@ -310,14 +310,17 @@ func (p *Plan) mismatchError(in LaunchInput) error {
 
 // setGPUMemory sets GPU memory that was not specified, within the role's limit.
 func (p *Plan) setGPUMemory(pool models.Availability) {
-	unspecified := p.Target.Demand.GPUs > 0 && p.Target.Demand.GPUMemoryMiB == 0
-	d := pool.WithGPUMemory(p.Target.Demand)
-	if unspecified {
+	p.Demand = withGPUMemory(pool, p.Target.Demand, p.Use.Limit)
+	p.Target.setDemand(p.Demand)
+}
+
+func withGPUMemory(pool models.Availability, d models.Demand, limit models.Resources) models.Demand {
+	unspecified := d.GPUs > 0 && d.GPUMemoryMiB == 0
+	if d = pool.WithGPUMemory(d); unspecified {
 		// Not 0, which the pool would replace in proportion to the cores.
-		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.Use.Limit.GPUMemoryMiB/d.GPUs), 1)
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, limit.GPUMemoryMiB/d.GPUs), 1)
 	}
-	p.Demand = d
-	p.Target.setDemand(d)
+	return d
 }
 
 // checkHeadroom checks that the demand and what is in use are within limit and quota. Too

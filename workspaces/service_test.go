@@ -3,6 +3,7 @@ package workspaces_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,6 +74,11 @@ func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
 		want(t, second(b.Launch(b.ctx, actor, b.ask("a", gpu(1, 50)))), models.KindNoCapacity, "0 for: GPU memory", "managers can change the limit")
 		some := b.addRole(t, b.project, "some", models.Resources{GPUCores: 100, GPUMemoryMiB: 10_000, CPUMilli: 4000, MemoryMiB: 8192})
 		_, actor = b.addMember(t, some)
+		list, err := b.Available(b.ctx, actor, b.project.ID)
+		i := slices.IndexFunc(list, func(a workspaces.SizeAvailability) bool { return a.Demand.GPUs == 1 && a.Demand.Cores == 50 })
+		if err != nil || i < 0 || !list[i].AvailableNow() || list[i].Demand.GPUMemoryMiB != 10_000 {
+			t.Errorf("available: %+v, %v", list, err)
+		}
 		if w, err := b.Launch(b.ctx, actor, b.ask("a", gpu(1, 50))); err != nil || w.Demand.GPUMemoryMiB != 10_000 {
 			t.Errorf("%+v, %v", w.Demand, err)
 		}

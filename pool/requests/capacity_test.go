@@ -92,33 +92,48 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 	})
 }
 
+// uses has a member run a workspace for so long.
+func (h *example) uses(t *testing.T, m models.Member, inUse time.Duration) {
+	t.Helper()
+	w, d := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
+	if d.Outcome != models.OutcomeGranted {
+		t.Fatalf("%+v", d)
+	}
+	w.State = models.StateRunning
+	storetest.InTx(t, h.Store, func(q *store.Queries) error {
+		now := q.Now()
+		w.StartedAt = &now
+		return q.Transition(&w, models.StateStarting, models.Text{})
+	})
+	h.Clock.Advance(inUse)
+	storetest.InTx(t, h.Store, func(q *store.Queries) error {
+		now := q.Now()
+		w.State, w.EndedAt = models.StateStopped, &now
+		if err := q.Transition(&w, models.StateRunning, models.Text{}); err != nil {
+			return err
+		}
+		return h.Pool.Release(q, w.HolderID)
+	})
+}
+
+// The approver sees the average since a young project was created, not of a month before it.
+func TestUsedByAYoungProject(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		h.uses(t, h.AnnMember, 2*time.Hour)
+		v, err := h.Get(h.Ctx, h.Actor(t, h.Boss), h.ask(t, h.Ann, h.limit(60)).ID)
+		pooltest.NoError(t, err)
+		if got := *v.Facts.UsedByOne; got.GPUCoreHours != 80 || got.Average.GPUCores != 40 || *v.Facts.Used != got {
+			t.Errorf("the member used %+v, the project %+v", got, *v.Facts.Used)
+		}
+	})
+}
+
 // What was used is what the rows say, as far as it lies in the last 30 days.
 func TestUsedInTheLastThirtyDays(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		hold := func(m models.Member, inUse time.Duration) {
-			w, d := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
-			if d.Outcome != models.OutcomeGranted {
-				t.Fatalf("%+v", d)
-			}
-			w.State = models.StateRunning
-			storetest.InTx(t, h.Store, func(q *store.Queries) error {
-				now := q.Now()
-				w.StartedAt = &now
-				return q.Transition(&w, models.StateStarting, models.Text{})
-			})
-			h.Clock.Advance(inUse)
-			storetest.InTx(t, h.Store, func(q *store.Queries) error {
-				now := q.Now()
-				w.State, w.EndedAt = models.StateStopped, &now
-				if err := q.Transition(&w, models.StateRunning, models.Text{}); err != nil {
-					return err
-				}
-				return h.Pool.Release(q, w.HolderID)
-			})
-		}
-		hold(h.BossMember, 10*24*time.Hour) // half of it will be too long ago
+		h.uses(t, h.BossMember, 10*24*time.Hour) // half of it will be too long ago
 		h.Clock.Advance(23 * 24 * time.Hour)
-		hold(h.AnnMember, 36*time.Hour)
+		h.uses(t, h.AnnMember, 36*time.Hour)
 		h.Clock.Advance(12 * time.Hour)
 		v, err := h.Get(h.Ctx, h.Actor(t, h.Boss), h.ask(t, h.Ann, h.limit(60)).ID)
 		pooltest.NoError(t, err)
