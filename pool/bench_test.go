@@ -63,6 +63,9 @@ func benchmarkDecision(b *testing.B, machines int) {
 			return q.UpdateProvider(&p)
 		})
 	})
+	run("shared", func() *pool.Scheduler { return warm }, func(i int) { // what a launch or its end elsewhere changes
+		storetest.InTx(b, db, func(q *store.Queries) error { return q.AnnounceShareEnd(int64(1+8*(i%machines)), nil, models.Text{}) })
+	})
 	run("first", fresh, func(int) {})
 }
 

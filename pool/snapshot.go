@@ -105,8 +105,10 @@ func (s snapshot) with(changed map[int64]*machine) snapshot {
 			machines = append(machines, m)
 		}
 	}
-	slices.SortFunc(machines, func(a, b *machine) int { return int(a.ID - b.ID) })
 	sameDevices := len(machines) == len(s.machines)
+	if !sameDevices {
+		slices.SortFunc(machines, func(a, b *machine) int { return int(a.ID - b.ID) })
+	}
 	s.nodes = make([]*placement.Node, len(machines))
 	for i, m := range machines {
 		s.nodes[i] = m.nodes[asItIs]

@@ -65,6 +65,8 @@ const (
 	poolChangesPruned = 1024
 	// poolChangesKept is of how many versions the changes can be read.
 	poolChangesKept = 4096
+	// poolChangesEach is of how many providers and devices one transaction says that they have changed.
+	poolChangesEach = 1000
 )
 
 // incrementPoolVersion gives the pool a new version at the end of a transaction
@@ -82,7 +84,7 @@ func (q *Queries) incrementPoolVersion() error {
 			return err
 		}
 	}
-	if q.wholePool {
+	if q.wholePool || len(q.poolProviders)+len(q.poolDevices) > poolChangesEach {
 		return q.db.Exec("INSERT INTO pool_changes (version, provider_id) VALUES (?, 0)", version).Error
 	}
 	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id, shares_only) SELECT CAST(? AS BIGINT), id, id NOT IN ? FROM providers
