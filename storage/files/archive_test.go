@@ -277,7 +277,9 @@ func TestUnreadableIsNotLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 { // the thread loses what root may do to files
-		err := filepath.WalkDir(w.path, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 65534, 65534)) })
+		err := filepath.WalkDir(w.path, func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, 65534, 65534))
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
