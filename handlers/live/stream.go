@@ -103,5 +103,6 @@ func isInProject(topic string) bool {
 
 // actor identifies the follower for a permission check.
 func (f *follower) actor() policies.Actor {
-	return policies.Actor{User: models.User{ID: f.user, SessionGeneration: f.generation}, Session: f.session, Via: f.via, ByProvider: f.byProvider}
+	return policies.Actor{User: models.User{ID: f.user, SessionGeneration: f.generation}, Session: f.session, Via: f.via,
+		ByProvider: f.byProvider}
 }
