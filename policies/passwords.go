@@ -17,7 +17,7 @@ const (
 	resetsPerAddress = 3
 	resetsPerClient  = 20
 	resetsPerDay     = 6 // for an address
-	clientPerDay     = 100
+	clientPerDay     = 500
 )
 
 // viaPasswordLink is how its actor was authenticated, in the audit.

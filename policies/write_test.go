@@ -90,7 +90,7 @@ func TestRevocationsWaitForTheChange(t *testing.T) {
 	manager := p.load(t, p.people[models.PermissionManager])
 	deputy := d.load(t, d.add(t, "deputy@example.org", true))
 	storetest.InTx(t, d.store, func(q *store.Queries) error {
-		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, Generation: 1, ExpiresAt: q.Now().Add(time.Hour)})
+		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 	})
 	token, secret, err := d.CreateTokenFor(d.ctx, policies.System("test"), deputy.User.Email, policies.NewToken{Name: "ci"})
 	if err != nil {

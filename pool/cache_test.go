@@ -68,6 +68,72 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 	})
 }
 
+// A GPU that was moved to another machine is that one's, with the shares on it, also if the server has read only
+// the shares of the first one again, or nothing of it.
+func TestCachedSnapshotOfMovedDevices(t *testing.T) {
+	for _, released := range []bool{false, true} {
+		each(t, func(t *testing.T, o *world) {
+			access, err := policies.NewAccess()
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := o.NewTeam(t, "vision")
+			o.Enlist(t, pooltest.Machine(1))
+			inUse, _ := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 1000})
+			home := o.Provider(t)
+			other := models.Provider{Name: "other", State: models.ProviderOnline, Version: 1}
+			storetest.InTx(t, o.Store, func(q *store.Queries) error {
+				other.SeenAt, other.CreatedAt = q.Now(), q.Now()
+				return q.CreateProvider(&other)
+			})
+			servers := providers.New(o.Store, access, func(models.Provider) bool { return true })
+			cached := pool.New(o.Store, access, servers)
+			demand := models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 1000}
+			outcome := func(s *pool.Scheduler) string {
+				available, err := s.Availability(o.Store.Read(o.Ctx))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return available.Decide(models.Project{ID: m.ProjectID}, demand).Outcome
+			}
+			if got := outcome(cached); got == models.OutcomeGranted {
+				t.Fatal("the GPU is free")
+			}
+			for _, change := range []func(q *store.Queries) error{
+				func(q *store.Queries) error {
+					if !released {
+						return nil
+					}
+					return o.Pool.Release(q, inUse.HolderID)
+				},
+				func(q *store.Queries) error {
+					devices, err := q.DevicesOf(home.ID)
+					if err != nil {
+						return err
+					}
+					devices[0].ProviderID = other.ID
+					return q.UpdateDevice(&devices[0])
+				},
+				func(q *store.Queries) error {
+					if !released {
+						return nil
+					}
+					share := models.Share{HolderID: inUse.HolderID, ProjectID: m.ProjectID, UserID: m.UserID, DeviceID: 1, Cores: 60, MemoryMiB: 1000, Enforcement: "advisory", From: q.Now()}
+					return q.CreateShare(&share)
+				},
+			} {
+				storetest.InTx(t, o.Store, change)
+			}
+			if got, want := outcome(cached), outcome(pool.New(o.Store, access, servers)); got != want || want == models.OutcomeGranted {
+				t.Errorf("released: %v: cached %s, read anew %s", released, got, want)
+			}
+			if free, err := cached.FreeDevices(o.Ctx, o.Root, 0); err != nil || len(free) != 1 || free[0].Provider != "other" {
+				t.Errorf("free: %+v, %v; want the GPU at its new machine", free, err)
+			}
+		})
+	}
+}
+
 // Hours end and machines become unreachable without a change in the database; what is
 // cached follows.
 func TestCachedSnapshotFollowsTheClock(t *testing.T) {

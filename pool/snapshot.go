@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -60,7 +62,7 @@ func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, erro
 	for _, id := range sharesOnly {
 		former := s.machines[s.index[id]]
 		read[id] = &machine{Provider: former.Provider}
-		devices = append(devices, former.devices...)
+		devices = slices.Concat(former.devices, devices) // before those that were read: one may have moved
 	}
 	for _, d := range devices {
 		if m := read[d.ProviderID]; m != nil {
@@ -79,12 +81,33 @@ func (s snapshot) reread(q *store.Queries, which store.Machines) (snapshot, erro
 		}
 	}
 	for _, id := range sharesOnly {
+		read[id].devices = slices.DeleteFunc(read[id].devices, func(d models.Device) bool { return provider[d.ID] != read[id] })
 		read[id].dropAbsent()
 	}
+	s.dropMoved(read)
 	for _, m := range read {
 		m.build(s.now, s.reachable)
 	}
 	return s.with(read), nil
+}
+
+// dropMoved takes the devices of the machines that were read from those that had them before and were not read.
+func (s snapshot) dropMoved(read map[int64]*machine) {
+	moved := map[int64]*machine{}
+	for _, m := range read {
+		for _, d := range m.devices {
+			at, known := s.owner[d.ID]
+			if !known || s.machines[at].ID == m.ID || read[s.machines[at].ID] != nil {
+				continue
+			}
+			former := cmp.Or(moved[s.machines[at].ID], s.machines[at])
+			another := *former
+			another.devices = slices.DeleteFunc(slices.Clone(former.devices), func(other models.Device) bool { return other.ID == d.ID })
+			another.shares = slices.DeleteFunc(slices.Clone(former.shares), func(share store.ShareView) bool { return share.DeviceID == d.ID })
+			moved[another.ID] = &another
+		}
+	}
+	maps.Copy(read, moved)
 }
 
 // dropAbsent drops the devices that are not present and have no share any more.

@@ -17,10 +17,10 @@ type NotificationsView struct {
 	Extensions map[int64]models.Extension // of the ends that notifications are about, by their ids
 }
 
-// newest is the id of the newest notification on the page.
 // bellPath is where the bell alone is read again.
 const bellPath = "/notifications/bell"
 
+// newest is the id of the newest notification on the page.
 func (v NotificationsView) newest() string {
 	if len(v.Rows) == 0 {
 		return "0"

@@ -111,11 +111,7 @@ func topicAttributes(ctx context.Context, f frame) templ.Attributes {
 	if len(topics) == 0 {
 		return nil
 	}
-	attributes := templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).EventCursor}
-	if f.Every > 0 {
-		attributes["data-every"] = strconv.Itoa(f.Every)
-	}
-	return attributes
+	return templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).EventCursor}
 }
 
 // liveAttributes make a part refetch its page when a topic changes.
@@ -123,7 +119,7 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	if len(f.Topics) == 0 || f.PartialRefresh {
 		return nil
 	}
-	return templ.Attributes{
+	attributes := templ.Attributes{
 		"hx-get":    From(ctx).Path,
 		"hx-select": "#main",
 		// The numbers outside the content.
@@ -132,6 +128,10 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 		"hx-swap":       "outerMorph",
 		"hx-sync":       "this:queue last",
 	}
+	if f.Every > 0 {
+		attributes["data-every"] = strconv.Itoa(f.Every)
+	}
+	return attributes
 }
 
 // userTopic covers the reader's own objects: workspaces, memberships.

@@ -251,7 +251,7 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		want(t, second(b.AdmitActor(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		want(t, second(b.Stop(b.ctx, reader, w.ID)), models.KindForbidden, "launch")
 		storetest.InTx(t, b.store, func(q *store.Queries) error {
-			return q.PutSession(models.Session{Token: "session", Data: []byte{1}, Generation: 1, ExpiresAt: q.Now().Add(time.Hour)})
+			return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 		})
 		open := func() string {
 			t.Helper()
@@ -338,7 +338,7 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 			b := newWorld(t, storetest.Open(t, "sqlite"))
 			w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
 			storetest.InTx(t, b.store, func(q *store.Queries) error {
-				return q.PutSession(models.Session{Token: "session", Data: []byte{1}, Generation: 1, ExpiresAt: q.Now().Add(time.Hour)})
+				return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
 			})
 			token, err1 := b.Open(b.ctx, b.actor, w.ID, workspaces.OpenInput{})
 			visit, err2 := b.Redeem(b.ctx, w.ID, token)

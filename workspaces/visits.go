@@ -114,7 +114,8 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v models.
 		if err = models.IgnoreNotFound(err); err != nil { // an access token began it, or a session that has ended: then it admits nobody
 			return err
 		}
-		if session.Token != "" && session.Generation != u.SessionGeneration { // all sessions of the account were ended
+		// All sessions of the account were ended. Those of an earlier version do not say whose they are.
+		if session.UserID != nil && session.Generation != u.SessionGeneration {
 			return models.NotFound("link")
 		}
 		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w.Target, "path"), "/")

@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/pool/projects"
 	"weir/storage/rules"
+	"weir/workspaces"
 )
 
 // sharedFiles changes rules and directories of a world's project.
@@ -191,4 +193,34 @@ func (f sharedFiles) refreshed(w models.Workspace, stops string) {
 	if got.State != models.StateStopping || got.Reason.String() != want.String() || told != 1 {
 		f.Errorf("it is %s (%s), with %d notifications", got.State, got.Reason, told)
 	}
+}
+
+// A link that begins a visit ends with all sessions of its user, before it was used.
+func TestOpeningLinkEndsWithTheSessions(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
+			return q.PutSession(models.Session{Token: "session", Data: []byte{1}, UserID: &b.actor.User.ID, Generation: b.actor.User.SessionGeneration,
+				ExpiresAt: q.Now().Add(time.Hour)})
+		})
+		for _, ended := range []bool{false, true} {
+			token, err := b.Open(b.ctx, b.actor, w.ID, workspaces.OpenInput{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ended {
+				storetest.InTx(t, b.store, func(q *store.Queries) error {
+					u, err := q.User(b.actor.User.ID)
+					if err != nil {
+						return err
+					}
+					u.SessionGeneration++
+					return q.UpdateUser(&u)
+				})
+			}
+			if _, err := b.Redeem(b.ctx, w.ID, token); (models.KindOf(err) == models.KindNotFound) != ended {
+				t.Errorf("the sessions have ended: %v; %v", ended, err)
+			}
+		}
+	})
 }

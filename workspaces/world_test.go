@@ -70,7 +70,7 @@ func newWorld(t *testing.T, s *store.Store) *world {
 	b.restart()
 	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
 	storetest.InTx(t, s, func(q *store.Queries) error {
-		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, Generation: 1, ExpiresAt: q.Now().AddDate(10, 0, 0)})
+		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().AddDate(10, 0, 0)})
 	})
 	b.project = b.addProject(t, "vision", plenty)
 	b.role = b.addRole(t, b.project, "engineer", models.Resources{GPUCores: 200, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384})

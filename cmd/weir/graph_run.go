@@ -177,6 +177,10 @@ func (r *graphRun) finish() error {
 // open opens the journal. A directory in which none can be is no reason not to run, unless the
 // command line names the journal.
 func (r *graphRun) open(g graph.Graph) (err error) {
+	shown := os.Getenv(runtime.GraphJournalVariable)
+	if err := os.Unsetenv(runtime.GraphJournalVariable); err != nil { // it is not that of graphs which operators run
+		return err
+	}
 	named := r.path != "" || r.resume
 	if r.path == "" && r.name != "-" {
 		r.path = strings.TrimSuffix(r.name, filepath.Ext(r.name)) + ".journal"
@@ -210,10 +214,7 @@ func (r *graphRun) open(g graph.Graph) (err error) {
 			r.note("runs of earlier attempts that were stopped: %d", n)
 		}
 	}
-	if shown := os.Getenv(runtime.GraphJournalVariable); shown != "" {
-		if err := os.Unsetenv(runtime.GraphJournalVariable); err != nil { // it is not that of graphs which operators run
-			return err
-		}
+	if shown != "" {
 		if err := r.journal.CopyTo(shown); err != nil {
 			r.note("the portal will not show the progress: %v", err)
 		}
@@ -228,9 +229,6 @@ func (r *graphRun) record(e journal.Event) error {
 	}
 	return r.journal.Append(e)
 }
-
-// interrupted is the exit code of a program that SIGINT has ended.
-const interrupted = 130
 
 // attempt runs what remains of the graph.
 func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
@@ -253,8 +251,8 @@ func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
 	}
 	signals, release := cli.ForProgram()
 	defer release()
-	if r.cmd.Context().Err() != nil { // by a signal that came before
-		return result, cli.WithExitCode(errors.New("interrupted before an operator was started"), interrupted)
+	if code := cli.SignalCode(r.cmd.Context()); code != 0 { // it came before they were forwarded
+		return result, cli.WithExitCode(errors.New("interrupted before an operator was started"), code)
 	}
 	ticker := time.NewTicker(r.interval)
 	defer ticker.Stop()

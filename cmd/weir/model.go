@@ -8,9 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -121,9 +119,7 @@ command that was interrupted can be repeated.`, Args: cobra.ExactArgs(2),
 				return fmt.Errorf("the model does not fit: %s", report.Plan.Reasons[len(report.Plan.Reasons)-1])
 			}
 			return m.writeTo(cmd, args[1], func(out *os.Root) (split.Manifest, error) {
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				return split.Split(ctx, os.DirFS(args[0]), out, model, report.Plan)
+				return split.Split(cmd.Context(), os.DirFS(args[0]), out, model, report.Plan)
 			})
 		}}, true)
 }
@@ -135,9 +131,7 @@ has written to the directory PARTS. The content of all parts is checked first.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := modelCommand{output: config.Choice{Value: "text"}}
 			return m.writeTo(cmd, args[1], func(out *os.Root) (split.Manifest, error) {
-				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-				defer stop()
-				manifest, err := split.Merge(ctx, os.DirFS(args[0]), out)
+				manifest, err := split.Merge(cmd.Context(), os.DirFS(args[0]), out)
 				manifest.Parts = nil // what was written is the files
 				return manifest, within(args[0], err)
 			})

@@ -201,9 +201,9 @@ func (s UsageSums) Over(span time.Duration) (u models.Usage) {
 	return u
 }
 
-// Amounts are the sums, in amounts times seconds.
-func (s UsageSums) Amounts() models.Resources {
-	return models.Resources{GPUCores: s.shares.First, GPUMemoryMiB: s.shares.Second, CPUMilli: s.holders.First, MemoryMiB: s.holders.Second}
+// Amounts are the sums of GPU cores, GPU memory, CPU and memory, each times seconds.
+func (s UsageSums) Amounts() [4]int64 {
+	return [4]int64{s.shares.First, s.shares.Second, s.holders.First, s.holders.Second}
 }
 
 // Plus adds up two sums.

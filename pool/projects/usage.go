@@ -57,7 +57,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64
 	if err != nil {
 		return u, err
 	}
-	u.Used, u.OfQuota = used.Over(span), fractionsOf(used.Amounts(), u.Project.Quota, span.Seconds())
+	u.Used, u.OfQuota = used.Over(span), ofQuota(used, u.Project.Quota, span)
 	if u.Simulated, err = q.UsesSimulated(project, u.From, u.Until); err != nil {
 		return u, err
 	}
@@ -79,7 +79,7 @@ func (s *Service) usageOfRoles(ctx context.Context, q *store.Queries, actor poli
 	u.Left = used[0].Over(u.Until.Sub(since))
 	for _, r := range roles {
 		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID],
-			Used: used[r.ID].Over(u.Until.Sub(since)), OfTotal: fractionsOf(used[r.ID].Amounts(), all.Amounts(), 1)})
+			Used: used[r.ID].Over(u.Until.Sub(since)), OfTotal: ofTotal(used[r.ID], all)})
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	list := make([]PersonUsage, len(members))
 	for i, m := range members {
 		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID].Over(until.Sub(from)),
-			OfTotal: fractionsOf(used[m.UserID].Amounts(), all.Amounts(), 1), Simulated: simulated}
+			OfTotal: ofTotal(used[m.UserID], all), Simulated: simulated}
 	}
 	return list, err
 }

@@ -75,7 +75,7 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	for _, p := range list {
 		own, lived := used[p.ID], u.Until.Sub(p.UsedSince(u.From, u.Until))
 		u.Projects = append(u.Projects, UsageOfProject{Project: p, Used: own.Over(lived),
-			OfQuota: fractionsOf(own.Amounts(), p.Quota, lived.Seconds()), OfTotal: fractionsOf(own.Amounts(), all.Amounts(), 1)})
+			OfQuota: ofQuota(own, p.Quota, lived), OfTotal: ofTotal(own, all)})
 	}
 	return u, err
 }

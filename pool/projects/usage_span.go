@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 )
 
 const (
@@ -86,14 +87,33 @@ type Fractions struct {
 	MemoryMiB    *float64 `json:"memory_mib,omitempty"`
 }
 
-// fractionsOf divides amounts, the parts of a sum over some seconds, to four decimals.
-func fractionsOf(part, whole models.Resources, seconds float64) Fractions {
-	of := func(part, whole int64) *float64 {
-		if whole <= 0 || models.IsUnlimited(whole) || seconds <= 0 {
-			return nil
-		}
-		return new(math.Round(float64(part)/(float64(whole)*seconds)*1e4) / 1e4)
+// ofTotal is the part of all usage in a span.
+func ofTotal(part, all store.UsageSums) Fractions {
+	var whole [4]float64
+	for i, amount := range all.Amounts() {
+		whole[i] = float64(amount)
 	}
-	return Fractions{of(part.GPUCores, whole.GPUCores), of(part.GPUMemoryMiB, whole.GPUMemoryMiB),
-		of(part.CPUMilli, whole.CPUMilli), of(part.MemoryMiB, whole.MemoryMiB)}
+	return fractionsOf(part, whole)
+}
+
+// ofQuota is the part of a quota that was used over a span.
+func ofQuota(part store.UsageSums, quota models.Resources, span time.Duration) Fractions {
+	var whole [4]float64
+	for i, amount := range [4]int64{quota.GPUCores, quota.GPUMemoryMiB, quota.CPUMilli, quota.MemoryMiB} {
+		if !models.IsUnlimited(amount) {
+			whole[i] = float64(amount) * span.Seconds()
+		}
+	}
+	return fractionsOf(part, whole)
+}
+
+// fractionsOf divides sums, to four decimals.
+func fractionsOf(part store.UsageSums, whole [4]float64) Fractions {
+	var of [4]*float64
+	for i, amount := range part.Amounts() {
+		if whole[i] > 0 {
+			of[i] = new(math.Round(float64(amount)/whole[i]*1e4) / 1e4)
+		}
+	}
+	return Fractions{of[0], of[1], of[2], of[3]}
 }

@@ -206,7 +206,7 @@ func TestUsageOfASmallProject(t *testing.T) {
 		o.Clock.Advance(40 * 24 * time.Hour)
 		now, device := o.Store.Now(), o.device(t)
 		for member, span := range map[models.Member]time.Duration{ann: 25 * time.Minute, bob: 75 * time.Minute} {
-			o.keep(t, member, device, inUse{cpu: 100, memory: 100, cores: 10, vram: 700, user: member.UserID,
+			o.keep(t, member, device, inUse{cpu: 100, memory: 1_000_000_000, cores: 10, vram: 700, user: member.UserID,
 				from: now.Add(-24 * time.Hour), until: now.Add(span - 24*time.Hour)})
 		}
 		u, err1 := o.Usage(o.Ctx, o.Root, p.ID, projects.UsageQuery{})

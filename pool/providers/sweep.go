@@ -23,24 +23,25 @@ func (s *Service) Run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		now := s.store.Now()
-		if now.Sub(last) > lostAfter/2 { // this process has stood still
+		if s.store.Now().Sub(last) > lostAfter/2 { // this process has stood still
 			s.forgiveSilence()
 		}
-		last = now
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 			s.store.Log().ErrorContext(ctx, "providers not swept", "err", err)
 		}
+		last = s.store.Now()
 	}
 }
 
 // Sweep marks providers without heartbeats as lost, and announces the ends of
 // shares that follow from terms and recalls.
 func (s *Service) Sweep(ctx context.Context) error {
-	q := s.store.Read(ctx)
+	q, began := s.store.Read(ctx), s.store.Now()
 	providers, err := q.Providers()
-	if err != nil {
+	if err != nil || s.store.Now().Sub(began) > lostAfter/2 {
 		s.forgiveSilence()
+	}
+	if err != nil {
 		return err
 	}
 	ending, err := q.ProvidersWithEnds()

@@ -116,7 +116,7 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 		pack = tarTo(w)
 	}
 	root := string(a.Entry.Path)
-	err := a.v.walk(ctx, root, gone, func(path string, info beneath.Info, dir *beneath.Dir) error {
+	err := a.v.walk(ctx, root, a.passed, func(path string, info beneath.Info, dir *beneath.Dir) error {
 		if a.Cut() {
 			return models.Forbidden("The right to this download has ended.")
 		}
@@ -139,6 +139,11 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return pack.close()
+}
+
+// passed reports whether what cannot be read is left out: it is gone, or would not have been in the archive.
+func (a *Archive) passed(path string, err error) bool {
+	return gone(err) || !a.v.user.Verdict(path).Download
 }
 
 func (a *Archive) addFile(pack packer, dir *beneath.Dir, path, name string) error {

@@ -160,8 +160,11 @@ func (r *zerosReader) end() error {
 		return io.ErrUnexpectedEOF
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(r, maxTrailing+1))
-	if err == nil && n > maxTrailing {
-		err = tar.ErrHeader
+	switch {
+	case errors.Is(err, gzip.ErrHeader): // something follows the stream, whose checksum was right
+		return nil
+	case err == nil && n > maxTrailing:
+		return tar.ErrHeader
 	}
 	return err
 }

@@ -331,7 +331,7 @@ func (s *Service) Search(ctx context.Context, actor policies.Actor, project int6
 	}
 	wanted, visited := strings.ToLower(text), 0
 	f.Complete = true
-	err = v.walk(ctx, clean, unreadable, func(path string, info beneath.Info, _ *beneath.Dir) error {
+	err = v.walk(ctx, clean, func(_ string, err error) bool { return unreadable(err) }, func(path string, info beneath.Info, _ *beneath.Dir) error {
 		_, name := rules.Split(path)
 		if strings.Contains(strings.ToLower(name), wanted) {
 			f.Entries = append(f.Entries, v.entry(path, info))
@@ -348,7 +348,7 @@ func (s *Service) Search(ctx context.Context, actor policies.Actor, project int6
 // walk calls fn for the entries below a directory that the user can read, a directory
 // before what is in it, which fs.SkipDir leaves out, until fs.SkipAll. dir is the
 // directory of the entry. An entry that cannot be read ends it, unless passed reports that it is left out.
-func (v *view) walk(ctx context.Context, path string, passed func(error) bool,
+func (v *view) walk(ctx context.Context, path string, passed func(path string, err error) bool,
 	fn func(path string, info beneath.Info, dir *beneath.Dir) error) error {
 	dir, err := v.Root.Dir(strings.TrimPrefix(path, "/"))
 	if err != nil {
@@ -362,6 +362,9 @@ func (v *view) walk(ctx context.Context, path string, passed func(error) bool,
 	return fileError(err)
 }
 
+// passGone leaves out what is gone.
+func passGone(_ string, err error) bool { return gone(err) }
+
 // gone reports whether an entry has been removed or replaced since its name was read.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, beneath.ErrIrregular)
@@ -372,7 +375,7 @@ func unreadable(err error) bool {
 	return gone(err) || errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.ENAMETOOLONG)
 }
 
-func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, passed func(error) bool,
+func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, passed func(path string, err error) bool,
 	fn func(string, beneath.Info, *beneath.Dir) error) error {
 	for batch, err := range dir.Names() {
 		if err = errors.Join(err, ctx.Err()); err != nil {
@@ -381,15 +384,18 @@ func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, passe
 		slices.Sort(batch)
 		for _, name := range batch {
 			child := rules.Join(path, name)
+			if v.user.Verdict(child).Access == models.AccessNone {
+				continue
+			}
 			info, err := dir.Stat(name)
 			if len(child) > rules.MaxPath {
 				err = unix.ENAMETOOLONG // it has no address
 			}
-			if err != nil && !passed(err) {
-				return err
-			}
-			if err != nil || v.user.Verdict(child).Access == models.AccessNone {
+			if err != nil && passed(child, err) {
 				continue
+			}
+			if err != nil {
+				return err
 			}
 			if err := fn(child, info, dir); errors.Is(err, fs.SkipDir) {
 				continue
@@ -400,7 +406,7 @@ func (v *view) walkDir(ctx context.Context, dir *beneath.Dir, path string, passe
 				continue
 			}
 			sub, err := dir.Dir(name)
-			if err != nil && passed(err) {
+			if err != nil && passed(child, err) {
 				continue
 			}
 			if err != nil {

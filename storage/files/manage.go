@@ -200,7 +200,7 @@ func (o *operation) copyTree(ctx context.Context, source string, into *beneath.D
 			}
 		}
 	}()
-	return o.walk(ctx, source, gone, func(path string, info beneath.Info, dir *beneath.Dir) error {
+	return o.walk(ctx, source, passGone, func(path string, info beneath.Info, dir *beneath.Dir) error {
 		if err := o.checkDownload(path); err != nil {
 			return err
 		}

@@ -269,12 +269,15 @@ func (v *view) checkNoRules(path string) error {
 
 // parent opens the directory of a path.
 func (s *Service) parent(path string) (*beneath.Dir, string, error) {
+	dir, name, err := s.above(path)
+	return dir, name, fileError(err)
+}
+
+// above is parent with the file system's error.
+func (s *Service) above(path string) (*beneath.Dir, string, error) {
 	dir, name := rules.Split(path)
 	d, err := s.Root.Dir(strings.TrimPrefix(dir, "/"))
-	if err != nil {
-		return nil, "", fileError(err)
-	}
-	return d, name, nil
+	return d, name, err
 }
 
 // metaTop is the directory of what a project keeps beside its files.

@@ -144,14 +144,20 @@ func (s *Service) recoverUse(ctx context.Context, o models.FileOperation) ([]mod
 	if o.Reserved == 0 {
 		return nil, nil
 	}
-	dir, name, err := s.parent(string(o.Path))
-	if err != nil {
-		return nil, models.IgnoreNotFound(err)
+	dir, name, err := s.above(string(o.Path))
+	var shares models.StorageShares
+	if err == nil {
+		defer dir.Close()
+		shares, err = s.shares(ctx, o.ProjectID, dir, name, string(o.Path))
 	}
-	defer dir.Close()
-	shares, err := s.shares(ctx, o.ProjectID, dir, name, string(o.Path))
+	if err != nil { // it is not there any more, or cannot be read: the next measurement counts it
+		if unreadable(err) {
+			err = nil
+		}
+		return nil, fileError(err)
+	}
 	above, _ := rules.Split(string(o.Path))
-	return changed(o.ProjectID, above, shares), models.IgnoreNotFound(fileError(err))
+	return changed(o.ProjectID, above, shares), nil
 }
 
 // tookEffect reports whether an operation has had its effect, with what is at its destination. Then
@@ -198,17 +204,17 @@ func (s *Service) destinationOf(o models.FileOperation) (string, beneath.Info, e
 	if o.Kind == "delete" {
 		dir, err = s.meta(o.ProjectID, o.Path, trashDir)
 	} else {
-		dir, name, err = s.parent(path)
+		dir, name, err = s.above(path)
 	}
 	info := beneath.Info{}
 	if err == nil {
 		defer dir.Close()
 		info, err = dir.Stat(name)
 	}
-	if err = fileError(err); models.KindOf(err) == models.KindConflict { // something else is there, or above
+	if gone(err) { // or something else is there, or above
 		err = nil
 	}
-	return path, info, models.IgnoreNotFound(err)
+	return path, info, fileError(err)
 }
 
 // recoverVersion moves what an operation has overwritten to the versions, unless it is

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -49,8 +50,14 @@ func (s *Service) Delete(ctx context.Context, actor policies.Actor, project int6
 		return item, o.abort(ctx, err)
 	}
 	defer trash.Close()
-	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkChange(clean), now.checkNoRules(clean)) },
-		func() error { return dir.Rename(name, trash, idName(o.row.ID)) })
+	err = o.commit(ctx, info.Inode, func(now *view) error {
+		return errors.Join(now.checkChange(clean), now.checkNoRules(clean), o.checkInPlace(dir, clean))
+	}, func() error {
+		if now, err := dir.Stat(name); err != nil || now.Inode != info.Inode {
+			return cmp.Or(err, error(models.Conflict("It was replaced in the meantime.")))
+		}
+		return dir.Rename(name, trash, idName(o.row.ID))
+	})
 	if err != nil {
 		return item, o.abort(ctx, err)
 	}

@@ -15,7 +15,7 @@ function listen() {
   let source = null;
   let due = 0;
   let poll = 0;
-  const every = 1000 * (document.body.dataset.every || 0);
+  const every = () => 1000 * (document.getElementById("main").dataset.every || 0); // until the content ends it
   const refetch = () => {
     clearTimeout(due);
     due = 0;
@@ -25,7 +25,7 @@ function listen() {
   // Some pages also show what changes without an event.
   const restart = () => {
     clearTimeout(poll);
-    if (every && source) poll = setTimeout(refetch, every);
+    if (every() && source) poll = setTimeout(refetch, every());
   };
   // Where many pages follow a topic, the server tells over how many ms to spread
   // their requests. Each page has its own moment in every such period.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 
@@ -15,7 +14,6 @@ import (
 func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
 	ctx, stop := canceledBySignal()
 	defer stop()
-	context.AfterFunc(ctx, stop)
 
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.SetArgs(args)

@@ -168,15 +168,22 @@ func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
 	if follow {
 		wait = int(min(logWait, s.http.Timeout/2) / time.Second)
 	} else {
-		_, header, err := s.bytes(ctx, fmt.Sprintf("%s/log?offset=%d", runPath(id), until)) // reads nothing, and says where the end is
+		var header http.Header
+		err := s.patiently(ctx, func() (err error) { // it reads nothing, and says where the end is
+			_, header, err = s.bytes(ctx, fmt.Sprintf("%s/log?offset=%d", runPath(id), until))
+			return err
+		})
 		if err != nil {
 			return err
 		}
 		if until, err = strconv.ParseInt(header.Get("Log-Next"), 10, 64); err != nil {
 			return s.unusable(err)
 		}
+		if until == 0 || until == math.MaxInt64 { // it has printed nothing, or has not started
+			return nil
+		}
 	}
-	for offset, ended := int64(0), until == 0; !ended; {
+	for offset, ended := int64(0), false; !ended; {
 		var data []byte
 		var header http.Header
 		err := s.patiently(ctx, func() (err error) {
