@@ -331,7 +331,7 @@ func (s *Service) Search(ctx context.Context, actor policies.Actor, project int6
 	}
 	wanted, visited := strings.ToLower(text), 0
 	f.Complete = true
-	err = v.walk(ctx, clean, func(_ string, err error) bool { return unreadable(err) }, func(path string, info beneath.Info, _ *beneath.Dir) error {
+	err = v.walk(ctx, clean, passUnreadable, func(path string, info beneath.Info, _ *beneath.Dir) error {
 		_, name := rules.Split(path)
 		if strings.Contains(strings.ToLower(name), wanted) {
 			f.Entries = append(f.Entries, v.entry(path, info))
@@ -364,6 +364,9 @@ func (v *view) walk(ctx context.Context, path string, passed func(path string, e
 
 // passGone leaves out what is gone.
 func passGone(_ string, err error) bool { return gone(err) }
+
+// passUnreadable leaves out what cannot be read, too.
+func passUnreadable(_ string, err error) bool { return unreadable(err) }
 
 // gone reports whether an entry has been removed or replaced since its name was read.
 func gone(err error) bool {
