@@ -43,6 +43,7 @@ type Device struct {
 	Sharing       string     `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"desired sharing mode"`
 	Applied       string     `json:"applied,omitempty" doc:"current sharing mode reported by the agent"`
 	Changing      bool       `json:"changing" doc:"the desired sharing mode is not applied yet"`
+	SharingError  string     `json:"sharing_error,omitempty" doc:"reason that the desired sharing mode is not applied, as the agent reports it"`
 	Layout        []string   `json:"layout" doc:"desired MIG profiles"`
 	MIGProfiles   []string   `json:"mig_profiles" doc:"supported MIG profiles"`
 	ParentID      *int64     `json:"parent_id,omitempty" doc:"GPU of a MIG instance"`
@@ -95,7 +96,7 @@ func deviceOf(d pool.DeviceView) Device {
 	v := Device{ID: d.ID, ProviderID: d.ProviderID, Provider: d.ProviderName, Number: d.Number, UUID: d.UUID, Model: d.Model,
 		MemoryMiB: d.MemoryMiB, Architecture: d.Architecture, PCI: d.PCI, Driver: d.Driver, Peers: append([]string{},
 			d.Peers...), Simulated: d.Simulated, Present: d.Present,
-		Trouble: d.Trouble.String(), ECC: d.ECC, ECCErrors: d.ECCErrors, XID: d.XID, XIDAt: utc(d.XIDAt), Sharing: d.Sharing, Applied: d.Applied,
+		Trouble: d.Trouble.String(), ECC: d.ECC, ECCErrors: d.ECCErrors, XID: d.XID, XIDAt: utc(d.XIDAt), Sharing: d.Sharing, Applied: d.Applied, SharingError: d.SharingError,
 		Changing: d.Changing(), Layout: append([]string{}, d.Layout...), MIGProfiles: append([]string{}, d.MIGProfiles...), ParentID: d.ParentID,
 		Profile: d.Profile, Cores: d.Cores, Mixed: d.Mixed, Lent: d.Lent, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
 		MayManage: d.Manage, Shares: convert(d.Shares, shareOf)}

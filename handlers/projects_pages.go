@@ -172,7 +172,7 @@ func (a *App) projectMembers(ctx context.Context, c echo.Context, v *web.Project
 		return err
 	}
 	usage, err := a.Storage.Usage(ctx, actor, v.Project.ID, page)
-	v.Storage, v.InUse.StorageMiB = usage.StorageUse, usage.UsedMiB()
+	v.Storage = usage.StorageUse
 	v.QuotaEnforced = a.Files.QuotaEnforced(v.Project.ID)
 	files := map[int64]models.MemberStorage{}
 	for _, m := range usage.Members {

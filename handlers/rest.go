@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -302,19 +304,30 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(store.Page) ([]T, e
 	return &Response[List[R]]{list}, nil
 }
 
+// after returns the part of a list that follows the item with an id. If that is not there any more, its
+// place is known in a list by ascending or descending ids.
+func after[T any](all []T, id func(T) int64, last int64) ([]T, error) {
+	if i := slices.IndexFunc(all, func(row T) bool { return id(row) == last }); i >= 0 || last == 0 {
+		return all[i+1:], nil
+	}
+	for _, order := range []int64{1, -1} {
+		compare := func(a, b T) int { return cmp.Compare(order*id(a), order*id(b)) }
+		if slices.IsSortedFunc(all, compare) {
+			i, _ := slices.BinarySearchFunc(all, last, func(row T, last int64) int { return cmp.Compare(order*id(row), order*last) })
+			return all[i:], nil
+		}
+	}
+	return nil, models.Invalid("cursor", "is not a valid cursor for this list")
+}
+
 // listedAll pages a complete list.
 func listedAll[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Response[List[R]], error) {
 	if err != nil {
 		return nil, err
 	}
 	return listed(p, id, func(page store.Page) ([]T, error) {
-		from := 0
-		for page.After != 0 && from < len(all) {
-			if from++; id(all[from-1]) == page.After {
-				break
-			}
-		}
-		return all[from:min(from+page.Limit, len(all))], nil
+		rest, err := after(all, id, page.After)
+		return rest[:min(page.Limit, len(rest))], err
 	}, show)
 }
 

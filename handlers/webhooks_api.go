@@ -84,8 +84,8 @@ func (a rest) deleteWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
 	return nothing(a.Notifications.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
 }
 
-func (a rest) rotateWebhookSecret(ctx context.Context, in *ByID) (*Found[NewWebhook], error) {
-	w, secret, err := a.Notifications.RotateSecret(ctx, actorOf(ctx), in.ID, 0)
+func (a rest) rotateWebhookSecret(ctx context.Context, in *Versioned) (*Found[NewWebhook], error) {
+	w, secret, err := a.Notifications.RotateSecret(ctx, actorOf(ctx), in.ID, in.version)
 	return found(w.Version, NewWebhook{a.webhookOf(w), secret}, err)
 }
 

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"slices"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -50,6 +51,17 @@ func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 	return reserved
 }
 
+// withoutWorkspaces is the node of a machine as it would be without workspaces, with what reservations keep.
+func (m *machine) withoutWorkspaces(now time.Time) placement.Node {
+	n := *m.nodes[onceReleased]
+	kept := (&machine{reserved: m.reserved}).reservedShares(now)
+	n.Devices = slices.Clone(n.Devices)
+	for i := range n.Devices {
+		n.Devices[i].Shares = kept[n.Devices[i].ID]
+	}
+	return n
+}
+
 // reserve adds, for a request that has waited for longer than reserveAfter,
 // the providers on which it can come to be placed as they lend today. A
 // request that waits only for its member's limit or its project's quota
@@ -59,7 +71,7 @@ func (s state) reserve(r queue.Ranked, reserved []int64) []int64 {
 		return reserved
 	}
 	for _, m := range s.machines {
-		n := placement.Snapshot{Nodes: []placement.Node{*m.nodes[onceReleased]}}
+		n := placement.Snapshot{Nodes: []placement.Node{m.withoutWorkspaces(s.now)}}
 		if !slices.Contains(reserved, m.ID) && placement.Refuse(n, r.Demand) == nil {
 			reserved = append(reserved, m.ID)
 		}

@@ -202,7 +202,7 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 				away = m.Name
 				continue
 			}
-			cores, memory := m.unused(g)
+			cores, memory := m.unused(dev, g)
 			most = max(most, cores)
 			if cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
 				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
@@ -229,13 +229,21 @@ func (m *machine) usable(d models.Device) bool {
 		(d.ParentID != nil || d.Applied != models.SharingMIG)
 }
 
-// unused is what no workspace uses of a grant.
-func (m *machine) unused(g models.ReservedView) (cores, memory int64) {
+// unused is what no workspace uses of a grant, and of its device: processes of the reservation before
+// it may still be ending there.
+func (m *machine) unused(d models.Device, g models.ReservedView) (cores, memory int64) {
 	cores, memory = g.Cores, g.MemoryMiB
+	freeCores, freeMemory := d.Cores, d.MemoryMiB
 	for _, s := range m.shares {
+		if s.DeviceID != d.ID {
+			continue
+		}
+		freeCores, freeMemory = freeCores-s.Cores, freeMemory-s.MemoryMiB
 		if s.GrantID != nil && *s.GrantID == g.ID {
 			cores, memory = cores-s.Cores, memory-s.MemoryMiB
+		} else if d.Exclusive() || !d.Mixed && s.ProjectID != g.ProjectID {
+			return 0, 0
 		}
 	}
-	return cores, memory
+	return min(cores, freeCores), min(memory, freeMemory)
 }

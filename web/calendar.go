@@ -117,9 +117,10 @@ func (v CalendarView) slots(d CalendarDevice) (list []slot) {
 // reservePath is the form for a slot, from now if it has begun.
 func (v CalendarView) reservePath(s slot) string {
 	q := url.Values{"project_id": {number(v.ProjectID)}, "cores": {number(s.cores)}, "gpu_model": {s.device.Model}, "time_zone": {v.TimeZone},
-		"until": {s.until.Format(localMinutes)}, "duration_minutes": {strconv.Itoa(v.minutes(s))}}
-	if s.from.After(v.Now) {
+		"duration_minutes": {strconv.Itoa(v.minutes(s))}}
+	if s.from.After(v.Now) { // else until when it lasts depends on when the form is sent
 		q.Set("from", s.from.Format(localMinutes))
+		q.Set("until", s.until.Format(localMinutes))
 	}
 	return "/reservations/new?" + q.Encode()
 }

@@ -79,6 +79,9 @@ func (v DeviceView) sharing(ctx context.Context) string {
 	if v.Facts.Changing() {
 		words += " · " + T(ctx, "changing")
 	}
+	if v.Facts.SharingError != "" {
+		words += " · " + T(ctx, "not applied: %s", v.Facts.SharingError)
+	}
 	return words
 }
 

@@ -96,7 +96,7 @@ func sampleDevice() DeviceView {
 	d.Enforcement = ""
 	return DeviceView{Device: d, Provider: "gpu-node-01", ProviderID: 1, State: "online", CanEdit: true, Form: Form{Values: map[string]string{"mixed": "1", "sharing": "time-slicing"}, Version: 2},
 		Facts: models.Device{Model: "NVIDIA H100", MemoryMiB: 80 << 10, UUID: "GPU-5f7c1b60-77aa-4b07-9d6d-3e1c3f6a2b11", PCI: "0000:1b:00.0", Driver: "550.54.15", Architecture: "Hopper", Present: true, Simulated: true,
-			Sharing: "mps", Applied: "", ECC: "on", ECCErrors: 2, XID: 79, XIDAt: ptr(ago(time.Hour)), MIGProfiles: []string{"1g.10gb", "3g.40gb"}, Trouble: models.Say("the driver reports: %s", "XID 79")},
+			Sharing: "mps", Applied: "", SharingError: "the compute mode of a GPU may be set by root only", ECC: "on", ECCErrors: 2, XID: 79, XIDAt: ptr(ago(time.Hour)), MIGProfiles: []string{"1g.10gb", "3g.40gb"}, Trouble: models.Say("the driver reports: %s", "XID 79")},
 		Peers: []Link{{"GPU 1", "/pool/devices/2"}, {"GPU 2", "/pool/devices/3"}}, Span: "hour", Slots: sampleSlots(), From: ago(time.Hour), To: now,
 		Measured: &models.DeviceState{At: now, Utilisation: 71, MemoryUsedMiB: 31 << 10, Temperature: 54, PowerMW: 312000, Processes: []models.GPUProcess{{PID: 4711, Name: "python3", MemoryMiB: 30 << 10}}},
 		History:  []ShareRow{{Label: "vision · Li Wei · segmentation", Href: "/workspaces/5", Cores: 50, MemoryMiB: 40 << 10, Enforcement: "advisory", From: ago(time.Hour)}, {Cores: 100, MemoryMiB: 80 << 10, Enforcement: "exclusive", From: ago(9 * time.Hour), Until: ptr(ago(3 * time.Hour))}}}

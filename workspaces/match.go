@@ -135,7 +135,22 @@ func compareEnvironments(a, b models.Environment, constraints []VersionConstrain
 			return d
 		}
 	}
+	if d := compareLanguages(a.Language, b.Language); d != 0 { // whose versions say nothing of each other
+		return d
+	}
 	return cmp.Or(compareVersions(b.LanguageVersion, a.LanguageVersion), cmp.Compare(a.Name, b.Name))
+}
+
+// compareLanguages puts Python, the usual one, before other languages.
+func compareLanguages(a, b string) int {
+	a, b = strings.ToLower(a), strings.ToLower(b)
+	if (a == "python") != (b == "python") {
+		if a == "python" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a, b)
 }
 
 func matchOne(e models.Environment, constraints []VersionConstraint, limit models.Resources) (matched, reasons []models.Text) {

@@ -200,7 +200,7 @@ func plan(in planInput) (p Plan) {
 		err = checkNotNone(in)
 	}
 	if err == nil {
-		err = p.choose(in.launch, in.defaults)
+		err = p.choose(in.launch, in.defaults, in.liveRuns == nil && in.liveDeployments == nil)
 	}
 	if p.Rejection = err; err != nil {
 		return p
@@ -242,8 +242,8 @@ func positive(n *int64) bool { return n != nil && *n > 0 }
 
 // choose selects the best matching environment with which the launch parameters are
 // valid, of all or of the requested one. If there is none, it returns the error of the
-// first.
-func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err error) {
+// first. Only a workspace with a notebook has a start page.
+func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters, notebook bool) (err error) {
 	for _, m := range p.Matches {
 		e := m.Environment
 		if in.EnvironmentID != 0 && e.ID != in.EnvironmentID {
@@ -251,7 +251,7 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters) (err err
 		}
 		target, invalid := MergeParameters(Layers{Platform: defaults, Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
 			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
-		if invalid == nil {
+		if invalid == nil && notebook {
 			invalid = checkStartPage(e, parameter(target.Parameters, "path"))
 		}
 		if invalid == nil {

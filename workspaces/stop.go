@@ -54,11 +54,13 @@ type StopFailure struct {
 }
 
 // StopAll stops those workspaces that it can. What has ended or stops already stays as it
-// is. If it can stop none of them, the error is why it cannot stop the first.
+// is. If it can stop none of them, the error is why it cannot stop the first. It does not stop half-way because
+// the client has gone: a repeated request with the same key would not go on.
 func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInput) (result Stopped, err error) {
 	if err := in.check(); err != nil {
 		return result, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	var first error
 	for _, id := range in.IDs {
 		w, err := s.stopOne(ctx, actor, id, in.Reason)
@@ -67,8 +69,11 @@ func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInpu
 		case err == nil:
 			result.Workspaces = append(result.Workspaces, w)
 		case models.KindOf(err) == models.KindConflict: // it ends
-		case !errors.As(err, &e) || e.Kind == models.KindInternal:
+		case (!errors.As(err, &e) || e.Kind == models.KindInternal) && len(result.Workspaces) == 0:
 			return result, err
+		case e == nil || e.Kind == models.KindInternal:
+			s.store.Log().ErrorContext(ctx, "a workspace could not be stopped with others", "workspace", id, "err", err)
+			result.Failed = append(result.Failed, StopFailure{id, models.Say("Something went wrong. No changes were made.")})
 		default:
 			first = cmp.Or(first, err)
 			result.Failed = append(result.Failed, StopFailure{id, e.Message})

@@ -46,6 +46,9 @@ func newAgentCommand() *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, open.Close()) }()
 		enrolled, err := agent.Enrolled(cfg.StateDir)
+		if err == nil && cfg.ClusterTokenFile == "" { // a node of a cluster need not have a GPU
+			_, err = someDevices(cmd.Context(), gpus)
+		}
 		byCode, byCluster := cfg.Code != "", cfg.ClusterTokenFile != ""
 		switch {
 		case err != nil:
@@ -79,11 +82,18 @@ type gpuCode struct {
 }
 
 func gpuCodeOf(ctx context.Context, digest, name string, gpus providers.Inventory) (gpuCode, error) {
+	devices, err := someDevices(ctx, gpus)
+	return gpuCode{GPUCode: providers.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
+}
+
+// someDevices are the GPUs of this machine, of which there must be one. A driver that is loaded late is found by
+// the next start.
+func someDevices(ctx context.Context, gpus providers.Inventory) ([]providers.DeviceReport, error) {
 	devices, err := gpus.Devices(ctx)
 	if err == nil && len(devices) == 0 {
-		err = errors.New("no GPUs found: the NVIDIA driver is missing, or reports none")
+		err = errors.New("no GPUs found: the NVIDIA driver is missing or not loaded yet, or reports none")
 	}
-	return gpuCode{GPUCode: providers.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
+	return devices, err
 }
 
 func (c gpuCode) String() string {

@@ -94,6 +94,12 @@ func (q *Queries) SendAllAgain(webhook int64) (int64, error) {
 	return q.sendAgain(q.db.Where("webhook_id = ? AND state = ?", webhook, models.DeliveryGivenUp))
 }
 
+// SendWaitingAgain makes the deliveries of a webhook that are not finished due now, as if they were new.
+func (q *Queries) SendWaitingAgain(webhook int64) error {
+	_, err := q.sendAgain(q.db.Where("webhook_id = ? AND finished_at IS NULL AND (lease_until IS NULL OR lease_until <= ?)", webhook, q.Now()))
+	return err
+}
+
 func (q *Queries) sendAgain(which *gorm.DB) (int64, error) {
 	now := q.Now()
 	res := which.Model(&models.Delivery{}).Updates(map[string]any{"state": models.DeliveryPending, "refused": false, "finished_at": nil,

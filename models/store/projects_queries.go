@@ -229,12 +229,24 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	}
 	active, err := countBy[int64](q.db.Model(&models.Workspace{}).Where("project_id IN ? AND state IN ?", ids, models.ActiveStates),
 		"project_id", "*")
+	if err != nil {
+		return nil, err
+	}
+	var files []models.StorageUse
+	if err := q.db.Select("project_id", "used").Where("project_id IN ?", ids).Find(&files).Error; err != nil {
+		return nil, err
+	}
 	for _, id := range ids {
 		s := sums[id]
 		s.InUse, s.ActiveWorkspaces = inUse[id], active[id]
 		sums[id] = s
 	}
-	return sums, err
+	for _, f := range files {
+		s := sums[f.ProjectID]
+		s.InUse.StorageMiB = f.UsedMiB()
+		sums[f.ProjectID] = s
+	}
+	return sums, nil
 }
 
 // allocatedTo adds up the limits of several projects' present members.

@@ -85,7 +85,19 @@ func (s *Service) Webhooks(ctx context.Context, actor policies.Actor) ([]models.
 	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
 	}
-	return s.Store.Read(ctx).Webhooks()
+	list, err := s.Store.Read(ctx).Webhooks()
+	for i := range list {
+		list[i].URL = s.shownURL(actor, list[i])
+	}
+	return list, err
+}
+
+// shownURL is the URL of a webhook, often a secret of its receiver, or for those who may not change it its origin.
+func (s *Service) shownURL(actor policies.Actor, w models.Webhook) string {
+	if s.Access.Check(actor, policies.Platform, policies.WebhookWrite) == nil {
+		return w.URL
+	}
+	return audited(w).Origin
 }
 
 // Webhook finds one webhook.
@@ -93,7 +105,9 @@ func (s *Service) Webhook(ctx context.Context, actor policies.Actor, id int64) (
 	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return w, err
 	}
-	return s.Store.Read(ctx).Webhook(id)
+	w, err = s.Store.Read(ctx).Webhook(id)
+	w.URL = s.shownURL(actor, w)
+	return w, err
 }
 
 // WebhookForm returns a webhook for a form that changes or deletes it; with id 0,
@@ -171,6 +185,11 @@ func (s *Service) change(ctx context.Context, actor policies.Actor, id, version 
 		edit(&w, q.Now())
 		if err := q.UpdateWebhook(&w); err != nil {
 			return err
+		}
+		if w.Enabled && !before.Enabled { // what has waited is tried for as long as what is new
+			if err := q.SendWaitingAgain(id); err != nil {
+				return err
+			}
 		}
 		return actor.Audit(q, policies.Change{Action: action, Object: "webhook", ID: id, Before: before, After: audited(w)})
 	})

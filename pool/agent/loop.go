@@ -117,7 +117,7 @@ func (l *Loop) compose(ctx context.Context) (b providers.Heartbeat, sent int, er
 		return b, 0, err
 	}
 	for i := range devices {
-		devices[i].Trouble = printable(devices[i].Trouble, 1000)
+		devices[i].Trouble, devices[i].SharingError = printable(devices[i].Trouble, 1000), printable(devices[i].SharingError, 1000)
 	}
 	b = providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
 	b.Latencies, l.latencies = l.latencies, nil // one that is lost is soon measured again

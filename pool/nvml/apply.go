@@ -19,7 +19,7 @@ import (
 // Apply sets the sharing modes of devices. It ends no processes: MPS daemons quit
 // when they have no clients, and MIG instances are removed when they are idle. MPS
 // and MIG need root, and MPS a Config.MPSDir. The error names every GPU whose order
-// failed; the other orders are applied.
+// failed, as its report does until the next orders; the other orders are applied.
 //
 // On simulated GPUs, MPS is only recorded, and the load follows DeviceOrder.Busy.
 func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
@@ -28,14 +28,18 @@ func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) erro
 		return err
 	}
 	var failures []error
+	refused := map[string]string{}
 	for _, o := range orders {
 		i := slices.IndexFunc(gpus, func(g gpu) bool { return g.UUID == o.UUID })
 		if i < 0 {
 			failures = append(failures, fmt.Errorf("there is no GPU %s", o.UUID))
 		} else if err := d.apply(ctx, gpus[i], o); err != nil {
-			failures = append(failures, fmt.Errorf("GPU %s: %w", o.UUID, err))
+			failures, refused[o.UUID] = append(failures, fmt.Errorf("GPU %s: %w", o.UUID, err)), err.Error()
 		}
 	}
+	d.mu.Lock()
+	d.refused = refused
+	d.mu.Unlock()
 	return errors.Join(failures...)
 }
 

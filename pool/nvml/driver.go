@@ -33,7 +33,8 @@ type Driver struct {
 	mps       *daemons
 
 	mu      sync.Mutex
-	ordered map[string]bool // simulated GPUs with MPS
+	ordered map[string]bool   // simulated GPUs with MPS
+	refused map[string]string // why the last order for a GPU failed
 }
 
 var _ providers.Machine = (*Driver)(nil)
@@ -62,7 +63,7 @@ func (c Config) driver(lib gonvml.Interface) *Driver {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Driver{lib: lib, cfg: c, mps: newDaemons(c.MPSDir), ordered: map[string]bool{}}
+	return &Driver{lib: lib, cfg: c, mps: newDaemons(c.MPSDir), ordered: map[string]bool{}, refused: map[string]string{}}
 }
 
 // Close stops the background work and closes the library. MPS daemons and MIG

@@ -163,10 +163,16 @@ func TestMPSThatCannotBe(t *testing.T) {
 	if err := m.order(t, "mps"); err == nil || !strings.Contains(err.Error(), "cannot find the device") || m.sharing(t) != "" {
 		t.Errorf("%v", err)
 	}
+	if why := devices(t, m)[0].SharingError; !strings.Contains(why, "cannot find the device") {
+		t.Errorf("the report says %q", why)
+	}
 	if m.mode != gonvml.COMPUTEMODE_EXCLUSIVE_PROCESS {
 		t.Errorf("mode %d", m.mode)
 	}
 	must(t, m.order(t, "time-slicing"))
+	if why := devices(t, m)[0].SharingError; why != "" {
+		t.Errorf("after an order that was applied, the report says %q", why)
+	}
 	if m.mode != gonvml.COMPUTEMODE_DEFAULT {
 		t.Errorf("after a daemon that did not start, the GPU stays in mode %d", m.mode)
 	}

@@ -53,6 +53,9 @@ func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 		r.MIGProfiles = append(r.MIGProfiles, p.name)
 	}
 	r.Sharing, r.Trouble = d.currentSharing(ctx, dev, r.UUID)
+	d.mu.Lock()
+	r.SharingError = d.refused[r.UUID]
+	d.mu.Unlock()
 	return gpu{dev, r}, nil
 }
 

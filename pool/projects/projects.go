@@ -186,7 +186,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 type ProjectView struct {
 	models.Project
 	Allocated        models.Resources // sum of the members' limits
-	InUse            models.Resources // by workspaces, now
+	InUse            models.Resources // by workspaces and of storage by files, now
 	Members          int64            // current ones
 	ActiveWorkspaces int64            // workspaces that have not ended
 }

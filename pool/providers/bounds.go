@@ -177,6 +177,7 @@ func checkReport(r DeviceReport, at string, p *models.Problems) {
 		c.word(name, word)
 	}
 	models.CheckText(at+".trouble", r.Trouble, 1000, p)
+	models.CheckText(at+".sharing_error", r.SharingError, 1000, p)
 	for name, list := range map[string][]string{"mig_profiles": r.MIGProfiles, "peers": r.Peers} {
 		if len(list) > maxList {
 			p.Add(at+"."+name, "must have at most %d entries; has %d", maxList, len(list))

@@ -139,7 +139,7 @@ func notifyDeviceChange(q *store.Queries, machine string, old, now models.Device
 func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.Device {
 	d := models.Device{ProviderID: provider, UUID: r.UUID, Number: int64(r.Index), Minor: int64(r.Minor), Model: r.Model,
 		MemoryMiB: r.MemoryMiB, Architecture: r.Architecture, PCI: r.PCIBusID, Driver: r.Driver,
-		Simulated: r.Simulated, Present: true, Sharing: models.SharingTimeSlicing, Applied: r.Sharing,
+		Simulated: r.Simulated, Present: true, Sharing: models.SharingTimeSlicing, Applied: r.Sharing, SharingError: r.SharingError,
 		MIGProfiles: r.MIGProfiles, Profile: r.Profile, Cores: cmp.Or(r.Cores, 100), NUMA: int64(r.NUMA), Peers: r.Peers,
 		ECC: r.ECC, ECCErrors: r.ECCErrors, Version: 1, CreatedAt: created}
 	if parent != 0 {

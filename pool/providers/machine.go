@@ -49,6 +49,8 @@ type DeviceReport struct {
 	ECC          string   `json:"ecc,omitempty"`          // on, off, or empty if unknown
 	ECCErrors    int64    `json:"ecc_errors,omitempty"`   // uncorrected since the driver started
 	Trouble      string   `json:"trouble,omitempty"`      // error of the driver; nothing is placed on the device
+
+	SharingError string `json:"sharing_error,omitempty"` // why the ordered mode is not in effect
 }
 
 // Sample is a measurement of one device.

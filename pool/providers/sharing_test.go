@@ -57,6 +57,23 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 	})
 }
 
+// Why a mode is not in effect is told to administrators, until it is.
+func TestSharingThatIsNotApplied(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		machine := pooltest.Machine(1)
+		o.Enlist(t, machine)
+		for _, why := range []string{"the compute mode may be set by root only", ""} {
+			reports := providers.DeviceReports(machine)
+			reports[0].SharingError = why
+			o.Heartbeat(t, providers.Heartbeat{Devices: reports})
+			view, err := o.Pool.View(o.Ctx, o.Root)
+			if err != nil || len(view.Providers) != 1 || view.Providers[0].Devices[0].SharingError != why {
+				t.Errorf("%+v, %v; want the reason %q", view.Providers, err, why)
+			}
+		}
+	})
+}
+
 // wantOrderedLoad checks the load that a machine with one simulated GPU is to show.
 func wantOrderedLoad(t *testing.T, o *pooltest.World, devices []providers.DeviceReport, cores int64) {
 	t.Helper()

@@ -161,11 +161,8 @@ func (s *Service) makeDirectories(ctx context.Context, r *review) {
 	s.projects.MakeMemberDirectory(ctx, r.project.ID, r.member)
 }
 
-// notifyRequester notifies the requester of the decision.
+// notifyRequester notifies webhooks, and the requester unless it is the decider, of the decision.
 func notifyRequester(r *review) error {
-	if r.req.RequesterID == r.actor.User.ID {
-		return nil
-	}
 	v, err := r.q.Request(r.req.ID)
 	if err != nil {
 		return err
@@ -177,6 +174,6 @@ func notifyRequester(r *review) error {
 	case models.RequestRefused:
 		text = models.Say("Your request was refused: %s. Reason: %s", v.What(), v.DecisionReason)
 	}
-	return r.q.Notify([]int64{v.RequesterID}, models.Notification{Kind: models.NotificationOfRequest(v.State), Text: text,
+	return r.q.Notify(except([]int64{v.RequesterID}, r.actor.User.ID), models.Notification{Kind: models.NotificationOfRequest(v.State), Text: text,
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

@@ -40,7 +40,7 @@ addEventListener("pointerup", () => {
   from = to = null;
   if (list.length < 2) return mark();
   const address = new URL(list[0].href);
-  address.searchParams.set("until", list.at(-1).dataset.until);
+  if (address.searchParams.has("from")) address.searchParams.set("until", list.at(-1).dataset.until);
   address.searchParams.set("cores", Math.min(...list.map((a) => a.dataset.cores)));
   address.searchParams.set("duration_minutes", list.reduce((sum, a) => sum + Number(a.dataset.minutes), 0));
   location.assign(address);

@@ -27,6 +27,15 @@ class Kernel:
         self.executed = time.monotonic()  # its start is work, too
         self.stream = manager.connect_iopub()
         self.stream.on_recv(self.published)
+        manager.add_restart_callback(self.restarted, "restart")
+
+    def close(self):
+        self.manager.remove_restart_callback(self.restarted, "restart")
+        self.stream.close()
+
+    def restarted(self):
+        """The process of before, which may have executed, has ended by itself."""
+        self.executing = False
 
     def published(self, frames):
         try:
@@ -63,7 +72,7 @@ class Activity:
         running = {key: manager.get_kernel(key) for key in manager.list_kernel_ids()}
         for key in list(self.kernels):
             if key not in running or self.kernels[key].watched is not watched(running[key]):
-                self.kernels.pop(key).stream.close()
+                self.kernels.pop(key).close()
         for key, kernel in running.items():
             if key not in self.kernels and watched(kernel):
                 self.kernels[key] = Kernel(kernel, watched(kernel))

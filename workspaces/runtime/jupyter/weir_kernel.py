@@ -67,9 +67,13 @@ def call(method, path, body=None, key=None):
     answer = json.loads(raw) if raw else {}
     if status >= 400:
         details = [answer.get("detail") or "status %d" % status]
-        details += ["%s: %s" % (e.get("location", ""), e.get("message", "")) for e in answer.get("errors") or []]
-        raise Refused("\n".join(details))
+        raise Refused(explained(details, answer.get("errors")))
     return answer
+
+
+def explained(lines, problems):
+    """Lines with the problems of fields."""
+    return "\n".join(lines + ["%s: %s" % (p.get("field", ""), p.get("reason", "")) for p in problems or []])
 
 
 class Run(threading.Thread):
@@ -96,8 +100,8 @@ class Run(threading.Thread):
             if self.ending:
                 self.patiently(lambda: call("POST", self.path("/stop"), {}))
             self.states.put(self.view.get("reason") or "it has ended")
-        except Refused as e:
-            self.states.put(str(e))
+        except Exception as e:  # whatever it is, the cell ends and says so
+            self.states.put(str(e) or repr(e))
 
     key = property(lambda self: self.__dict__.setdefault("_key", str(uuid.uuid4())))
 
@@ -503,6 +507,8 @@ def title():
 def default():
     """What the launch parameters give, or a whole GPU if they give none."""
     preview = call("POST", "/runs/preview", {"command": ["python"]})
+    if "target" not in preview:  # no environment can be used
+        raise Refused(explained([preview.get("message") or "no environment can be used"], preview.get("problems")))
     return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1}
 
 

@@ -56,7 +56,7 @@
   };
   const send = XMLHttpRequest.prototype.send;
   XMLHttpRequest.prototype.send = function (...args) {
-    this.addEventListener("loadend", () => { if ([409, 502, 503].includes(this.status)) ask(); });
+    this.addEventListener("loadend", () => { if (notice || [409, 502, 503].includes(this.status)) ask(); });
     return send.apply(this, args);
   };
   addEventListener("online", ask);
