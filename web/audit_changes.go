@@ -105,6 +105,7 @@ var columns = map[string]models.Text{
 	"subject":            models.Say("Subject"),
 	"terms":              models.Say("Terms"),
 	"trouble":            models.Say("Problem"),
+	"sharing_error":      models.Say("Why the sharing mode is not in effect"),
 	"unavailable":        models.Say("Unavailable"),
 	"url_sha256":         models.Say("SHA-256 of the address"),
 	"user_id":            models.Say("Person"),

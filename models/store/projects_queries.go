@@ -227,26 +227,17 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	active, err := countBy[int64](q.db.Model(&models.Workspace{}).Where("project_id IN ? AND state IN ?", ids, models.ActiveStates),
-		"project_id", "*")
-	if err != nil {
-		return nil, err
+	var rows []struct{ ID, Active, Used int64 }
+	err = q.db.Table("projects").Select(`projects.id, COALESCE(storage_use.used, 0) AS used, (SELECT COUNT(*) FROM workspaces
+		WHERE workspaces.project_id = projects.id AND workspaces.state IN ?) AS active`, models.ActiveStates).
+		Joins("LEFT JOIN storage_use ON storage_use.project_id = projects.id").Where("projects.id IN ?", ids).Scan(&rows).Error
+	for _, r := range rows {
+		s := sums[r.ID]
+		s.InUse, s.ActiveWorkspaces = inUse[r.ID], r.Active
+		s.InUse.StorageMiB = models.StorageUse{Used: r.Used}.UsedMiB()
+		sums[r.ID] = s
 	}
-	var files []models.StorageUse
-	if err := q.db.Select("project_id", "used").Where("project_id IN ?", ids).Find(&files).Error; err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		s := sums[id]
-		s.InUse, s.ActiveWorkspaces = inUse[id], active[id]
-		sums[id] = s
-	}
-	for _, f := range files {
-		s := sums[f.ProjectID]
-		s.InUse.StorageMiB = f.UsedMiB()
-		sums[f.ProjectID] = s
-	}
-	return sums, nil
+	return sums, err
 }
 
 // allocatedTo adds up the limits of several projects' present members.
