@@ -228,13 +228,17 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 		return nil, err
 	}
 	var rows []struct{ ID, Active, Used int64 }
-	err = q.db.Table("projects").Select(`projects.id, COALESCE(storage_use.used, 0) AS used, (SELECT COUNT(*) FROM workspaces
-		WHERE workspaces.project_id = projects.id AND workspaces.state IN ?) AS active`, models.ActiveStates).
-		Joins("LEFT JOIN storage_use ON storage_use.project_id = projects.id").Where("projects.id IN ?", ids).Scan(&rows).Error
+	err = q.db.Raw(`SELECT project_id AS id, COUNT(*) AS active, 0 AS used FROM workspaces WHERE project_id IN ? AND state IN ? GROUP BY project_id
+		UNION ALL SELECT project_id, 0, used FROM storage_use WHERE project_id IN ?`, ids, models.ActiveStates, ids).Scan(&rows).Error
+	for _, id := range ids {
+		s := sums[id]
+		s.InUse = inUse[id]
+		sums[id] = s
+	}
 	for _, r := range rows {
 		s := sums[r.ID]
-		s.InUse, s.ActiveWorkspaces = inUse[r.ID], r.Active
-		s.InUse.StorageMiB = models.StorageUse{Used: r.Used}.UsedMiB()
+		s.ActiveWorkspaces += r.Active
+		s.InUse.StorageMiB += models.StorageUse{Used: r.Used}.UsedMiB()
 		sums[r.ID] = s
 	}
 	return sums, err
