@@ -75,7 +75,7 @@ type Device struct {
 	Mixed        bool     `json:"mixed"`                                  // an administrator has allowed fractions of different projects
 	Sharing      string   `json:"sharing"`                                // wanted: exclusive, time-slicing, mps, mig
 	Applied      string   `json:"applied"`                                // in effect, as reported by its agent; empty: unknown
-	SharingError string   `json:"sharing_error"`                          // why the wanted mode is not in effect; empty: it is, or is being applied
+	SharingError string   `json:"sharing_error"`                          // why the wanted mode is not in effect; empty: it is, or will be
 	Layout       []string `json:"layout" gorm:"serializer:json;not null"` // wanted MIG profiles, such as 3g.40gb
 	// MIGProfiles are those that the GPU supports; empty: no MIG.
 	MIGProfiles []string   `json:"mig_profiles" gorm:"column:mig_profiles;serializer:json;not null"`

@@ -51,8 +51,8 @@ func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 	return reserved
 }
 
-// withoutWorkspaces is the node of a machine as it would be without workspaces, with what reservations keep.
-func (m *machine) withoutWorkspaces(now time.Time) placement.Node {
+// withoutHolders is the node of a machine as it would be without holders, with what reservations keep.
+func (m *machine) withoutHolders(now time.Time) placement.Node {
 	n := *m.nodes[onceReleased]
 	kept := (&machine{reserved: m.reserved}).reservedShares(now)
 	n.Devices = slices.Clone(n.Devices)
@@ -71,7 +71,7 @@ func (s state) reserve(r queue.Ranked, reserved []int64) []int64 {
 		return reserved
 	}
 	for _, m := range s.machines {
-		n := placement.Snapshot{Nodes: []placement.Node{m.withoutWorkspaces(s.now)}}
+		n := placement.Snapshot{Nodes: []placement.Node{m.withoutHolders(s.now)}}
 		if !slices.Contains(reserved, m.ID) && placement.Refuse(n, r.Demand) == nil {
 			reserved = append(reserved, m.ID)
 		}

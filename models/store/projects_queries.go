@@ -228,7 +228,8 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 		return nil, err
 	}
 	var rows []struct{ ID, Active, Used int64 }
-	err = q.db.Raw(`SELECT project_id AS id, COUNT(*) AS active, 0 AS used FROM workspaces WHERE project_id IN ? AND state IN ? GROUP BY project_id
+	err = q.db.Raw(`SELECT project_id AS id, COUNT(*) AS active, 0 AS used FROM workspaces
+		WHERE project_id IN ? AND state IN ? GROUP BY project_id
 		UNION ALL SELECT project_id, 0, used FROM storage_use WHERE project_id IN ?`, ids, models.ActiveStates, ids).Scan(&rows).Error
 	for _, id := range ids {
 		s := sums[id]

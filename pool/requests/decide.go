@@ -174,6 +174,7 @@ func notifyRequester(r *review) error {
 	case models.RequestRefused:
 		text = models.Say("Your request was refused: %s. Reason: %s", v.What(), v.DecisionReason)
 	}
-	return r.q.Notify(except([]int64{v.RequesterID}, r.actor.User.ID), models.Notification{Kind: models.NotificationOfRequest(v.State), Text: text,
+	to := except([]int64{v.RequesterID}, r.actor.User.ID)
+	return r.q.Notify(to, models.Notification{Kind: models.NotificationOfRequest(v.State), Text: text,
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }
