@@ -98,7 +98,8 @@ func deviceOf(d pool.DeviceView) Device {
 			d.Peers...), Simulated: d.Simulated, Present: d.Present,
 		Trouble: d.Trouble.String(), ECC: d.ECC, ECCErrors: d.ECCErrors, XID: d.XID, XIDAt: utc(d.XIDAt), Sharing: d.Sharing, Applied: d.Applied,
 		SharingError: d.SharingError, Changing: d.Changing(), Layout: append([]string{}, d.Layout...),
-		MIGProfiles: append([]string{}, d.MIGProfiles...), ParentID: d.ParentID, Profile: d.Profile, Cores: d.Cores, Mixed: d.Mixed, Lent: d.Lent, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
+		MIGProfiles: append([]string{}, d.MIGProfiles...), ParentID: d.ParentID, Profile: d.Profile,
+		Cores: d.Cores, Mixed: d.Mixed, Lent: d.Lent, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
 		MayManage: d.Manage, Shares: convert(d.Shares, shareOf)}
 	if d.NUMA >= 0 {
 		v.NUMA = &d.NUMA
