@@ -47,7 +47,9 @@ func newAgentCommand() *cobra.Command {
 		defer func() { err = errors.Join(err, open.Close()) }()
 		enrolled, err := agent.Enrolled(cfg.StateDir)
 		if err == nil && cfg.ClusterTokenFile == "" { // a node of a cluster need not have a GPU
-			_, err = someDevices(cmd.Context(), gpus)
+			if _, none := someDevices(cmd.Context(), gpus); errors.Is(none, errNoGPUs) { // other errors may pass
+				err = none
+			}
 		}
 		byCode, byCluster := cfg.Code != "", cfg.ClusterTokenFile != ""
 		switch {
@@ -91,10 +93,12 @@ func gpuCodeOf(ctx context.Context, digest, name string, gpus providers.Inventor
 func someDevices(ctx context.Context, gpus providers.Inventory) ([]providers.DeviceReport, error) {
 	devices, err := gpus.Devices(ctx)
 	if err == nil && len(devices) == 0 {
-		err = errors.New("no GPUs found: the NVIDIA driver is missing or not loaded yet, or reports none")
+		err = errNoGPUs
 	}
 	return devices, err
 }
+
+var errNoGPUs = errors.New("no GPUs found: the NVIDIA driver is missing or not loaded yet, or reports none")
 
 func (c gpuCode) String() string {
 	counts := map[string]int{}

@@ -35,6 +35,9 @@ func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) erro
 			failures = append(failures, fmt.Errorf("there is no GPU %s", o.UUID))
 		} else if err := d.apply(ctx, gpus[i], o); err != nil {
 			failures, refused[o.UUID] = append(failures, fmt.Errorf("GPU %s: %w", o.UUID, err)), err.Error()
+			if busy, ok := errors.AsType[*busyError](err); ok {
+				refused[o.UUID] = busy.reason()
+			}
 		}
 	}
 	d.mu.Lock()

@@ -137,6 +137,9 @@ func TestMPSEndsNothing(t *testing.T) {
 	if err := m.order(t, "mps"); err == nil || !strings.Contains(err.Error(), "MPS cannot begin while processes run on it: 1,") || m.mode != gonvml.COMPUTEMODE_DEFAULT {
 		t.Errorf("begun over a process: %v", err)
 	}
+	if why := devices(t, m)[0].SharingError; why != "MPS cannot begin while processes run on it; it is done when they have ended" {
+		t.Errorf("the report says %q", why) // the same whatever runs, and no names
+	}
 	delete(m.gpu.running, m.gpu.UUID)
 	must(t, m.order(t, "mps"))
 	must(t, os.WriteFile(filepath.Join(m.base, mpsPipe, "servers"), []byte("41\n42\n"), 0o644))

@@ -89,10 +89,21 @@ func (d *Driver) idle(dev gonvml.Device, what string) error {
 		return fmt.Errorf("%s: it cannot be told what runs on it: %w", what, err)
 	}
 	if len(list) > 0 {
-		return fmt.Errorf("%s while processes run on it: %d, such as %d (%s); it is done when they have ended",
-			what, len(list), list[0].PID, d.processName(list[0].PID))
+		return &busyError{what, fmt.Sprintf("%d, such as %d (%s)", len(list), list[0].PID, d.processName(list[0].PID))}
 	}
 	return nil
+}
+
+// busyError says that processes run on a device, and for the log of its machine which.
+type busyError struct{ what, processes string }
+
+func (e *busyError) Error() string {
+	return e.what + " while processes run on it: " + e.processes + "; it is done when they have ended"
+}
+
+// reason is the same for as long as any process runs, and names none.
+func (e *busyError) reason() string {
+	return e.what + " while processes run on it; it is done when they have ended"
 }
 
 // processName is the name of a process in Linux, at most 15 bytes; empty if it has
