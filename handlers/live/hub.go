@@ -169,7 +169,7 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 		return &Stream{ended: true}
 	}
 	if h.openOf[actor.User.ID] >= MaxStreams {
-		h.dropDeparted()
+		h.endDepartedLocked()
 	}
 	if h.openOf[actor.User.ID] >= MaxStreams {
 		return nil
@@ -236,8 +236,8 @@ func (h *Hub) watch(s *Stream, conn net.Conn) {
 	}
 }
 
-// dropDeparted ends the streams whose readers have hung up, with the lock acquired.
-func (h *Hub) dropDeparted() {
+// endDepartedLocked ends the streams whose readers have hung up, with the lock acquired.
+func (h *Hub) endDepartedLocked() {
 	for _, s := range h.departed.list() {
 		h.end(s)
 	}
@@ -246,7 +246,7 @@ func (h *Hub) dropDeparted() {
 func (h *Hub) endDeparted() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.dropDeparted()
+	h.endDepartedLocked()
 }
 
 // Revoked ends the streams that hang on one of these revocation keys, unless
