@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,12 +66,10 @@ func (q *Queries) revoke(key string) {
 		return // not in a transaction
 	}
 	q.Touch(revocationsTopic)
-	if q.revoking == nil {
-		q.revoking = map[string]bool{}
+	if q.revoked == nil {
+		q.revoked = map[string]bool{}
 	}
-	if !q.revoking[key] {
-		q.revoking[key], q.revoked = true, append(q.revoked, key)
-	}
+	q.revoked[key] = true
 }
 
 // recordRevocation numbers what this transaction revokes. It comes last: from
@@ -82,7 +81,7 @@ func (q *Queries) recordRevocation() error {
 	if err := q.lock("SELECT pg_advisory_xact_lock(?)", revocationLock); err != nil {
 		return err
 	}
-	r := Revocation{At: q.Now(), Origin: q.origin, Keys: strings.Join(q.revoked, " ")}
+	r := Revocation{At: q.Now(), Origin: q.origin, Keys: strings.Join(slices.Sorted(maps.Keys(q.revoked)), " ")}
 	err := q.db.Create(&r).Error
 	q.revocation = r.Number
 	return err

@@ -265,8 +265,7 @@ type Queries struct {
 	poolProviders []int64         // that this transaction changed
 	poolDevices   []int64         // whose providers it changed
 	wholePool     bool            // it changed all providers
-	revoked       []string        // revocation keys
-	revoking      map[string]bool // the same
+	revoked       map[string]bool // by revocation key
 	audit         []models.AuditEntry
 	events        []models.WorkspaceEvent
 	notified      []notified
@@ -329,7 +328,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			return err
 		})
 		if committing {
-			s.applyRevocations(ctx, q.revoked)
+			s.applyRevocations(ctx, slices.Collect(maps.Keys(q.revoked)))
 		}
 		if committing && err != nil { // the database may commit yet
 			s.uncertainUntil.Store(int64(s.Elapsed() + MaxCacheAge))
