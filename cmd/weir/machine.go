@@ -45,7 +45,7 @@ func machineIdentity(file string) (string, error) {
 	return "", fmt.Errorf("cannot identify this machine: %w; set --machine-id-file", errors.Join(failed...))
 }
 
-// openGPUs opens simulated GPUs, real ones, or none. The seed makes the ids of
+// openGPUs opens simulated GPUs, or those of the driver, which may be loaded later. The seed makes the ids of
 // simulated GPUs unique to the machine. The caller closes the result.
 func openGPUs(cfg config.Config, seed string) (providers.Machine, io.Closer, error) {
 	drivers := nvml.Config{MPSDir: cfg.MPSDir()}
@@ -61,11 +61,8 @@ func openGPUs(cfg config.Config, seed string) (providers.Machine, io.Closer, err
 	if len(list) > 0 {
 		return nvml.Join(list...), open, nil
 	}
-	driver, err := drivers.Open()
-	if errors.Is(err, nvml.ErrNoDriver) {
-		return nvml.Join(), closers{}, nil
-	}
-	return driver, closers{driver}, err
+	machine := drivers.Late()
+	return machine, machine, nil
 }
 
 // closers are closed together.

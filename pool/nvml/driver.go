@@ -39,10 +39,8 @@ type Driver struct {
 
 var _ providers.Machine = (*Driver)(nil)
 
-// Open opens the driver of this machine and starts to collect its errors; the caller
-// closes it. The error is [ErrNoDriver] if there is none.
-func (c Config) Open() (*Driver, error) { return c.open(gonvml.New()) }
-
+// open opens a driver and starts to collect its errors; the caller closes it. The error is
+// [ErrNoDriver] if there is none.
 func (c Config) open(lib gonvml.Interface) (*Driver, error) {
 	switch ret := lib.Init(); ret {
 	case gonvml.SUCCESS:
@@ -56,14 +54,19 @@ func (c Config) open(lib gonvml.Interface) (*Driver, error) {
 	return d, nil
 }
 
-func (c Config) driver(lib gonvml.Interface) *Driver {
+// complete sets what is not set.
+func (c Config) complete() Config {
 	if c.SysRoot == "" {
 		c.SysRoot = "/"
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Driver{lib: lib, cfg: c, mps: newDaemons(c.MPSDir), ordered: map[string]bool{}, refused: map[string]string{}}
+	return c
+}
+
+func (c Config) driver(lib gonvml.Interface) *Driver {
+	return &Driver{lib: lib, cfg: c.complete(), mps: newDaemons(c.MPSDir), ordered: map[string]bool{}, refused: map[string]string{}}
 }
 
 // Close stops the background work and closes the library. MPS daemons and MIG

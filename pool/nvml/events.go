@@ -1,6 +1,8 @@
 package nvml
 
 import (
+	"encoding/binary"
+	"fmt"
 	"sync"
 	"time"
 
@@ -24,6 +26,19 @@ var fatalXIDs = map[int64]string{
 	140: "a memory error that was not recovered; the GPU must be reset",
 }
 
+// recoveries are the actions that the driver asks for after an error. It remembers them
+// until they are taken, which this process, a successor of the one that saw the error,
+// cannot (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, "Error Recovery and
+// Response Flags"). An interrupted domain of other machines leaves the GPU usable.
+var recoveries = map[gonvml.DeviceGpuRecoveryAction]string{
+	gonvml.GPU_RECOVERY_ACTION_GPU_RESET:       "an error; the GPU must be reset",
+	gonvml.GPU_RECOVERY_ACTION_NODE_REBOOT:     "an error; the machine must be restarted",
+	gonvml.GPU_RECOVERY_ACTION_DRAIN_P2P:       "an error; transfers between GPUs must end",
+	gonvml.GPU_RECOVERY_ACTION_DRAIN_AND_RESET: "an error; the GPU must be reset when its programs have ended",
+	gonvml.GPU_RECOVERY_ACTION_BUS_RESET:       "an error; the GPU's PCIe bus must be reset",
+	gonvml.GPU_RECOVERY_ACTION_SYSTEM_REBOOT:   "an error; the machine must be restarted",
+}
+
 const (
 	maxFaults    = 256         // buffered; the oldest are dropped
 	eventWait    = 500         // milliseconds; bounds the duration of Close
@@ -31,7 +46,8 @@ const (
 )
 
 // events collects the errors of the driver. Fatal ones are kept for the lifetime of
-// the Driver: a GPU cannot be reset while its driver is open.
+// the Driver: a GPU cannot be reset while its driver is open. Newer drivers keep them
+// longer, see recoveries.
 type events struct {
 	set  gonvml.EventSet
 	now  func() time.Time
@@ -128,6 +144,21 @@ func (e *events) fatal(uuid string) (xid int64, bad bool) {
 	defer e.mu.Unlock()
 	xid, bad = e.worst[uuid]
 	return xid, bad
+}
+
+// failure is the error because of which a GPU takes no new programs; empty if there is none.
+func (d *Driver) failure(dev gonvml.Device, uuid string) string {
+	if d.events != nil {
+		if xid, bad := d.events.fatal(uuid); bad {
+			return fmt.Sprintf("XID %d: %s", xid, fatalXIDs[xid])
+		}
+	}
+	values := []gonvml.FieldValue{{FieldId: gonvml.FI_DEV_GET_GPU_RECOVERY_ACTION}}
+	_, ret := query(d, "nvmlDeviceGetFieldValues", func() (none struct{}, ret gonvml.Return) { return none, dev.GetFieldValues(values) })
+	if ret != gonvml.SUCCESS || gonvml.Return(values[0].NvmlReturn) != gonvml.SUCCESS { // older drivers
+		return ""
+	}
+	return recoveries[gonvml.DeviceGpuRecoveryAction(binary.NativeEndian.Uint32(values[0].Value[:]))]
 }
 
 // Faults returns the XID errors since the last call, at most the newest 256, without

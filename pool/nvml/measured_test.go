@@ -257,6 +257,11 @@ func TestFaults(t *testing.T) {
 	if all := devices(t, d); !strings.HasPrefix(all[1].Trouble, "XID 95: ") || all[0].Trouble != "" {
 		t.Errorf("%q, %q", all[0].Trouble, all[1].Trouble)
 	}
+	r.gpus[1].(*simGPU).recovery = gonvml.GPU_RECOVERY_ACTION_GPU_RESET
+	d.events.worst = map[string]int64{} // as in the next process
+	if all := devices(t, d); all[1].Trouble != "an error; the GPU must be reset" || all[0].Trouble != "" {
+		t.Errorf("an error before this process: %q, %q", all[0].Trouble, all[1].Trouble)
+	}
 	for xid := range uint64(300) {
 		tell(r.gpus[1], 1000+xid)
 	}

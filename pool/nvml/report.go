@@ -66,10 +66,8 @@ func (d *Driver) currentSharing(ctx context.Context, dev gonvml.Device, uuid str
 	if mode.current != mode.pending {
 		wrong = append(wrong, "a change of its MIG mode is pending: the GPU must be reset, or the machine restarted")
 	}
-	if d.events != nil {
-		if xid, bad := d.events.fatal(uuid); bad {
-			wrong = append(wrong, fmt.Sprintf("XID %d: %s", xid, fatalXIDs[xid]))
-		}
+	if failure := d.failure(dev, uuid); failure != "" {
+		wrong = append(wrong, failure)
 	}
 	switch {
 	case mode.current == gonvml.DEVICE_MIG_ENABLE:

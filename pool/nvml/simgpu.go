@@ -2,6 +2,7 @@ package nvml
 
 import (
 	"cmp"
+	"encoding/binary"
 	"hash/fnv"
 	"maps"
 	"math"
@@ -21,6 +22,8 @@ type simGPU struct {
 	now   func() time.Time
 	since time.Time
 	busy  atomic.Int64 // cores in shares that work, of 100
+
+	recovery gonvml.DeviceGpuRecoveryAction
 
 	mu    sync.Mutex
 	slots map[*server.GpuInstance]int // slot of an instance among those of its profile
@@ -77,6 +80,16 @@ func (g *simGPU) GetEccMode() (gonvml.EnableState, gonvml.EnableState, gonvml.Re
 
 func (g *simGPU) GetTotalEccErrors(gonvml.MemoryErrorType, gonvml.EccCounterType) (uint64, gonvml.Return) {
 	return 0, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetFieldValues(values []gonvml.FieldValue) gonvml.Return {
+	for i, v := range values {
+		if v.FieldId != gonvml.FI_DEV_GET_GPU_RECOVERY_ACTION {
+			return gonvml.ERROR_NOT_SUPPORTED
+		}
+		binary.NativeEndian.PutUint32(values[i].Value[:], uint32(g.recovery))
+	}
+	return gonvml.SUCCESS
 }
 
 // GetMemoryAffinity returns node 0 for the first four GPUs of a DGX and node 1 for
