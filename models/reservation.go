@@ -72,6 +72,7 @@ type Reservation struct {
 	Version         int64
 	CreatedAt       time.Time
 	UsedAt          *time.Time // when it was first used
+	UsableAt        *time.Time // since when it can be used, if later than its start: its machine or the portal was away
 	EndedAt         *time.Time
 }
 

@@ -79,7 +79,8 @@ func describeWait(f Estimate, now time.Time) models.Text {
 }
 
 // ends are the expected ends of the shares in use: the announced end, the end
-// of the membership or the project, or the usual duration in the project.
+// of the membership or the project, or the usual duration in the project. What
+// reservations keep or use of a device ends with the last of them, at the latest.
 func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, error) {
 	periods, err := q.PeriodEnds()
 	if err != nil {
@@ -92,17 +93,30 @@ func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, er
 		if left, ok := estimates.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
+		if m.covered(share, s.now) {
+			e.At, e.Known = m.lastReserved(share.DeviceID), true
+		}
 		for _, at := range []*time.Time{share.EndsAt, periods[share.HolderID]} {
 			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
 				e.At, e.Known = *at, true
 			}
 		}
-		if open, closes := m.Terms.Open(s.now); open && closes != nil && !e.At.Before(*closes) {
-			continue // the machine does not lend then
-		}
-		if !e.At.IsZero() {
+		if !e.At.IsZero() && m.lendsUntil(e.At, s.now) {
 			ends = append(ends, e)
 		}
 	}
+	for _, m := range s.machines {
+		for _, d := range m.devices {
+			if at := m.lastReserved(d.ID); at.After(s.now) && m.lendsUntil(at, s.now) {
+				ends = append(ends, estimates.End{Holder: -d.ID, At: at, Known: true})
+			}
+		}
+	}
 	return ends, nil
+}
+
+// lendsUntil reports whether a machine that lends now does so until a moment.
+func (m *machine) lendsUntil(at, now time.Time) bool {
+	open, closes := m.Terms.Open(now)
+	return !open || closes == nil || at.Before(*closes)
 }

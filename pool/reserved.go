@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -21,7 +22,7 @@ func spanOf(from, until time.Time) timeline.Span {
 // reservedShares are the shares that reservations keep from new workspaces, by device. A
 // workspace runs until somebody stops it, so it must leave the most that is reserved at
 // any time from now on, less what is used in reservations. There is one share for each
-// project, because devices may not be mixed.
+// project, because devices may not be mixed; their holder is the device's number, negative.
 func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 	kept := map[int64][]placement.Share{}
 	for device, grants := range byDevice(m.reserved) {
@@ -33,7 +34,7 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 			}
 			use.Add(spanOf(g.StartsAt, g.EndsAt), timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB})
 			if !slices.ContainsFunc(shares, func(s placement.Share) bool { return s.Project == g.ProjectID }) {
-				shares = append(shares, placement.Share{Project: g.ProjectID})
+				shares = append(shares, placement.Share{Project: g.ProjectID, Holder: -device})
 			}
 		}
 		if shares == nil {
@@ -66,6 +67,16 @@ func byDevice(grants []models.ReservedView) map[int64][]models.ReservedView {
 		all[g.DeviceID] = append(all[g.DeviceID], g)
 	}
 	return all
+}
+
+// lastReserved is when the last reservation of a device ends; zero without any.
+func (m *machine) lastReserved(device int64) (last time.Time) {
+	for _, g := range m.reservedOf(device) {
+		if g.EndsAt.After(last) {
+			last = g.EndsAt
+		}
+	}
+	return last
 }
 
 // nextEnd is the earlier of a time and the first end of a reservation after now.
@@ -185,6 +196,21 @@ func (m *machine) closed(now time.Time) (spans []timeline.Span) {
 func (s *Scheduler) Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error) {
 	snap, err := s.load(q)
 	return func(d models.Demand) models.Decision { return snap.decideReserved(reservation, d) }, err
+}
+
+// Unusable lists those of reservations of whose GPUs one that they have now cannot be used.
+func (s *Scheduler) Unusable(q *store.Queries, reservations []int64) (list []int64, err error) {
+	snap, err1 := s.load(q)
+	grants, err2 := q.GrantsByReservation(reservations...)
+	for id, of := range grants {
+		if slices.ContainsFunc(of, func(g models.GrantView) bool {
+			dev, m := snap.device(g.DeviceID)
+			return !g.StartsAt.After(snap.now) && g.EndsAt.After(snap.now) && (m == nil || !m.usable(dev))
+		}) {
+			list = append(list, id)
+		}
+	}
+	return list, errors.Join(err1, err2)
 }
 
 func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Decision {

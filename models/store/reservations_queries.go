@@ -210,6 +210,14 @@ func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, er
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 
+// GrantInUse is the grant of a reservation that a holder uses; of several the one that ends
+// first. The error is NotFound if it uses none.
+func (q *Queries) GrantInUse(holder int64) (g models.ReservationGrant, err error) {
+	err = q.db.Where("id IN (SELECT grant_id FROM shares WHERE holder_id = ? AND until_at IS NULL)", holder).
+		Order("ends_at, id").Take(&g).Error
+	return g, found(err, "reservation")
+}
+
 // unusedGrants are the grants g of reservations that have not ended, and that no share was in
 // although they began by a moment. Those of a reservation with the same start are used together.
 func (q *Queries) unusedGrants(beganBy time.Time) *gorm.DB {
@@ -222,6 +230,9 @@ func (q *Queries) unusedGrants(beganBy time.Time) *gorm.DB {
 // ReleaseUnusedGrants ends the grants of a reservation that began by a moment and were not
 // used, and with the last of its grants the reservation. It returns them as they were.
 func (q *Queries) ReleaseUnusedGrants(r *models.Reservation, beganBy time.Time) (unused []models.ReservationGrant, err error) {
+	if r.UsableAt != nil && r.UsableAt.After(beganBy) {
+		return nil, nil
+	}
 	err = q.unusedGrants(beganBy).Select("g.*").Where("g.reservation_id = ?", r.ID).Order("g.starts_at, g.id").Find(&unused).Error
 	if err != nil || len(unused) == 0 {
 		return nil, err
@@ -250,9 +261,28 @@ func (q *Queries) ReleaseUnusedGrants(r *models.Reservation, beganBy time.Time) 
 func (q *Queries) DueReservations(now, unusedSince time.Time) (list []models.Reservation, err error) {
 	parts := q.unusedGrants(unusedSince).Select("1").Where("g.reservation_id = reservations.id")
 	return list, q.db.Where("ended_at IS NULL").
-		Where(`(state = ? AND starts_at <= ?) OR ends_at <= ? OR (used_at IS NULL AND starts_at <= ?)
-			OR (outcome = 'partial' AND EXISTS (?))`, models.ReservationGranted, now, now, unusedSince, parts).
+		Where(`(state = ? AND starts_at <= ?) OR ends_at <= ? OR ((usable_at IS NULL OR usable_at <= ?)
+			AND ((used_at IS NULL AND starts_at <= ?) OR (outcome = 'partial' AND EXISTS (?))))`,
+			models.ReservationGranted, now, now, unusedSince, unusedSince, parts).
 		Order("id").Limit(1000).Find(&list).Error
+}
+
+// UnusedReservations lists the reservations that have begun and are not used, wholly or a
+// part of them, without those that are known to be usable only since a moment or later.
+func (q *Queries) UnusedReservations(now, usableSince time.Time) (ids []int64, err error) {
+	parts := q.unusedGrants(now).Select("1").Where("g.reservation_id = reservations.id")
+	return ids, q.db.Model(&models.Reservation{}).Where("ended_at IS NULL AND starts_at <= ?", now).
+		Where("usable_at IS NULL OR usable_at < ?", usableSince).
+		Where("used_at IS NULL OR (outcome = 'partial' AND EXISTS (?))", parts).
+		Order("id").Limit(1000).Pluck("id", &ids).Error
+}
+
+// SetReservationsUsable records that reservations can be used only since a moment.
+func (q *Queries) SetReservationsUsable(ids []int64, since time.Time) error {
+	for _, id := range ids {
+		q.Touch("reservation", id)
+	}
+	return q.db.Model(&models.Reservation{}).Where("id IN ? AND ended_at IS NULL", ids).Update("usable_at", since).Error
 }
 
 // AbandonedReservations lists the reservations that have not ended, of those who may no

@@ -33,9 +33,40 @@ func (s *Service) Run(ctx context.Context, logger *slog.Logger) {
 }
 
 // Advance begins and ends the reservations that are due now, and cancels those of members
-// who may no longer use them.
+// who may no longer use them. It is called by one goroutine.
 func (s *Service) Advance(ctx context.Context) error {
+	now := s.store.Now()
+	if err := s.deferUnusable(ctx, now); err != nil {
+		return err
+	}
+	s.advanced = now
 	return errors.Join(s.advanceDue(ctx), s.cancelAbandoned(ctx))
+}
+
+const (
+	away      = 2 * time.Minute  // without a call of Advance: the portal, or this machine, was away
+	exactness = 30 * time.Second // of the moment since which a reservation can be used
+)
+
+// deferUnusable gives the whole time to use a reservation to those who could not: the GPUs of
+// their reservations cannot be used, or the portal was away.
+func (s *Service) deferUnusable(ctx context.Context, now time.Time) error {
+	q := s.store.Read(ctx)
+	ids, err := q.UnusedReservations(now, now.Add(-exactness))
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	if now.Sub(s.advanced) <= away {
+		if ids, err = s.pool.Unusable(q, ids); err != nil || len(ids) == 0 {
+			return err
+		}
+	}
+	return s.store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockPool(); err != nil { // as every change of a reservation does
+			return err
+		}
+		return q.SetReservationsUsable(ids, now)
+	})
 }
 
 // cancelAbandoned checks each again under the lock that every change of a period or a
@@ -117,10 +148,12 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 	return nil
 }
 
-// cutShort reports whether a request with a higher score has ended a reservation that had
-// begun before it had to be used: then its member is not to blame.
+// cutShort reports whether a reservation that had begun has ended before it had to be used,
+// because of a request with a higher score, or because it could not be used before: then its
+// member is not to blame.
 func (s *Service) cutShort(r models.Reservation) bool {
-	return r.MovedAt != nil && !r.MovedAt.Before(r.StartsAt) && r.EndsAt.Before(r.StartsAt.Add(s.rules.UseWithin))
+	moved := r.MovedAt != nil && !r.MovedAt.Before(r.StartsAt) && r.EndsAt.Before(r.StartsAt.Add(s.rules.UseWithin))
+	return moved || usableSince(r).After(r.StartsAt) && r.EndsAt.Before(usableSince(r).Add(s.rules.UseWithin))
 }
 
 // releaseUnused releases the parts of a reservation in use, each with a start of its own,

@@ -9,6 +9,7 @@ import (
 	"weir/models/store/storetest"
 	"weir/pool/broker"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // missed is how many reservations of the member count as not used.
@@ -39,9 +40,9 @@ func TestNoShowAtTheLastMoment(t *testing.T) {
 			"", models.ReservationGranted, 0},
 		"moved before anyone saw its start": {time.Second, func(t *testing.T, o *world, r broker.View) error { return o.change(r.ID, o.hour(24), nil) },
 			models.KindInvalid, models.ReservationExpired, 1},
-		"extended before anyone saw its end": {16 * time.Minute, func(t *testing.T, o *world, r broker.View) error { return o.change(r.ID, nil, o.hour(5)) },
+		"extended before anyone saw its end": {15*time.Minute + 30*time.Second, func(t *testing.T, o *world, r broker.View) error { return o.change(r.ID, nil, o.hour(5)) },
 			models.KindConflict, models.ReservationExpired, 1},
-		"canceled before anyone saw its end": {16 * time.Minute, func(t *testing.T, o *world, r broker.View) error {
+		"canceled before anyone saw its end": {15*time.Minute + 30*time.Second, func(t *testing.T, o *world, r broker.View) error {
 			return o.Cancel(o.Ctx, o.actorAt(o.actor), r.ID)
 		}, models.KindConflict, models.ReservationExpired, 1},
 		"canceled late": {8 * time.Minute, func(t *testing.T, o *world, r broker.View) error { return o.Cancel(o.Ctx, o.actorAt(o.actor), r.ID) },
@@ -57,19 +58,67 @@ func TestNoShowAtTheLastMoment(t *testing.T) {
 				in := o.ask(50)
 				in.From = o.hour(1)
 				r := o.reserve(t, in)
-				o.Clock.Advance(time.Hour + c.after) // the server was down meanwhile
+				o.pass(t, time.Hour+c.after-50*time.Second)
+				o.Clock.Advance(50 * time.Second)
 				if err := c.by(t, o, r); c.kind == "" && err != nil || c.kind != "" && models.KindOf(err) != c.kind {
 					t.Errorf("%v, want %q", err, c.kind)
 				}
-				for range 3 {
-					o.pass(t, 6*time.Minute)
-				}
+				o.pass(t, 20*time.Minute)
 				if got := o.look(t, r.ID); got.State != c.state || o.missed(t) != c.count {
 					t.Errorf("it is %s, and %d count as not used", got.State, o.missed(t))
 				}
 			})
 		})
 	}
+}
+
+// Who cannot use a reservation, because its machine or the portal is away, has the whole time
+// to use it afterwards.
+func TestAwayIsNoNoShow(t *testing.T) {
+	machineAway := func(o *world, t *testing.T, d time.Duration) {
+		o.report(t, 0)
+		o.pass(t, d)
+		o.report(t, 1)
+	}
+	portalAway := func(o *world, _ *testing.T, d time.Duration) { o.Clock.Advance(d) }
+	for _, c := range []struct {
+		name  string
+		away  func(*world, *testing.T, time.Duration)
+		first time.Duration // before it is away
+		long  time.Duration // it is away
+		after time.Duration // it is back
+		state models.ReservationState
+		count int
+	}{
+		{"machine, at the start", machineAway, 0, 20 * time.Minute, 14 * time.Minute, models.ReservationActive, 0},
+		{"machine, at the start, and unused later", machineAway, 0, 20 * time.Minute, 16 * time.Minute, models.ReservationExpired, 1},
+		{"machine, later", machineAway, 10 * time.Minute, 20 * time.Minute, 14 * time.Minute, models.ReservationActive, 0},
+		{"machine, until the end", machineAway, 0, time.Hour, 0, models.ReservationDone, 0},
+		{"machine, nearly until the end", machineAway, 0, 50 * time.Minute, 15 * time.Minute, models.ReservationDone, 0},
+		{"portal, at the start", portalAway, 0, 20 * time.Minute, 15 * time.Minute, models.ReservationActive, 0},
+		{"portal, at the start, and unused later", portalAway, 0, 20 * time.Minute, 17 * time.Minute, models.ReservationExpired, 1},
+		{"portal, until the end", portalAway, 10 * time.Minute, 2 * time.Hour, time.Minute, models.ReservationDone, 0},
+		{"none", portalAway, 10 * time.Minute, 0, 6 * time.Minute, models.ReservationExpired, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, 1, func(t *testing.T, o *world) {
+				r := o.reserve(t, o.ask(50))
+				o.pass(t, c.first)
+				c.away(o, t, c.long)
+				o.pass(t, c.after)
+				if got := o.look(t, r.ID); got.State != c.state || o.missed(t) != c.count {
+					t.Errorf("it is %s, and %d count as not used", got.State, o.missed(t))
+				}
+			})
+		})
+	}
+}
+
+// report makes the machine report so many GPUs.
+func (o *world) report(t *testing.T, gpus int) {
+	t.Helper()
+	devices := pooltest.Machine(gpus)
+	o.Heartbeat(t, providers.Heartbeat{GPUCode: providers.GPUCodeOf(providers.MachineDigest("node"), devices), Devices: providers.DeviceReports(devices)})
 }
 
 // Half of the time of a reservation that is shorter than the time to use it is late, too.

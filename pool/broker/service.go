@@ -19,6 +19,8 @@ type Pool interface {
 		as models.AssumedReservations) (models.Demand, []timeline.Device, []timeline.Grant, error)
 	// MatchesModel reports whether the model of a device is what was asked for.
 	MatchesModel(model, asked string) bool
+	// Unusable lists those of reservations of whose GPUs one that they have now cannot be used.
+	Unusable(q *store.Queries, reservations []int64) ([]int64, error)
 	// FairShares returns for a project its decayed use and that of all, in GPU core-hours,
 	// and the project's share.
 	FairShares(q *store.Queries) (func(p models.Project) (use, all, share float64), error)
@@ -31,7 +33,7 @@ type Rules struct {
 	// Budget bounds the GPU core-hours that a member has reserved ahead: the limit of the
 	// role for this time.
 	Budget time.Duration
-	// UseWithin is how soon after its start a reservation must be used.
+	// UseWithin is how soon after its start, or after it can be used, a reservation must be used.
 	UseWithin  time.Duration
 	Objectives Objectives
 }
@@ -48,6 +50,7 @@ type Service struct {
 	rules  Rules
 
 	arrivals arrivals
+	advanced time.Time // when Advance last succeeded; zero: not in this process
 }
 
 // New returns a service.
@@ -79,7 +82,15 @@ func (s *Service) view(actor policies.Actor, r models.ReservationView, grants []
 
 // expiry is when a reservation expires if it is not used.
 func (s *Service) expiry(r models.Reservation) time.Time {
-	return earlier(r.StartsAt.Add(s.rules.UseWithin), r.EndsAt)
+	return earlier(usableSince(r).Add(s.rules.UseWithin), r.EndsAt)
+}
+
+// usableSince is when a reservation began, or could be used if that is later.
+func usableSince(r models.Reservation) time.Time {
+	if r.UsableAt != nil {
+		return later(r.StartsAt, *r.UsableAt)
+	}
+	return r.StartsAt
 }
 
 // View shows a reservation of a project that the actor may see.
@@ -152,8 +163,9 @@ func (s *Service) Cancel(ctx context.Context, actor policies.Actor, id int64) er
 // the time in which it has to be used is over. Otherwise whoever cancels it just in time
 // would block its GPUs for nothing.
 func (s *Service) late(r models.Reservation, now time.Time) bool {
-	half := s.expiry(r).Sub(r.StartsAt) / 2
-	return r.UsedAt == nil && !s.cutShort(r) && !now.Before(r.StartsAt.Add(half))
+	began := usableSince(r)
+	half := s.expiry(r).Sub(began) / 2
+	return r.UsedAt == nil && !s.cutShort(r) && !now.Before(began.Add(half))
 }
 
 // stateAt is the state of a reservation at a moment, also if it has not been written yet.

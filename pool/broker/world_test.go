@@ -26,6 +26,7 @@ func newWorld(t *testing.T, w *pooltest.World, gpus int) *world {
 	w.Enlist(t, pooltest.Machine(gpus))
 	o := &world{World: w, Service: broker.New(w.Store, w.Access, w.Pool, broker.DefaultRules)}
 	o.member, o.actor = o.team(t, "vision")
+	pooltest.NoError(t, o.Advance(o.Ctx))
 	return o
 }
 
@@ -79,9 +80,15 @@ func (o *world) look(t *testing.T, id int64) broker.View {
 // pass lets time pass.
 func (o *world) pass(t *testing.T, d time.Duration) {
 	t.Helper()
-	o.Clock.Advance(d)
-	if err := o.Advance(o.Ctx); err != nil {
-		t.Fatal(err)
+	step := time.Minute
+	if d > 6*time.Hour { // the portal was away
+		step = d
+	}
+	for ; d > 0; d -= step {
+		o.Clock.Advance(min(d, step))
+		if err := o.Advance(o.Ctx); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
