@@ -271,8 +271,8 @@ func (a *App) scheduledStopOf(ctx context.Context, w workspaces.View) (*web.Sche
 	if w.ScheduledStop == nil {
 		return nil, nil
 	}
-	s := &web.ScheduledStop{At: w.ScheduledStop.At, Reason: w.ScheduledStop.Reason()}
-	if w.UserID != actorOf(ctx).User.ID {
+	s := &web.ScheduledStop{At: w.ScheduledStop.At, Reason: w.ScheduledStop.Reason(), ReservationID: w.ScheduledStop.ReservationID}
+	if w.UserID != actorOf(ctx).User.ID || s.ReservationID != 0 {
 		return s, nil
 	}
 	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})

@@ -43,9 +43,10 @@ const warnBefore = 24 * time.Hour
 
 // ScheduledStop is when a workspace is stopped, and why.
 type ScheduledStop struct {
-	At        time.Time
-	Reason    models.Text
-	Extension *models.Extension // that the reader can request
+	At            time.Time
+	Reason        models.Text
+	Extension     *models.Extension // that the reader can request
+	ReservationID int64             // that ends then; 0: none
 }
 
 // soon reports whether the page should show the end.

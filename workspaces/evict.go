@@ -129,8 +129,9 @@ func evictionCause(e store.Eviction, now time.Time) models.Text {
 
 // ScheduledStop is the known time at which a workspace will be stopped.
 type ScheduledStop struct {
-	At       time.Time
-	Deadline bool // the membership ends; otherwise the project's period of use
+	At            time.Time
+	Deadline      bool  // the membership ends
+	ReservationID int64 // ends; 0: none. Without both the project's period of use does
 }
 
 // scheduledStopOf returns the earlier end of a term; nil when it has none.
@@ -147,8 +148,12 @@ func scheduledStopOf(t models.Term) *ScheduledStop {
 
 // Reason returns the reason for the stop.
 func (e ScheduledStop) Reason() models.Text {
-	if e.Deadline {
+	switch {
+	case e.ReservationID != 0:
+		return models.Say("its reservation ends then")
+	case e.Deadline:
 		return models.Say("the member's membership ends then")
+	default:
+		return models.Say("the project's period of use ends then")
 	}
-	return models.Say("the project's period of use ends then")
 }

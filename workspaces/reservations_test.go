@@ -79,6 +79,12 @@ func TestLaunchInAReservation(t *testing.T) {
 		}
 		b.until(t, w.ID, models.StateRunning)
 		b.until(t, beside.ID, models.StateRunning)
+		if v, err := b.View(b.ctx, b.actor, w.ID); err != nil || v.ScheduledStop == nil || !v.ScheduledStop.At.Equal(r.EndsAt) || v.ScheduledStop.ReservationID != r.ID {
+			t.Errorf("its end is %+v, %v", v.ScheduledStop, err)
+		}
+		if v, err := b.View(b.ctx, b.actor, beside.ID); err != nil || v.ScheduledStop != nil {
+			t.Errorf("the end of the workspace beside it is %+v, %v", v.ScheduledStop, err)
+		}
 
 		b.clock.Advance(2*time.Hour + time.Second)
 		if w = b.until(t, w.ID, models.StateStopped); !strings.Contains(w.Reason.String(), "its reservation has ended") {

@@ -35,7 +35,7 @@ type View struct {
 	Summary
 	Events        []models.WorkspaceEvent
 	Shares        []models.Share
-	ScheduledStop *ScheduledStop       // when it is stopped, with its membership or project; nil: never, or it has ended
+	ScheduledStop *ScheduledStop       // when it is stopped, with its membership, project or reservation; nil: never, or it has ended
 	DirectoryUser models.DirectoryUser // what decides over its directories now
 	CanRestart    bool                 // now
 	Apps          []models.App         // that its environment has
@@ -86,14 +86,24 @@ func (v View) Outdated(mounts []models.Mount) bool {
 	return (v.State == models.StateStarting || v.State == models.StateRunning) && v.Mounts != "" && v.Mounts != models.MountsDigest(mounts)
 }
 
-// addScheduledStop adds the end of the workspace and the member.
+// addScheduledStop adds the first known end of the workspace, and the member.
 func (v *View) addScheduledStop(q *store.Queries, w models.Workspace) (err error) {
 	if v.DirectoryUser, err = q.DirectoryUser(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
 	}
 	term, err := q.TermOf(w.MemberID)
+	if err != nil {
+		return err
+	}
 	v.ScheduledStop = scheduledStopOf(term)
-	return err
+	grant, err := q.GrantInUse(w.HolderID)
+	if err != nil {
+		return models.IgnoreNotFound(err)
+	}
+	if v.ScheduledStop == nil || grant.EndsAt.Before(v.ScheduledStop.At) {
+		v.ScheduledStop = &ScheduledStop{At: grant.EndsAt, ReservationID: grant.ReservationID}
+	}
+	return nil
 }
 
 // withoutSecrets removes what only the owner may read: environment variables often
