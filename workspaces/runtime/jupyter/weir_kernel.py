@@ -26,6 +26,7 @@ KERNELS = "/run/weir-kernels"  # in the sandboxes of this workspace and of its r
 LEASE = 30  # seconds without a renewal after which a run ends
 RENEW = 5  # seconds between renewals
 LOOK = 0.5  # seconds between looks at a run that has not started
+SETTLE = 60  # seconds at most until the run before has ended
 CHANNELS = ("shell", "control", "stdin")
 DELIMITER = b"<IDS|MSG>"
 OURS = b"weir"  # the identity of our own requests to the real kernel
@@ -79,9 +80,9 @@ def explained(lines, problems):
 class Run(threading.Thread):
     """One run, from its request on. The thread renews its lease and tells its states."""
 
-    def __init__(self, request, command):
+    def __init__(self, request, command, before):
         super().__init__(daemon=True)
-        self.request = request
+        self.request, self.before = request, before
         self.body = {"command": command, "name": title(), "lease_seconds": LEASE, "when_insufficient": "wait"}
         self.view = {}  # as the portal last showed it
         self.states = queue.Queue()  # views, and at last a text that says why it has ended
@@ -91,6 +92,7 @@ class Run(threading.Thread):
     def run(self):
         try:
             self.body["request"] = self.request or self.patiently(default)
+            self.settle()
             self.view = self.patiently(lambda: call("POST", "/runs", self.body, self.key))
             while not self.ending and self.view["state"] not in ("stopping", "ended"):
                 self.states.put(self.view)
@@ -102,6 +104,17 @@ class Run(threading.Thread):
             self.states.put(self.view.get("reason") or "it has ended")
         except Exception as e:  # whatever it is, the cell ends and says so
             self.states.put(str(e) or repr(e))
+
+    def settle(self):
+        """Waits until the run before has ended: its share counts until then, and both can be more than the limit."""
+        until = time.monotonic() + SETTLE
+        while self.before and self.before.view.get("state", "ended") != "ended" and not self.ending and time.monotonic() < until:
+            try:
+                self.before.view = self.patiently(lambda: call("GET", self.before.path()))
+            except Refused:
+                break  # it was deleted
+            self.wake.wait(0.2)
+        self.before = None
 
     key = property(lambda self: self.__dict__.setdefault("_key", str(uuid.uuid4())))
 
@@ -160,6 +173,7 @@ class Kernel:
         self.parent = {}  # header of the last cell, under which notices are shown
         self.count = 0
         self.lost = ""  # why the last run has ended, until a cell was told
+        self.before = None  # the last run
         self.leaving = False
         self.failures = queue.Queue()  # texts of other threads
 
@@ -357,7 +371,7 @@ class Kernel:
             json.dump(real, f)
         self.real, self.path = real, path
         self.run = Run(self.request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
-                                 "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()])
+                                 "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()], self.before)
         self.run.start()
 
     def connect(self):
@@ -469,6 +483,7 @@ class Kernel:
             s.close()
         self.remove()
         self.waiting = []
+        self.before = self.run
         self.silent()
         for frames in unanswered:
             self.lost = ""

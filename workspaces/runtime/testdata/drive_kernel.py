@@ -37,7 +37,7 @@ class Portal(socketserver.ThreadingUnixStreamServer):
 
     def __init__(self):
         super().__init__(os.environ["WEIR_SOCKET"], Handler)
-        self.view, self.started, self.worked, self.stopped, self.process = {}, [], 0, 0, None
+        self.view, self.started, self.worked, self.stopped, self.looks, self.process = {}, [], 0, 0, 0, None
 
     def begin(self):
         """Starts the real kernel, as the run does."""
@@ -58,15 +58,24 @@ class Portal(socketserver.ThreadingUnixStreamServer):
             time.sleep(self.delay)
         elif path.endswith("/stop"):
             self.stopped += 1
-            self.view = dict(self.view, state="ended", reason="Stopped.")
+            self.view = dict(self.view, state="stopping", reason="Stopped.")
             self.process.kill()
+        return self.view
+
+    def look(self):
+        self.looks += 1
         return self.view
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        raw = json.dumps(self.server.answer(self.path, body)).encode()
+        self.send(self.server.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+
+    def do_GET(self):
+        self.send(self.server.look())
+
+    def send(self, answer):
+        raw = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
@@ -136,6 +145,13 @@ class KernelTest(unittest.TestCase):
         self.says("The GPU is given back: It was released by %gpu release. The next cell asks for one again; the variables are lost.")
         self.until("the run is stopped", lambda: portal.stopped == 1)
         self.until("its files are removed", lambda: os.listdir(weir_kernel.KERNELS) == [])
+
+        before = portal.looks
+        self.client.execute("6 * 8")
+        self.until("the next cell waits for the end of the run", lambda: portal.looks > before + 2)
+        self.assertEqual(len(portal.started), 1, "both runs at once may be more than the limit")
+        portal.view = dict(portal.view, state="ended")
+        self.until("it starts another run", lambda: len(portal.started) == 2)
 
 
 if __name__ == "__main__":
