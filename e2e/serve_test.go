@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -45,8 +49,26 @@ func TestGracefulShutdown(t *testing.T) {
 	defer events.Body.Close()
 	defer kernel.CloseNow()
 
+	const size = 64 << 20
+	big := fmt.Sprintf("/notebook/%d/project_model/big", team.Project)
+	s.writes(big, strings.Repeat("x", size))
+	download := s.opens(ada, fmt.Sprintf("/api/v1/projects/%d/files/content?path=%s", team.Project, url.QueryEscape(big)))
+	defer download.Body.Close()
+
 	began := time.Now()
-	if code := s.stop(); code != 0 {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, gone, func() string {
+		if !strings.Contains(s.log.String(), "shutting down") {
+			return "it goes on"
+		}
+		return ""
+	})
+	if n, err := io.Copy(io.Discard, download.Body); n != size || err != nil {
+		t.Errorf("of the download, %d bytes came: %v", n, err)
+	}
+	if code := s.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if took := time.Since(began); took > 10*time.Second {
@@ -77,17 +99,7 @@ func TestGracefulShutdown(t *testing.T) {
 // never end by themselves.
 func (s *server) openStreams(m member, nb notebook) (*http.Response, *websocket.Conn) {
 	s.t.Helper()
-	req, err := http.NewRequest("GET", s.url+"/events?topic=pool", nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+m.token)
-	client := s.browser()
-	client.Timeout = 0
-	events, err := client.Do(req)
-	if err != nil || events.StatusCode != http.StatusOK {
-		s.t.Fatalf("events: %v %v", events, err)
-	}
+	events := s.opens(m, "/events?topic=pool")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	upgrade := *nb.client
@@ -98,6 +110,23 @@ func (s *server) openStreams(m member, nb notebook) (*http.Response, *websocket.
 		s.t.Fatal(err)
 	}
 	return events, conn
+}
+
+// opens is a response whose body is read later.
+func (s *server) opens(m member, path string) *http.Response {
+	s.t.Helper()
+	req, err := http.NewRequest("GET", s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+m.token)
+	client := s.browser()
+	client.Timeout = 0
+	response, err := client.Do(req)
+	if err != nil || response.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s: %v %v", path, response, err)
+	}
+	return response
 }
 
 func TestBadConfiguration(t *testing.T) {

@@ -60,7 +60,7 @@ it names are saved as well.`,
 		if err := backUpAndReport(cmd, cfg, file, *files); err != nil || *keep == 0 {
 			return err
 		}
-		return keepNewest(dir, *keep)
+		return keepNewest(dir, file, *keep)
 	}
 	return cmd
 }
@@ -86,8 +86,8 @@ func backUpAndReport(cmd *cobra.Command, cfg config.Config, file string, files b
 	return nil
 }
 
-// keepNewest removes all backups in a directory but the newest.
-func keepNewest(dir string, keep int) error {
+// keepNewest removes all backups in a directory but the newest, one of which is made now.
+func keepNewest(dir, made string, keep int) error {
 	entries, err := os.ReadDir(dir) // sorted by name
 	var list []string
 	for _, e := range entries {
@@ -95,8 +95,34 @@ func keepNewest(dir string, keep int) error {
 			list = append(list, filepath.Join(dir, e.Name()))
 		}
 	}
+	if n := len(list); n > 0 && list[n-1] != made {
+		return errors.Join(err, fmt.Errorf("no old backup was removed: %s is named after a later time than %s, which was made now", list[n-1], made))
+	}
 	for _, old := range list[:max(len(list)-keep, 0)] {
 		err = errors.Join(err, os.Remove(old))
+	}
+	return err
+}
+
+// abandoned is how long nothing is written by a backup that was killed.
+const abandoned = 24 * time.Hour
+
+// removeAbandoned removes what backups that were killed have left in a directory, which has all
+// of a database or more. As long as any of it is new, a backup goes on there.
+func removeAbandoned(dir string) error {
+	entries, err := os.ReadDir(dir)
+	var left []string
+	for _, e := range entries {
+		if ours, _ := filepath.Match(archive.Temporary, e.Name()); !ours {
+			continue
+		}
+		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < abandoned {
+			return nil
+		}
+		left = append(left, filepath.Join(dir, e.Name()))
+	}
+	for _, name := range left {
+		err = errors.Join(err, os.RemoveAll(name))
 	}
 	return err
 }
@@ -126,7 +152,10 @@ func backUp(ctx context.Context, cfg config.Config, file string, files bool) (m 
 		return m, saved, err
 	}
 	// Beside the output, where there must be room for it anyway.
-	temporary, err := os.MkdirTemp(filepath.Dir(file), ".weir-backup-*")
+	if err := removeAbandoned(filepath.Dir(file)); err != nil {
+		return m, saved, err
+	}
+	temporary, err := os.MkdirTemp(filepath.Dir(file), archive.Temporary)
 	if err != nil {
 		return m, saved, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -247,8 +248,42 @@ func TestKeepNewest(t *testing.T) {
 	if err != nil || len(entries) != 4 || entries[1].Name() != "weir-20210101T000000Z.tar.gz" || entries[3].Name() != "weir-old.tar.gz" {
 		t.Errorf("left are %v, %v", entries, err)
 	}
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "weir-29990101T000000Z.tar.gz"), nil, 0o600); err != nil { // the clock was wrong once
+		t.Fatal(err)
+	}
+	code, _, says := admin("backup", "--data-dir", dir, "--output", other, "--keep", "1")
+	entries, err = os.ReadDir(other)
+	if code == 0 || !strings.Contains(says, "is named after a later time") || err != nil || len(entries) != 2 {
+		t.Errorf("beside a later backup: %d %s; left are %v, %v", code, says, entries, err)
+	}
 	if code, _, says := admin("backup", "--data-dir", dir, "--output", filepath.Join(to, "x"), "--keep", "2"); code != cli.ExitUsage || !strings.Contains(says, "--keep") {
 		t.Errorf("without a directory: %d %s", code, says)
+	}
+}
+
+// What killed backups have left is removed a day later, unless one goes on.
+func TestAbandonedBackups(t *testing.T) {
+	dir, _ := installation(t)
+	to := t.TempDir()
+	left, parts := filepath.Join(to, ".weir-backup-1"), filepath.Join(to, ".weir-backup-2")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "weir.db"), nil, 0o600), os.WriteFile(parts, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		old  []string
+		left int
+	}{{nil, 2}, {[]string{left}, 2}, {[]string{left, parts}, 0}} {
+		for _, name := range c.old {
+			if err := os.Chtimes(name, time.Time{}, time.Now().Add(-25*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		succeed(t, "backup", "--data-dir", dir, "--output", filepath.Join(t.TempDir(), "elsewhere.tar.gz"))
+		succeed(t, "backup", "--data-dir", dir, "--output", filepath.Join(to, fmt.Sprint(len(c.old), ".tar.gz")))
+		if got, err := filepath.Glob(filepath.Join(to, ".weir-backup-*")); err != nil || len(got) != c.left {
+			t.Errorf("%d are old: left are %v, %v", len(c.old), got, err)
+		}
 	}
 }
 

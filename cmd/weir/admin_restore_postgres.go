@@ -30,7 +30,7 @@ func (r *restore) toPostgres(ctx context.Context, dir string) (err error) {
 		return err
 	case current == 0:
 		if err := migrateUp(ctx, target); err != nil {
-			return errors.Join(err, migrateDown(ctx, target, 0))
+			return errors.Join(err, migrateDown(context.WithoutCancel(ctx), target, 0))
 		}
 	case current != newest:
 		return fmt.Errorf("the target database is not empty: it has version %d of the schema", current)

@@ -28,13 +28,17 @@ func lockDataDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// claimExclusively prevents servers from using the data until release.
+// claimExclusively makes sure that no server uses the data, and keeps those without a cluster
+// from using it until release.
 func claimExclusively(ctx context.Context, cfg config.Config, store *store.Store) (release func(), err error) {
 	claim, err := store.LockDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if store.Dialect() == "postgres" {
+		if err := store.CheckUnused(ctx); err != nil {
+			return nil, errors.Join(err, claim.Close())
+		}
 		return func() { _ = claim.Close() }, nil
 	}
 	lock, err := lockDataDir(cfg.DataDir)

@@ -99,7 +99,9 @@ func (p *portal) runElection(ctx context.Context) {
 	tick := time.NewTicker(leaseRenewal)
 	defer tick.Stop()
 	for {
-		epoch, err := p.store.Lead(ctx, leaderLease, holder, leaseDuration)
+		attempt, done := context.WithTimeout(ctx, leaseRenewal) // a database that has vanished does not answer
+		epoch, err := p.store.Lead(attempt, leaderLease, holder, leaseDuration)
+		done()
 		switch {
 		case ctx.Err() != nil:
 			return

@@ -83,7 +83,9 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	if err := p.acquireLease(ctx); err != nil {
 		return err
 	}
-	background.Go(func() { p.renewLease(ctx) })
+	leased, endLease := context.WithCancel(context.WithoutCancel(ctx)) // what is open may finish
+	defer endLease()
+	background.Go(func() { p.renewLease(leased) })
 	background.Go(func() { p.runElection(ctx) })
 	background.Go(func() {
 		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
@@ -119,11 +121,13 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()
 	p.proxy.Close()
-	p.releaseLease()
-	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
+	err = server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
 	}
-	return nil
+	endLease()
+	p.releaseLease()
+	return err
 }
 
 // serveAgents serves the agents' API until ctx ends.

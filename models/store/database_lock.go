@@ -4,11 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 )
 
 // databaseLockKey is an arbitrary number that all servers of Weir share.
 const databaseLockKey = 0x77656972 // "weir"
+
+var errInUse = errors.New("another weir serves from this database already")
 
 // LockDatabase locks a PostgreSQL database for one server: the server of another
 // machine would treat workspaces that run as local processes as missing. The lock ends
@@ -28,6 +31,30 @@ func (s *Store) LockDatabase(ctx context.Context) (*DatabaseLock, error) {
 	return &DatabaseLock{conn: conn}, nil
 }
 
+// CheckUnused returns an error if servers without a claim on the database, those of a cluster,
+// use it: their heartbeats go on. That takes some seconds if there are any, or were.
+func (s *Store) CheckUnused(ctx context.Context) error {
+	if !s.write.Migrator().HasTable(&Server{}) { // a new database
+		return nil
+	}
+	var before, after []Server
+	if err := s.write.WithContext(ctx).Find(&before).Error; err != nil || len(before) == 0 {
+		return err
+	}
+	if !sleep(ctx, 2*heartbeatInterval) {
+		return ctx.Err()
+	}
+	if err := s.write.WithContext(ctx).Find(&after).Error; err != nil {
+		return err
+	}
+	for _, server := range after {
+		if !slices.Contains(before, server) { // it is another, or has another heartbeat
+			return errInUse
+		}
+	}
+	return nil
+}
+
 // acquireLock retries for some seconds: PostgreSQL does not detect at once that
 // the connection of a killed server is closed.
 func acquireLock(ctx context.Context, conn *sql.Conn) error {
@@ -38,7 +65,7 @@ func acquireLock(ctx context.Context, conn *sql.Conn) error {
 			return err
 		}
 		if waited >= timeout {
-			return errors.New("another weir serves from this database already")
+			return errInUse
 		}
 		if !sleep(ctx, pause) {
 			return ctx.Err()

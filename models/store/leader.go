@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"gorm.io/gorm/clause"
@@ -23,8 +24,9 @@ var ErrFenced = errors.New("another server leads by now")
 // Lead tries to become, or stay, the leader of a task for ttl. It returns the
 // epoch of holder's leadership, or 0 when another holder is the leader.
 //
-// The clocks of servers may differ: leadership then changes early or late, but
-// only the newest epoch can write, see [AsLeader].
+// The clocks of servers may differ: leadership then changes early, or as late as a ttl
+// after the last renewal that this server saw, but only the newest epoch can write, see
+// [AsLeader].
 func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration) (epoch int64, err error) {
 	return s.lead(ctx, name, holder, ttl, false)
 }
@@ -47,7 +49,7 @@ func (s *Store) lead(ctx context.Context, name, holder string, ttl time.Duration
 		if err := q.locking("NO KEY UPDATE").Where("name = ?", name).Take(&l).Error; err != nil {
 			return err
 		}
-		if !alone && l.Holder != holder && now.Before(l.ExpiresAt) {
+		if !alone && l.Holder != holder && now.Before(l.ExpiresAt) && !s.leases.unchanged(l, s.Elapsed(), ttl) {
 			return nil
 		}
 		if alone || l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
@@ -62,8 +64,35 @@ func (s *Store) lead(ctx context.Context, name, holder string, ttl time.Duration
 // Resign gives the leadership up at once.
 func (s *Store) Resign(ctx context.Context, name, holder string) error {
 	return s.InTx(ctx, func(q *Queries) error {
-		return q.db.Model(&Leader{}).Where("name = ? AND holder = ?", name, holder).Update("expires_at", q.Now().Add(-time.Microsecond)).Error
+		return q.db.Model(&Leader{}).Where("name = ? AND holder = ?", name, holder).Update("expires_at", time.Unix(0, 0).UTC()).Error
 	})
+}
+
+// leases remembers when the lease of each task was first seen as it is.
+type leases struct {
+	mu   sync.Mutex
+	seen map[string]seenLease
+}
+
+type seenLease struct {
+	Leader
+	at time.Duration // of Store.Elapsed
+}
+
+// unchanged reports whether a lease has not been renewed for longer than a duration, whatever
+// the clock of its holder was.
+func (s *leases) unchanged(l Leader, now, duration time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last, known := s.seen[l.Name]
+	if known && last.Holder == l.Holder && last.Epoch == l.Epoch && last.ExpiresAt.Equal(l.ExpiresAt) {
+		return now-last.at > duration
+	}
+	if s.seen == nil {
+		s.seen = map[string]seenLease{}
+	}
+	s.seen[l.Name] = seenLease{l, now}
+	return false
 }
 
 // Term is an epoch of the leadership of a task, for which a context works.

@@ -96,6 +96,73 @@ func TestOneLeader(t *testing.T) {
 	})
 }
 
+// A leader whose clock is ahead is followed as soon as another one is, when it resigns and
+// when it is killed.
+func TestLeaderWithAnotherClock(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			all := processes(t, dialect, 2)
+			ahead, other := all[0], all[1]
+			ahead.Clock = func() time.Time { return time.Now().Add(time.Hour) }
+			lead := func(p *process, holder string) int64 {
+				t.Helper()
+				epoch, err := p.Lead(t.Context(), "controller", holder, 10*time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return epoch
+			}
+			lead(ahead, "ahead")
+			if err := ahead.Resign(t.Context(), "controller", "ahead"); err != nil {
+				t.Fatal(err)
+			}
+			if lead(other, "other") == 0 {
+				t.Error("nobody leads after the leader has resigned")
+			}
+			if err := other.Resign(t.Context(), "controller", "other"); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // it renews its lease
+				lead(ahead, "ahead")
+				ahead.elapsed.Add(int64(6 * time.Second))
+				if lead(other, "other") != 0 {
+					t.Fatal("two lead")
+				}
+			}
+			ahead.elapsed.Add(int64(11 * time.Second))
+			if lead(other, "other") == 0 {
+				t.Error("nobody leads after the leader was killed")
+			}
+		})
+	}
+}
+
+// What needs a database for itself is refused as long as servers of a cluster use it.
+func TestCheckUnused(t *testing.T) {
+	s := storetest.Open(t, "postgres")
+	if err := s.CheckUnused(t.Context()); err != nil {
+		t.Errorf("without servers: %v", err)
+	}
+	lease, err := s.Join(t.Context(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckUnused(t.Context()); err != nil {
+		t.Errorf("beside a server that has ended: %v", err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		lease.Run(ctx, func(error) {})
+	}()
+	if err := s.CheckUnused(t.Context()); err == nil {
+		t.Error("a server uses it")
+	}
+	end()
+	<-ended
+}
+
 func TestOneLeaderOfMany(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, s *store.Store) {
 		var leaders atomic.Int64

@@ -57,6 +57,7 @@ type Store struct {
 	changes   changes
 	notified  notifiedCounts
 	lease     atomic.Pointer[ServerLease] // nil before Join
+	leases    leases                      // of leaders
 
 	space     space
 	snapshots chan struct{} // those that are open

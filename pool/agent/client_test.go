@@ -310,6 +310,12 @@ func TestStateOnTheDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := d.save(state{Server: "s", Joining: "k", JoiningCode: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	if enrolled, err := Enrolled(path); enrolled || err != nil { // without the code, it does not go on
+		t.Errorf("with an unfinished enrollment: %t, %v", enrolled, err)
+	}
 	want := state{Server: "s", Token: "t", Current: credential{"k", "c"}}
 	if err := d.save(want); err != nil {
 		t.Fatal(err)

@@ -103,9 +103,9 @@ func (d *dir) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Enrolled reports whether a state directory has a finished or unfinished
-// enrollment.
+// Enrolled reports whether a state directory has a finished enrollment. An unfinished one
+// goes on with its code only.
 func Enrolled(path string) (bool, error) {
 	s, err := load(path)
-	return s.Current.Certificate != "" || s.Joining != "", err
+	return s.Current.Certificate != "", err
 }

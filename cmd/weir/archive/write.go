@@ -29,6 +29,10 @@ type Saved struct {
 	Skipped int64 // sockets and the like in the shared directories
 }
 
+// Temporary is the pattern of the names of files and directories beside a backup while it is
+// made.
+const Temporary = ".weir-backup-*"
+
 // Write writes a backup of the sources, and of the directory shared unless it is empty, to a
 // new file that only this user can read. The file is complete and on the disk, or not there.
 func Write(ctx context.Context, file string, m Manifest, sources []Source, shared string) (saved Saved, err error) {
@@ -46,7 +50,7 @@ func Write(ctx context.Context, file string, m Manifest, sources []Source, share
 	if err := m.check(); err != nil {
 		return saved, err
 	}
-	out, err := os.CreateTemp(filepath.Dir(file), ".weir-backup-*") // mode 0600
+	out, err := os.CreateTemp(filepath.Dir(file), Temporary) // mode 0600
 	if err != nil {
 		return saved, err
 	}
