@@ -317,7 +317,7 @@ func (s *server) workers() (list []int) {
 func TestDeploymentFollowsItsModel(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
+	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	s.shell(ada.token).says([]string{"tiny", "serving"}, "deploy", "--parts", "2", "--cores", "10", "--context", "64", "--batch", "2",
@@ -366,7 +366,10 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	if v := update.get(); v.State != models.DeploymentStopped || v.CurrentID != 3 {
 		t.Errorf("%+v", v)
 	}
-	ada.must("POST", "/deployments/1/stop", nil, nil)
+	ada.must("POST", "/deployments/1/stop", nil, &stopped)
+	if stopped.ID != 3 || stopped.State != models.DeploymentStopping {
+		t.Errorf("by its first address, %+v was stopped", stopped)
+	}
 	update = served{t, ada, 3}
 	eventually(t, gone, func() string {
 		if v := update.get(); v.State != models.DeploymentStopped {
@@ -382,7 +385,7 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 func TestDeployment(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}
+	limit := resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000, StorageMiB: 1000}
 	team := s.team("servers", limit, "ada")
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))

@@ -171,8 +171,9 @@ func (a rest) deployed(ctx context.Context, d models.Deployment, err error) (*Cr
 }
 
 func (a rest) stopDeployment(ctx context.Context, in *ByID) (*Found[Deployment], error) {
-	if _, err := a.Workspaces.StopDeployment(ctx, actorOf(ctx), in.ID); err != nil {
+	d, err := a.Workspaces.StopDeployment(ctx, actorOf(ctx), in.ID)
+	if err != nil {
 		return nil, err
 	}
-	return a.getDeployment(ctx, in)
+	return a.getDeployment(ctx, &ByID{d.ID}) // which serves at the address now
 }

@@ -224,12 +224,13 @@ func (p *testParts) answer(one *partProcess, head, sent []byte, began *int64) (a
 
 // testServed is a model of one part.
 type testServed struct {
-	mu     sync.Mutex
-	writes int
-	failed error // of Write
-	kept   serving.Generation
-	files  string // state of the model's files
-	broken error  // of the model
+	mu      sync.Mutex
+	writes  int
+	failed  error // of Write
+	endless bool  // writing goes on until it is canceled
+	kept    serving.Generation
+	files   string // state of the model's files
+	broken  error  // of the model
 	// rewritten is what files are after they change while the parts are written; empty: they do not.
 	rewritten string
 	swept     [][]int64
@@ -262,10 +263,16 @@ func (s *testServed) change(files string, broken error) {
 	s.files, s.broken = files, broken
 }
 
-func (s *testServed) Write(context.Context, models.Deployment) ([]models.WrittenPart, error) {
+func (s *testServed) Write(ctx context.Context, _ models.Deployment) ([]models.WrittenPart, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes++
+	if s.endless {
+		s.mu.Unlock()
+		<-ctx.Done()
+		s.mu.Lock()
+		return nil, ctx.Err()
+	}
 	if s.rewritten != "" {
 		s.files, s.rewritten = s.rewritten, ""
 		return nil, models.Conflict("A file has changed while it was read.")

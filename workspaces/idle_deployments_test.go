@@ -210,6 +210,30 @@ func TestIdleDeploymentIsUpdated(t *testing.T) {
 	})
 }
 
+// Stopping a deployment ends the writing of its parts, and its shares go back.
+func TestStopWhileWriting(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.served.endless = true
+		w.deployWith(workspaces.DeployInput{Cores: 60})
+		w.poll(t, "its parts are written", func() bool {
+			w.get()
+			w.served.mu.Lock()
+			defer w.served.mu.Unlock()
+			return w.served.writes == 1
+		})
+		_, err := w.Deploy(w.ctx, w.actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 60})
+		want(t, err, models.KindNoCapacity, "Only 40 of 60 cores per GPU are available now. Request fewer cores, or deploy it later.")
+		if _, err := w.StopDeployment(w.ctx, w.actor, w.id); err != nil {
+			t.Fatal(err)
+		}
+		w.poll(t, "it is stopped", func() bool { return w.get().State == models.DeploymentStopped })
+		if got := b.shares(t); got != 0 {
+			t.Errorf("%d cores are in use", got)
+		}
+	})
+}
+
 // An idle deployment can be stopped, and ends with the right of its owner. After a restart of
 // the server, the time without requests begins again.
 func TestEndOfIdleDeployment(t *testing.T) {

@@ -233,7 +233,8 @@ func (r *Reconciler) lastLine(p models.DeploymentPart) string {
 
 // stopParts ends all parts, and then the deployment.
 func (r *Reconciler) stopParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
-	if r.writing[d.ID].goesOn() {
+	if w := r.writing[d.ID]; w.goesOn() {
+		w.cancel()
 		return nil // what is being written would be left
 	}
 	if d.DrainsUntil != nil && r.config.Store.Now().Before(*d.DrainsUntil) && r.computes(ctx, *d, parts) {

@@ -17,7 +17,8 @@ const (
 
 // partsWriting is the writing of the parts of a deployment.
 type partsWriting struct {
-	done     chan error // receives the result; nil while no attempt goes on
+	done     chan error         // receives the result; nil while no attempt goes on
+	cancel   context.CancelFunc // ends the attempt
 	failures int
 	next     time.Time   // of the next attempt
 	changes  *modelWatch // of a model that has changed since it was planned; nil: it has not
@@ -62,7 +63,9 @@ func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts
 func (r *Reconciler) beginWriting(ctx context.Context, w *partsWriting, d models.Deployment, parts []models.DeploymentPart) {
 	done, changes := make(chan error, 1), w.changes
 	w.done = done
+	ctx, w.cancel = context.WithCancel(ctx)
 	r.writers.Go(func() {
+		defer w.cancel()
 		if changes != nil {
 			done <- r.settled(ctx, d, changes)
 		} else {

@@ -40,7 +40,7 @@ type Store struct {
 	writing sync.RWMutex // locked for reading while parts are written, which Sweep must not take for unused
 
 	mu   sync.Mutex
-	kept map[int64]Generation // by deployment, as they were read
+	kept map[int64]*kept // by deployment
 }
 
 // PartFile is a part on the disk.
@@ -144,7 +144,8 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 		}
 		list = append(list, PartFile{p.File, p.Size, p.Written})
 	}
-	return list, generation.keep(s.directory(project, deployment), folder)
+	dir := s.directory(project, deployment)
+	return list, errors.Join(generation.keep(dir, folder), syncTree(dir), syncDir(parts))
 }
 
 // WriteWorker gives a part the program of this version.
@@ -173,7 +174,7 @@ func (s *Store) LinkParts(project, deployment, of int64) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}
-	return filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
 		name, escapes := filepath.Rel(from, path)
 		switch at := filepath.Join(to, name); {
 		case err != nil || escapes != nil:
@@ -186,6 +187,35 @@ func (s *Store) LinkParts(project, deployment, of int64) error {
 			return os.Link(path, at)
 		}
 	})
+	return errors.Join(err, syncTree(to), syncDir(filepath.Dir(to)))
+}
+
+// writeSynced writes a file to the disk: the database says later that it is there.
+func writeSynced(at string, content []byte, mode fs.FileMode) error {
+	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// syncTree writes to the disk what directories contain, of a directory and all below it.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
+}
+
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // withReason is the error with what is lacking, if the disk is full.
@@ -214,5 +244,5 @@ func (s *Store) lay(file, dir string, about part) error {
 		return err
 	}
 	return errors.Join(os.Link(file, filepath.Join(dir, "part.safetensors")),
-		os.WriteFile(filepath.Join(dir, "part.json"), text, 0o644))
+		writeSynced(filepath.Join(dir, "part.json"), text, 0o644))
 }

@@ -117,6 +117,9 @@ func TestSweep(t *testing.T) {
 	if err := s.Remove(3, 2); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(s.Dir, "project-3", ".unfinished-x"), nil, 0o600); err != nil { // of a server that was killed
+		t.Fatal(err)
+	}
 	sweep()
 	if list, err := os.ReadDir(s.Dir); err != nil || len(list) > 0 {
 		t.Errorf("%v is left, %v", list, err)

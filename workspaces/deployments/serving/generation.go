@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"weir/models"
 	"weir/workspaces/deployments/tokenizer"
@@ -88,7 +89,7 @@ func endOf(c shard.Config, file string, vocabulary int64) (list []int32, err err
 func (g Generation) keep(dir string, folder fs.FS) error {
 	content, err := shard.ReadSmall(folder, tokenizerName, maxTokenizerBytes)
 	if err == nil && content != nil {
-		err = os.WriteFile(filepath.Join(dir, tokenizerName), content, 0o600)
+		err = writeSynced(filepath.Join(dir, tokenizerName), content, 0o600)
 	}
 	if err != nil {
 		return err
@@ -97,31 +98,55 @@ func (g Generation) keep(dir string, folder fs.FS) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, storedGenerationName), text, 0o600)
+	return writeSynced(filepath.Join(dir, storedGenerationName), text, 0o600)
 }
 
 // maxKept bounds what was read of deployments: each may have a tokenizer of many megabytes.
 const maxKept = 32
 
-// Generation is what was kept of a deployment whose model computes so many results.
-func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
+// kept is what was kept of a deployment, when it was read.
+type kept struct {
+	mu   sync.Mutex // locked while it is read, which can take long
+	read bool
+	Generation
+}
+
+// keptOf is what was kept of a deployment, perhaps not read yet.
+func (s *Store) keptOf(deployment int64) *kept {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g, known := s.kept[deployment]; known {
-		return g, nil
+	if k := s.kept[deployment]; k != nil {
+		return k
+	}
+	if s.kept == nil {
+		s.kept = map[int64]*kept{}
+	}
+	for other := range s.kept { // of deployments that another server has stopped, too
+		if len(s.kept) >= maxKept {
+			delete(s.kept, other)
+		}
+	}
+	k := &kept{}
+	s.kept[deployment] = k
+	return k
+}
+
+// Generation is what was kept of a deployment whose model computes so many results.
+func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
+	k := s.keptOf(deployment)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.read {
+		return k.Generation, nil
 	}
 	g, err := s.readKept(s.directory(project, deployment), vocabulary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Generation{}, nil // not written yet, or by an earlier version, which kept nothing
 	}
-	if err != nil {
-		return g, err
+	if err == nil {
+		k.Generation, k.read = g, true
 	}
-	if s.kept == nil || len(s.kept) >= maxKept { // of deployments that another server has stopped, too
-		s.kept = map[int64]Generation{}
-	}
-	s.kept[deployment] = g
-	return g, nil
+	return g, err
 }
 
 func (s *Store) readKept(dir string, vocabulary int64) (g Generation, err error) {

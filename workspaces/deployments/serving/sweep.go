@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -73,6 +74,9 @@ func (s *Store) Sweep(ctx context.Context, live func(context.Context) ([]int64, 
 // the directory of no deployment, and the project's directory when nothing is left.
 func sweepProject(ctx context.Context, dir string, list []fs.DirEntry, deployments map[string]bool) (err error) {
 	used := false
+	if slices.ContainsFunc(list, func(f fs.DirEntry) bool { return split.IsUnfinished(f.Name()) }) {
+		err = split.RemoveUnfinished(dir)
+	}
 	for _, f := range list {
 		if ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())

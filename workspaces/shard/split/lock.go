@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,29 @@ func lock(ctx context.Context, to *os.Root) (*os.File, error) {
 		case <-time.After(lockPause):
 		}
 	}
+}
+
+// IsUnfinished reports whether a name is that of a file that is being written, or was when its
+// writer ended.
+func IsUnfinished(name string) bool { return strings.HasPrefix(name, unfinished) }
+
+// RemoveUnfinished removes what writers that have ended have left in a folder; nothing as long as
+// one writes, or where that cannot be known.
+func RemoveUnfinished(folder string) error {
+	to, err := os.OpenRoot(folder)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	dir, err := to.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil
+	}
+	return removeUnfinished(to)
 }
 
 func removeUnfinished(to *os.Root) error {
