@@ -14,10 +14,17 @@ const (
 	sweepPeriod  = 10 * time.Minute // between removals of expired secrets
 )
 
+// within reports whether something was done within the last period. A clock that was set back
+// does not put the next time off.
+func within(period time.Duration, done, now time.Time) bool {
+	since := now.Sub(done)
+	return since >= 0 && since < period
+}
+
 // stopOrphans stops what runs without a row in the database that uses resources.
 func (r *Reconciler) stopOrphans(ctx context.Context) error {
 	now := r.config.Store.Now()
-	if now.Sub(r.orphansCheckedAt) < orphanPeriod {
+	if within(orphanPeriod, r.orphansCheckedAt, now) {
 		return nil
 	}
 	instances, err := r.config.Runtime.List(ctx)
@@ -53,7 +60,7 @@ func (r *Reconciler) stopOrphans(ctx context.Context) error {
 // sweep removes expired sessions, visits and single-use tokens.
 func (r *Reconciler) sweep(ctx context.Context) error {
 	now := r.config.Store.Now()
-	if now.Sub(r.sweptAt) < sweepPeriod {
+	if within(sweepPeriod, r.sweptAt, now) {
 		return nil
 	}
 	r.sweptAt = now

@@ -284,7 +284,7 @@ func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from mo
 // left, and deletes the oldest ended runs of each member, so that their logs are bounded.
 func (r *Reconciler) sweepRuns(ctx context.Context) error {
 	now := r.config.Store.Now()
-	if now.Sub(r.runsSweptAt) < orphanPeriod {
+	if within(orphanPeriod, r.runsSweptAt, now) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -346,7 +346,7 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 	if refreshes {
 		period = refreshPeriod
 	}
-	if now.Sub(r.runsRefreshedAt) < period {
+	if within(period, r.runsRefreshedAt, now) {
 		return nil
 	}
 	r.runsRefreshedAt = now

@@ -16,7 +16,7 @@ const partFilesPeriod = time.Minute
 // sweepParts ends and removes what runs although no part of a deployment says so.
 func (r *Reconciler) sweepParts(ctx context.Context) error {
 	now := r.config.Store.Now()
-	if now.Sub(r.partsSweptAt) < orphanPeriod {
+	if within(orphanPeriod, r.partsSweptAt, now) {
 		return nil
 	}
 	instances, err := r.config.Parts.List(ctx)
@@ -48,7 +48,7 @@ func (r *Reconciler) sweepParts(ctx context.Context) error {
 
 // sweepPartFiles removes the files that no deployment uses. Only the leader does that.
 func (r *Reconciler) sweepPartFiles(ctx context.Context, now time.Time) error {
-	if now.Sub(r.partFilesSweptAt) < partFilesPeriod {
+	if within(partFilesPeriod, r.partFilesSweptAt, now) {
 		return nil
 	}
 	r.partFilesSweptAt = now

@@ -260,7 +260,7 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	}
 	entry, ok := r.projects.Load(id)
 	if !ok {
-		return // this process has started nothing there
+		return // List has it applied, if something runs there
 	}
 	a := entry.(*applied)
 	a.mu.Lock()
@@ -276,8 +276,24 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	}
 }
 
-// repairDrift applies again what others have changed, at most once a second, in
-// case two controllers disagree.
+// ensureLater has the objects of a pod's project applied that this process has not applied yet:
+// they may be those of an earlier version or configuration, or have been changed before it led.
+func (r *Runtime) ensureLater(pod *corev1.Pod) {
+	id, err := strconv.ParseInt(pod.Labels[labelProject], 10, 64)
+	if err != nil {
+		return
+	}
+	if _, ok := r.projects.Load(id); ok {
+		return
+	}
+	select {
+	case r.projects.drifted <- id:
+	default: // the next call, or start, does it
+	}
+}
+
+// repairDrift applies again what others have changed, and what this process has not applied
+// yet, at most once a second, in case two controllers disagree.
 func (r *Runtime) repairDrift(ctx context.Context) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
@@ -301,7 +317,9 @@ func (r *Runtime) repairProject(ctx context.Context, id int64) {
 	if err != nil || ns.DeletionTimestamp != nil {
 		return // it is being deleted; the next start creates it again
 	}
-	r.log.WarnContext(ctx, "a project's objects in the cluster were changed by others; applying them again", "project", id)
+	if _, ok := r.projects.Load(id); ok {
+		r.log.WarnContext(ctx, "a project's objects in the cluster were changed by others; applying them again", "project", id)
+	}
 	within, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := r.ensureProject(within, id); err != nil && ctx.Err() == nil {

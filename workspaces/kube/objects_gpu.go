@@ -93,7 +93,7 @@ func (c Config) addMPS(p *gpuObjects, gpus []runtime.GPU) error {
 			continue
 		}
 		if c.MPSDir == "" {
-			return fmt.Errorf("MPS serves the GPU %s, and the configuration names no directory for it", g.UUID)
+			return models.Conflict("MPS serves the GPU %s, and kube-mps-dir is not set.", g.UUID)
 		}
 		if g.UUID == "" || strings.ContainsAny(g.UUID, "/.") {
 			return fmt.Errorf("%q is not the UUID of a GPU", g.UUID)

@@ -3,7 +3,6 @@ package kube
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -18,6 +17,7 @@ import (
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"weir/models"
 	"weir/workspaces/runtime"
 )
 
@@ -179,7 +179,7 @@ func checkSpec(spec runtime.Spec, image string) error {
 		return fmt.Errorf("a workspace needs the positive id of a project: %d", spec.Project)
 	}
 	if image == "" {
-		return errors.New("the environment names no image, and the configuration has none for it")
+		return models.Conflict("The environment names no image, and kube-image is not set.")
 	}
 	for name := range spec.Env {
 		if len(validation.IsConfigMapKey(name)) > 0 { // nor of a secret
@@ -314,7 +314,8 @@ func (c Config) ownedObjects(spec runtime.Spec, pod *corev1.Pod) podOwned {
 					WithPort(notebookPort).WithTargetPort(intstr.FromInt32(notebookPort)))),
 	}
 	if c.Ingress.Domain != "" {
-		o.Ingress = networking.Ingress(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
+		// Named by its workspace: a second one with the host of the first is refused by ingress-nginx.
+		o.Ingress = networking.Ingress(fmt.Sprintf("ws-%d", spec.Workspace), r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithAnnotations(c.Ingress.Annotations).WithSpec(c.ingressSpec(spec.Workspace))
 	}
 	return o

@@ -434,7 +434,13 @@ func TestProjectIsClosed(t *testing.T) {
 	if portal := as[corev1.Service](t, p.Services[0]); portal.Spec.ExternalName != "weir.weir.svc.cluster.local" {
 		t.Errorf("the portal is at %+v", portal.Spec)
 	}
-	ingress := as[netv1.Ingress](t, c.ownedObjects(spec(), new(corev1.Pod)).Ingress).Spec
+	restarted := spec()
+	restarted.Generation++
+	first, second := c.ownedObjects(spec(), new(corev1.Pod)), c.ownedObjects(restarted, new(corev1.Pod))
+	if *first.Ingress.GetName() != *second.Ingress.GetName() || *first.Service.GetName() == *second.Service.GetName() {
+		t.Errorf("a restart has the ingress %s after %s", *second.Ingress.GetName(), *first.Ingress.GetName())
+	}
+	ingress := as[netv1.Ingress](t, first.Ingress).Spec
 	backend := ingress.Rules[0].HTTP.Paths[0].Backend.Service
 	if ingress.Rules[0].Host != "ws-5.apps.example" || backend.Name != servicePortal || backend.Port.Number != 80 || ingress.TLS[0].SecretName != "apps-tls" {
 		t.Errorf("ingress %+v", ingress)

@@ -87,25 +87,25 @@ func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
 
 // readSecrets reads the secrets of a pod, which an earlier process may have started: its log may
 // only be shown with them masked.
-func (r *Runtime) readSecrets(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
-	if m.secrets != nil {
-		return nil
-	}
+func (r *Runtime) readSecrets(ctx context.Context, pod *corev1.Pod) ([]string, error) {
 	secret, err := r.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	env := map[string]string{}
 	for name, value := range secret.Data {
 		env[name] = string(value)
 	}
-	m.secrets = secretsOf(env)
-	return nil
+	return secretsOf(env), nil
 }
 
 func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
-	if err := r.readSecrets(ctx, pod, m); err != nil {
-		return err
+	if m.secrets == nil {
+		secrets, err := r.readSecrets(ctx, pod)
+		if err != nil {
+			return err
+		}
+		m.secrets = secrets
 	}
 	log, err := r.readLog(ctx, pod)
 	if err == nil {
@@ -145,15 +145,18 @@ func (r *Runtime) Log(ctx context.Context, state runtime.State) (string, error) 
 	}
 	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := r.readSecrets(ctx, pod, m); err != nil {
-		return "", refusal(err)
+	secrets := m.secrets
+	m.mu.Unlock() // reading from a dead node takes long, and all other polls of the pod would wait
+	if secrets == nil {
+		if secrets, err = r.readSecrets(ctx, pod); err != nil {
+			return "", refusal(err)
+		}
 	}
 	log, err := r.readLog(ctx, pod)
 	if err != nil {
 		return "", refusal(err)
 	}
-	return runtime.LogEnd(runtime.MaxLog, log, m.secrets...), nil
+	return runtime.LogEnd(runtime.MaxLog, log, secrets...), nil
 }
 
 // secretsOf returns the values of an environment that a log must not show. Longer

@@ -224,7 +224,9 @@ func (r *Runs) conclude(ctx context.Context, id ref, pod *corev1.Pod) (runtime.R
 	status := endOfRun(seen)
 	status.Printed = logFiles(r.path(id)).size()
 	if err := errors.Join(os.MkdirAll(r.path(id), 0o700), r.write(id, resultFile, status)); err != nil {
-		return runtime.RunStatus{}, err
+		// The end counts nevertheless, as where the storage is full: its shares go back. List deletes the pod.
+		r.cluster.log.WarnContext(ctx, "cannot write down how a run has ended", "pod", id.Pod, "namespace", id.Namespace, "err", err)
+		return status, nil
 	}
 	models.Failpoint("kube.result")
 	r.forget(id, seen)

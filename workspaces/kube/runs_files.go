@@ -40,10 +40,14 @@ func (r *Runs) result(id ref) (runtime.RunStatus, error) {
 	return readJSON[runtime.RunStatus](filepath.Join(r.path(id), resultFile))
 }
 
+// readJSON reads a file of a run. One that is cut off, as by a power failure, is as none.
 func readJSON[T any](path string) (value T, err error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return value, err
+	}
+	if !json.Valid(b) {
+		return value, fs.ErrNotExist
 	}
 	return value, json.Unmarshal(b, &value)
 }
@@ -60,7 +64,7 @@ func (r *Runs) write(id ref, name string, value any) error {
 	}
 	defer os.Remove(f.Name()) // unless it was renamed
 	_, err = f.Write(b)
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), filepath.Join(r.path(id), name))

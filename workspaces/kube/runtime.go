@@ -348,6 +348,7 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Instance, error) {
 		switch {
 		case !ok:
 		case !podEnded(pod):
+			r.ensureLater(pod)
 			all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
 		case r.isOrphan(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
