@@ -22,7 +22,7 @@ const largerConfig = `{"architectures":["LlamaForCausalLM"],"model_type":"llama"
 //	go test -run '^$' -bench Parts -benchtime 5x ./e2e
 func BenchmarkParts(b *testing.B) {
 	s := newServer(b, options{gpus: "h100:2", args: quiet})
-	team := s.team("servers", resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
+	team := s.team("servers", resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "larger", largerConfig, decoderOf(512, 1536, 8, 1))
 	var on []served

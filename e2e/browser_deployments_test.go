@@ -11,7 +11,7 @@ func TestDeploymentInBrowser(t *testing.T) {
 	t.Parallel()
 	chromium, axe := startChromium(t), readAxe(t)
 	s := newServer(t, options{gpus: "h100:2"})
-	limit := resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}
+	limit := resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000, StorageMiB: 1000}
 	team := s.team("servers", limit, "ada")
 	ada := team.Members[0]
 	for name, config := range map[string]string{"tiny": decoderConfig, "other": `{"architectures":["GPT2LMHeadModel"],"vocab_size":256}`} {

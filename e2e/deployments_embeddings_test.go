@@ -133,7 +133,7 @@ const sentenceTokenizer = `{"added_tokens":[{"id":2,"content":"[CLS]","special":
 func TestDeploymentOfEmbeddings(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	team := s.team("texts", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	team := s.team("texts", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	config, file, bert := encoder("Bert", 1e-12)
 	dir := ada.writesModel(s, team.Project, "bert", config, file)

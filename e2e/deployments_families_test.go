@@ -254,7 +254,7 @@ func (d served) sendsBinary(s *server, path string, request any, values []float6
 func TestDeploymentFamilies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	team := s.team("families", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	team := s.team("families", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	for name := range families {
 		config, file, r := familyModel(t, name)
@@ -275,7 +275,7 @@ func TestDeploymentFamilies(t *testing.T) {
 func TestDeploymentOfVision(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:4"})
-	team := s.team("vision", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	team := s.team("vision", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	file, r := vision()
 	dir := ada.writesModel(s, team.Project, "vit", visionConfig, file)

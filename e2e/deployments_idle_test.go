@@ -15,7 +15,7 @@ import (
 func TestDeploymentWithoutRequests(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "h100:2"})
-	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000}, "ada")
+	team := s.team("servers", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 16_000, MemoryMiB: 32_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	sh := s.shell(ada.token)

@@ -25,7 +25,7 @@ func TestDeploymentPresets(t *testing.T) {
 	}
 	write("- {service_type: halves, split: layers, combine: pass_on}\n- {service_type: shared, split: heads, combine: sum}\n")
 	s := newServer(t, options{gpus: "h100:4", args: []string{"--split-presets", file}})
-	team := s.team("presets", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000}, "ada")
+	team := s.team("presets", resources{GPUCores: 300, GPUMemoryMiB: 80_000, CPUMilli: 32_000, MemoryMiB: 64_000, StorageMiB: 1000}, "ada")
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	one, two := ada.deploy(t, team.Project, 2, "halves"), ada.deploy(t, team.Project, 2, "shared")

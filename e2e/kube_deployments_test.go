@@ -40,7 +40,7 @@ func TestDeploymentInCluster(t *testing.T) {
 	one.api(one.admin()).must("POST", "/environments", map[string]any{"name": "NumPy in the cluster", "language": "python", "language_version": "3.11",
 		"versions": map[string]string{"numpy": "1.24"}, "image": k.Image, "command": []string{"/usr/bin/python3"}, "no_notebook": true}, &env)
 	node := other.nodeLends(k)
-	limit := resources{GPUCores: 100, GPUMemoryMiB: 40_000, CPUMilli: 16_000, MemoryMiB: 16_384}
+	limit := resources{GPUCores: 100, GPUMemoryMiB: 40_000, CPUMilli: 16_000, MemoryMiB: 16_384, StorageMiB: 1000}
 	team := one.team("servers", limit, "ada")
 	ada := team.Members[0]
 	elsewhere := member{User: ada.User, ID: ada.ID, Email: ada.Email, Name: ada.Name, api: other.api(ada.token)}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -127,9 +128,10 @@ func TestSharedDirectoryThatChanges(t *testing.T) {
 
 // A process can make its command line as long as it likes.
 func TestLongCommandLine(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "read x", strings.Repeat("x", 100_000))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
+	cmd := exec.Command("sh", "-c", "echo; read x", strings.Repeat("x", 100_000))
+	stdin, err1 := cmd.StdinPipe()
+	stdout, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
@@ -137,6 +139,9 @@ func TestLongCommandLine(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer stdin.Close()
+	if _, err := stdout.Read(make([]byte, 1)); err != nil { // a process that has just started has no command line yet
+		t.Fatal(err)
+	}
 	b, err := readCommandLine(cmd.Process.Pid)
 	if err != nil || len(b) < 1000 || len(b) > 2*maxCommandLine {
 		t.Errorf("%d bytes, %v", len(b), err)
