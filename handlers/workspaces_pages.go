@@ -305,14 +305,12 @@ func (a *App) directoriesOf(ctx context.Context, w workspaces.View) (list []web.
 // ServeWorkspaceError responds at a workspace's origin when a request is refused. The page
 // discloses no more than the error and loads nothing.
 func (a *App) ServeWorkspaceError(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
-	v := web.WorkspaceErrorView{Portal: portal}
-	// Only admitted users get these kinds of errors.
-	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
-		if w, err := a.Store.Read(r.Context()).Workspace(store.AllProjects, id); err == nil {
-			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
-			if w.State.Ended() || w.State == models.StateStopping {
-				v.LaunchAgain = launchAgain(w)
-			}
+	v := web.WorkspaceErrorView{ErrorView: web.ErrorView{Status: status, Err: *err}, Portal: portal}
+	if id, ok := a.Proxy.Host(r.Host); ok && status != http.StatusNotFound {
+		v.Link = path("workspaces", id, "open") // the portal decides again, and says why not
+		// Only admitted visitors learn that it does not run or respond.
+		if status == http.StatusConflict || status == http.StatusBadGateway {
+			a.showState(r.Context(), id, &v)
 		}
 	}
 	var body bytes.Buffer
@@ -327,4 +325,16 @@ func (a *App) ServeWorkspaceError(w http.ResponseWriter, r *http.Request, status
 	w.WriteHeader(status)
 	_, writeErr := w.Write(body.Bytes())
 	a.logged(r, writeErr)
+}
+
+// showState shows a workspace and its state to an admitted visitor.
+func (a *App) showState(ctx context.Context, id int64, v *web.WorkspaceErrorView) {
+	w, err := a.Store.Read(ctx).Workspace(store.AllProjects, id)
+	if err != nil {
+		return // the error alone is shown
+	}
+	v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
+	if w.State.Ended() || w.State == models.StateStopping {
+		v.LaunchAgain = launchAgain(w)
+	}
 }

@@ -14,13 +14,14 @@ type ErrorView struct {
 	Request string // ID in the log, or empty
 }
 
-// WorkspaceErrorView is shown at a workspace's own address when nothing
-// answers there.
+// WorkspaceErrorView is shown at a workspace's own address when a request is refused or
+// nothing answers there.
 type WorkspaceErrorView struct {
-	State  models.WorkspaceState // empty: there is no such workspace, or not for this reader
+	ErrorView
+	State  models.WorkspaceState // empty: it is not the reason, or not for this reader
 	Name   string                // shown only to those who may see it
 	Portal string                // origin of the portal, such as https://weir.example.org
-	Link   string                // path in the portal, such as /workspaces/5
+	Link   string                // path in the portal, such as /workspaces/5; empty: its start page
 
 	LaunchAgain string // path of a launch with the same values; empty while it has not stopped
 }
@@ -67,7 +68,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 func (v WorkspaceErrorView) title(ctx context.Context) string {
 	switch {
 	case v.State == "":
-		return T(ctx, "Workspace not found")
+		return v.ErrorView.title(ctx)
 	case v.State.Ended() || v.State == models.StateStopping:
 		return T(ctx, "Workspace %s has stopped", v.Name)
 	case v.State == models.StateRunning:
@@ -78,17 +79,19 @@ func (v WorkspaceErrorView) title(ctx context.Context) string {
 
 func (v WorkspaceErrorView) advice(ctx context.Context) string {
 	switch {
+	case v.Status == http.StatusNotFound:
+		return v.ErrorView.advice(ctx)
 	case v.State == "":
-		return T(ctx, "The workspace does not exist, or you need to open it from Weir first.")
+		return TT(ctx, v.Err.Message)
 	case v.State.Ended() || v.State == models.StateStopping:
 		return T(ctx, "Its files are kept.")
 	}
 	return T(ctx, "Check its status and open it from its page in Weir.")
 }
 
-func (v WorkspaceErrorView) link() string {
-	if v.Link == "" {
-		return "/"
+func (v WorkspaceErrorView) linkLabel(ctx context.Context) string {
+	if v.State == "" && v.Link != "" {
+		return T(ctx, "Open workspace")
 	}
-	return v.Link
+	return T(ctx, "Go to Weir")
 }

@@ -25,6 +25,7 @@ func accessSamples() []sample {
 // linkSamples are the pages of invitations and other one-time links.
 func linkSamples() []sample {
 	return []sample{
+		{"gone-forbidden", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{ErrorView: ErrorView{Status: 403, Err: *models.Forbidden("Cross-site requests are not allowed.")}, Portal: portal, Link: "/workspaces/5/open"})},
 		{"invite", "/projects/1/invitations/new", &root, InviteFormPage(InviteFormView{ProjectID: 1, Project: "vision", Remaining: quota, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}},
 			Form: Form{Values: map[string]string{"emails": "li, mei@example.org"}}.Refuse(models.Invalid("emails[0]", "must be an email address such as name@example.org"))})},
 		{"invitations", "/invitations", &root, InvitationsPage(InvitationsView{Rows: sampleInvitations(), CanInvite: true, ByMail: true, Links: []InvitationLink{{"mei@example.org", "https://weir.example.org/invitation?token=abc", later}}})},

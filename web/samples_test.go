@@ -104,7 +104,7 @@ func samples() []sample {
 		{"error-409", "/projects/1", &li, ErrorPage(ErrorView{Status: 409, Err: *models.Conflict("Somebody else has changed the project.")})},
 		{"error-500", "/pool", nil, ErrorPage(ErrorView{Status: 500, Request: "01J9Z"})},
 		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5", LaunchAgain: "/launch?project_id=1"})},
-		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
+		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{ErrorView: ErrorView{Status: 404, Err: *models.NotFound("workspace")}, Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
 	}, append(append(append(append(tableSamples(), fileSamples()...), docsSamples()...), usageSamples()...), append(append(append(append(notificationSamples(), reservationSamples()...), append(runSamples(), accessSamples()...)...), requestSamples()...), append(append(barrierSamples(), graphSamples()...), deploymentSamples()...)...)...)...)
 }
