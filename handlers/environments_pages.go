@@ -86,7 +86,7 @@ func (a *App) environmentPage(ctx context.Context, c echo.Context) (templ.Compon
 
 func (a *App) createEnvironmentPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.environmentInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	e, err := a.Catalog.Create(ctx, actorOf(ctx), in)
@@ -95,7 +95,7 @@ func (a *App) createEnvironmentPage(ctx context.Context, _ echo.Context, f *form
 
 func (a *App) updateEnvironmentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	in := f.environmentInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	e, err := a.Catalog.Update(ctx, actorOf(ctx), number(c, "id"), in)

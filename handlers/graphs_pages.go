@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -52,9 +53,8 @@ func (a *App) modelGraphPage(c echo.Context) error {
 		return err
 	}
 	machine := f.graphMachine()
-	if err = f.err(); err == nil {
-		v.Graph, err = a.Deployments.PlanGraph(ctx, actorOf(ctx), id, e.Path, machine)
-	}
+	v.Graph, err = a.Deployments.PlanGraph(ctx, actorOf(ctx), id, e.Path, machine)
+	err = cmp.Or(f.errWith(err), err)
 	if v.Done = err == nil; v.Done {
 		return a.render(c, http.StatusOK, web.ModelGraphPage(v))
 	}
@@ -73,10 +73,8 @@ func (a *App) planGraphPage(c echo.Context) error {
 	in := workspaces.GraphInput{GraphMachine: f.graphMachine()}
 	v := web.GraphsView{Done: true}
 	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {
-		err = f.err()
-	}
-	if err == nil {
 		v.Plan, err = a.Workspaces.PlanGraph(actorOf(c.Request().Context()), in)
+		err = cmp.Or(f.errWith(err), err)
 	}
 	v.Form = f.asSubmitted()
 	v.Form.Values["graph"] = in.Graph

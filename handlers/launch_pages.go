@@ -163,7 +163,7 @@ func (a *App) launchWorkspacePage(c echo.Context) error {
 	}
 	in := f.launchInput()
 	var w models.Workspace
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		w, err = a.Workspaces.Launch(ctx, actorOf(ctx), in)
 	}
 	if err != nil {

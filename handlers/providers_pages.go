@@ -63,7 +63,7 @@ func (a *App) authorizeProviderPage(c echo.Context) error {
 		OwnerID: a.accountID(ctx, f, "owner_id")}
 	var code string
 	var granted models.Authorization
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		code, granted, err = a.Enrollment.Authorize(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (a *App) updateProviderPage(c echo.Context) error {
 	if owner := a.accountID(ctx, f, "owner_id"); owner != 0 {
 		in.OwnerID = &owner
 	}
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		_, err = a.Providers.Update(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *App) recallProviderPage(c echo.Context) error {
 	id := number(c, "id")
 	in := providers.RecallInput{GraceMinutes: f.number("recall.grace_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")),
 		Version: f.version()}
-	if err = f.err(); err == nil {
+	if err = f.errWith(within("recall.", in.Check())); err == nil {
 		_, err = a.Providers.Recall(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {

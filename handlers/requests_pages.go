@@ -94,7 +94,7 @@ func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (r
 		return redirect{}, err
 	}
 	in := f.decision(old.Requested)
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(old.QuotaRequest, a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	v, err := a.Requests.Decide(ctx, actorOf(ctx), old.ID, in)
@@ -129,7 +129,7 @@ func (a *App) setJoinRequestsPage(ctx context.Context, c echo.Context, f *form) 
 
 func (a *App) createRequestPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := requests.RequestInput{Requested: f.requested(f.text("kind")), Reason: f.text("reason")}
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	v, err := a.Requests.Submit(ctx, actorOf(ctx), in)

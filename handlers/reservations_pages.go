@@ -218,8 +218,9 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 
 func (a *App) createReservationPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.reservationInput()
-	if err := f.err(); err != nil {
-		return redirect{}, err
+	if f.err() != nil {
+		_, err := a.Broker.Preview(ctx, actorOf(ctx), in) // which reserves nothing
+		return redirect{}, f.errWith(err)
 	}
 	r, err := a.Broker.Reserve(ctx, actorOf(ctx), in)
 	return redirect{path("reservations", r.ID), models.Say("Reserved.")}, err

@@ -45,7 +45,7 @@ func (a *App) startRunPage(c echo.Context) error {
 	}
 	in := f.runInput()
 	var r models.Run
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		r, err = a.Workspaces.StartRun(ctx, actorOf(ctx), in)
 	}
 	if err != nil {

@@ -38,7 +38,8 @@ type EnvironmentInput struct {
 	Version         int64                   `json:"-"`
 }
 
-func (in *EnvironmentInput) normalize() error {
+// Check validates and normalizes the input.
+func (in *EnvironmentInput) Check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	in.Language = strings.ToLower(models.CheckName("language", in.Language, &p))
@@ -152,7 +153,7 @@ func (c *Catalog) Match(ctx context.Context, actor policies.Actor, in MatchInput
 // the command runs in every workspace that uses the environment.
 func (c *Catalog) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
-		if err := in.normalize(); err != nil {
+		if err := in.Check(); err != nil {
 			return err
 		}
 		e = models.Environment{}
@@ -173,7 +174,7 @@ func createEnvironment(q *store.Queries, actor policies.Actor, e *models.Environ
 // Update replaces an environment.
 func (c *Catalog) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *store.Queries) error {
-		if err := in.normalize(); err != nil {
+		if err := in.Check(); err != nil {
 			return err
 		}
 		if e, err = q.Environment(id); err != nil {

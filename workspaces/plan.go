@@ -41,6 +41,12 @@ func (in LaunchInput) requests() bool {
 	return in.VersionConstraints != "" || in.ModelPath != "" || len(env) > 0 || !reflect.DeepEqual(r, models.LaunchParameters{})
 }
 
+// Check validates the input alone.
+func (in LaunchInput) Check() error {
+	_, err := in.normalize()
+	return err
+}
+
 // normalize checks the input and sets what was left open to its default.
 func (in *LaunchInput) normalize() ([]VersionConstraint, error) {
 	var p models.Problems

@@ -33,8 +33,8 @@ const (
 	keptRuns        = 200 // of a member in a project that have ended; older ones are deleted
 )
 
-// check checks what planning does not.
-func (in *RunInput) check() error {
+// Check validates and normalizes the input alone.
+func (in *RunInput) Check() error {
 	var p models.Problems
 	size := 0
 	for _, word := range in.Command {
@@ -49,6 +49,7 @@ func (in *RunInput) check() error {
 	case size > maxCommandBytes:
 		p.Add("command", "must be at most %d characters", maxCommandBytes)
 	}
+	in.Request.Check("", &p)
 	in.Name = models.CheckText("name", in.Name, maxRunName, &p)
 	if strings.Contains(in.Name, "\n") {
 		p.Add("name", "must be a single line")
@@ -126,7 +127,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
-	if err := cmp.Or(in.check(), s.store.CheckSpace()); err != nil {
+	if err := cmp.Or(in.Check(), s.store.CheckSpace()); err != nil {
 		return r, err
 	}
 	var p Plan
@@ -209,7 +210,7 @@ func (s *Service) PreviewRun(ctx context.Context, actor policies.Actor, in RunIn
 		p, _, err = s.planRun(q, actor, project, in)
 		p.Projects = list
 		if p.Rejection == nil && len(in.Command) > 0 {
-			p.Rejection = in.check()
+			p.Rejection = in.Check()
 		}
 		return err
 	})

@@ -19,24 +19,34 @@ type AuthorizeInput struct {
 	OwnerID int64  `json:"owner_id,omitempty" doc:"user ID of the owner; 0 for the previous owner, or yourself"`
 }
 
+// Check validates and normalizes the input.
+func (in *AuthorizeInput) Check() error {
+	p := in.problems()
+	return p.Err()
+}
+
+func (in *AuthorizeInput) problems() (p models.Problems) {
+	if _, ok := ParseGPUCode(in.GPUCode); !ok {
+		p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
+	}
+	if in.Name != "" {
+		in.Name = models.CheckName("name", in.Name, &p)
+	}
+	return p
+}
+
 // Authorize creates a code with which the machine with this GPU code can enroll
 // once within 15 minutes. Only a hash of the code is stored.
 func (e *Enrollment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (
 	code string, a models.Authorization, err error) {
-	gpuCode, ok := ParseGPUCode(in.GPUCode)
+	gpuCode, _ := ParseGPUCode(in.GPUCode)
 	given := in.OwnerID != 0
 	if !given {
 		in.OwnerID = actor.User.ID
 	}
 	secret := e.Authority.NewCode()
 	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *store.Queries) error {
-		var p models.Problems
-		if !ok {
-			p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
-		}
-		if in.Name != "" {
-			in.Name = models.CheckName("name", in.Name, &p)
-		}
+		p := in.problems()
 		if err := checkOwnerAndName(q, in, gpuCode, &p); err != nil {
 			return err
 		}

@@ -28,13 +28,30 @@ type RecallInput struct {
 
 const maxNotification = 7 * 24 * 60 // minutes
 
-// Update sets a provider's name, terms and, by an administrator, owner. The terms
-// apply to new shares; the lending hours to all.
-func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
+// Check validates and normalizes the input.
+func (in *ProviderInput) Check() error {
 	var problems models.Problems
 	in.Name = models.CheckName("name", in.Name, &problems)
 	in.Terms.Check(&problems)
-	if err := problems.Err(); err != nil {
+	return problems.Err()
+}
+
+// Check validates the input.
+func (in RecallInput) Check() error {
+	var problems models.Problems
+	if in.GraceMinutes < 0 || in.GraceMinutes > maxNotification {
+		problems.Add("grace_minutes", "must be from 0 to %d minutes", int64(maxNotification))
+	}
+	if utf8.RuneCountInString(in.Reason) > 500 {
+		problems.Add("reason", "must be at most %d characters", 500)
+	}
+	return problems.Err()
+}
+
+// Update sets a provider's name, terms and, by an administrator, owner. The terms
+// apply to new shares; the lending hours to all.
+func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
+	if err := in.Check(); err != nil {
 		return models.Provider{}, err
 	}
 	return s.manage(ctx, actor, id, in.Version, "update", func(q *store.Queries, provider *models.Provider) error {
@@ -96,14 +113,7 @@ func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version 
 // Recall ends a provider's shares after a grace period. The end is announced to
 // their workspaces, which are stopped then.
 func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
-	var problems models.Problems
-	if in.GraceMinutes < 0 || in.GraceMinutes > maxNotification {
-		problems.Add("grace_minutes", "must be from 0 to %d minutes", int64(maxNotification))
-	}
-	if utf8.RuneCountInString(in.Reason) > 500 {
-		problems.Add("reason", "must be at most %d characters", 500)
-	}
-	if err := problems.Err(); err != nil {
+	if err := in.Check(); err != nil {
 		return models.Provider{}, err
 	}
 	return s.manage(ctx, actor, id, in.Version, "recall", func(q *store.Queries, provider *models.Provider) error {

@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -51,8 +52,8 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	if v.State != models.RequestPending {
 		return v, settledBy(v.RequestView)
 	}
-	if err := in.normalize(v.QuotaRequest); err != nil {
-		return v, err
+	if p := in.problems(v.QuotaRequest); len(p) > 0 {
+		return v, p.Err()
 	}
 	var r *review
 	project, right := rightToDecide(v.QuotaRequest)
@@ -72,7 +73,16 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	return s.Get(ctx, actor, id)
 }
 
-func (in *DecisionInput) normalize(req models.QuotaRequest) error {
+// Check validates the input for a request alone.
+func (in DecisionInput) Check(req models.QuotaRequest, now time.Time) error {
+	p := in.problems(req)
+	if in.Kind() != req.Kind { // unchanged, or refused
+		return p.Err()
+	}
+	return joined(p, checkTerms(withTarget(in.Requested, req.Requested), now))
+}
+
+func (in *DecisionInput) problems(req models.QuotaRequest) models.Problems {
 	var p models.Problems
 	in.Reason = models.CheckText("reason", in.Reason, 2000, &p)
 	if in.Decision != DecisionApprove && in.Decision != DecisionRefuse {
@@ -84,7 +94,7 @@ func (in *DecisionInput) normalize(req models.QuotaRequest) error {
 	if in.Requested != (models.Requested{}) && in.Kind() != req.Kind {
 		p.Add("kind", "must match the kind of the request")
 	}
-	return p.Err()
+	return p
 }
 
 // decide is the decision within its transaction.
@@ -143,7 +153,7 @@ func (s *Service) approve(r *review, in DecisionInput) error {
 			return err
 		}
 	}
-	p := proposalOf(r)
+	p := proposalOf(r.terms)
 	if err := p.examine(r); err != nil {
 		return prefixed(kind, err)
 	}

@@ -42,7 +42,7 @@ func (s *Service) facts(q *store.Queries, req models.QuotaRequest) (*Facts, erro
 		return f, err
 	}
 	beyond := func(p models.Project) []models.Text {
-		return projects.Beyond(f.Capacity, projects.Growth(p, proposalOf(r).proposed(p), q.Now()))
+		return projects.Beyond(f.Capacity, projects.Growth(p, proposalOf(r.terms).proposed(p), q.Now()))
 	}
 	if req.ProjectID == nil {
 		f.Beyond = beyond(models.Project{})

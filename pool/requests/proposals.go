@@ -1,9 +1,15 @@
 package requests
 
-import "weir/models"
+import (
+	"time"
+
+	"weir/models"
+)
 
 // proposal is a kind of request. Its errors name the fields of the kind's input.
 type proposal interface {
+	// check validates and normalizes the terms alone.
+	check(now time.Time) error
 	// examine validates the terms of a request or decision.
 	examine(r *review) error
 	// proposed is the project p afterwards, as far as quotas are concerned.
@@ -12,9 +18,9 @@ type proposal interface {
 	apply(r *review) error
 }
 
-// proposalOf is the proposal of the review's terms.
-func proposalOf(r *review) proposal {
-	switch t := r.terms; t.Kind() {
+// proposalOf is the proposal of terms.
+func proposalOf(t models.Requested) proposal {
+	switch t.Kind() {
 	case models.RequestProject:
 		return projectProposal{t.Project}
 	case models.RequestQuota:

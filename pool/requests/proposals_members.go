@@ -1,6 +1,8 @@
 package requests
 
 import (
+	"time"
+
 	"weir/models"
 	"weir/models/store"
 	"weir/pool/projects"
@@ -19,6 +21,11 @@ type roleProposal struct {
 
 func (a roleProposal) input() projects.RoleInput {
 	return projects.RoleInput{Name: a.Name, Permission: a.Permission, Permissions: a.Permissions, Limit: a.Limit}
+}
+
+func (a roleProposal) check(time.Time) error {
+	in := a.input()
+	return in.Check()
 }
 
 func (a roleProposal) examine(r *review) error {
@@ -58,11 +65,19 @@ func (a limitProposal) role(r *review) (models.Role, error) {
 	return role, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
 }
 
-func (a limitProposal) examine(r *review) error {
-	var p models.Problems
+func (a limitProposal) problems() (p models.Problems) {
 	a.Limit.Check("limit", &p)
+	return p
+}
+
+func (a limitProposal) check(time.Time) error {
+	p := a.problems()
+	return p.Err()
+}
+
+func (a limitProposal) examine(r *review) error {
 	role, err := a.role(r)
-	if err = joined(p, err); err != nil {
+	if err = joined(a.problems(), err); err != nil {
 		return err
 	}
 	limit, _ := projects.FillLimit(a.Limit, r.project.Quota, role.Permits())
@@ -87,9 +102,13 @@ type deadlineProposal struct {
 	*models.DeadlineSpec
 }
 
-func (a deadlineProposal) examine(r *review) error {
+func (a deadlineProposal) check(now time.Time) error {
 	in := projects.MemberInput{Until: a.Until}
-	if err := in.Check(r.q.Now()); err != nil {
+	return in.Check(now)
+}
+
+func (a deadlineProposal) examine(r *review) error {
+	if err := a.check(r.q.Now()); err != nil {
 		return err
 	}
 	m, err := r.membership()
@@ -117,9 +136,13 @@ type joinProposal struct {
 	*models.JoinSpec
 }
 
-func (a joinProposal) examine(r *review) error {
+func (a joinProposal) check(now time.Time) error {
 	in := projects.MemberInput{Until: a.Until}
-	if err := in.Check(r.q.Now()); err != nil {
+	return in.Check(now)
+}
+
+func (a joinProposal) examine(r *review) error {
+	if err := a.check(r.q.Now()); err != nil {
 		return err
 	}
 	if !r.submitting && a.RoleID == 0 {

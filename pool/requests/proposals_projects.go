@@ -1,6 +1,8 @@
 package requests
 
 import (
+	"time"
+
 	"weir/models"
 	"weir/pool/projects"
 )
@@ -12,15 +14,19 @@ func (a projectProposal) input() projects.ProjectInput {
 	return projects.ProjectInput{Name: a.Name, Description: a.Description, Quota: a.Quota, StartsAt: a.StartsAt, EndsAt: a.EndsAt}
 }
 
-func (a projectProposal) examine(r *review) error {
+func (a projectProposal) check(now time.Time) error {
 	in := a.input()
-	err := in.Check(r.q.Now())
+	err := in.Check(now)
+	a.Name, a.Description = in.Name, in.Description
 	var p models.Problems
 	a.Limit.Check("limit", &p)
-	if err = joined(p, err); err != nil {
+	return joined(p, err)
+}
+
+func (a projectProposal) examine(r *review) error {
+	if err := a.check(r.q.Now()); err != nil {
 		return err
 	}
-	a.Name, a.Description = in.Name, in.Description
 	total, _, err := r.editor.FillQuota(a.Quota, models.Project{})
 	if err != nil {
 		return err
@@ -55,10 +61,14 @@ func (a projectProposal) apply(r *review) (err error) {
 // quotaProposal is a request for another quota of a project.
 type quotaProposal struct{ *models.QuotaSpec }
 
-func (a quotaProposal) examine(r *review) error {
+func (a quotaProposal) check(time.Time) error {
 	var p models.Problems
 	a.Quota.Check("quota", &p)
-	if err := p.Err(); err != nil {
+	return p.Err()
+}
+
+func (a quotaProposal) examine(r *review) error {
+	if err := a.check(r.q.Now()); err != nil {
 		return err
 	}
 	total, _, err := r.editor.FillQuota(a.Quota, r.project)
@@ -88,6 +98,9 @@ func (a periodProposal) input(r *review) projects.ProjectInput {
 	in.EndsAt = a.EndsAt
 	return in
 }
+
+// check leaves the end to examine, which knows when the project began.
+func (a periodProposal) check(time.Time) error { return nil }
 
 func (a periodProposal) examine(r *review) error {
 	in := a.input(r)

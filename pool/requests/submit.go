@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -18,17 +19,37 @@ type RequestInput struct {
 	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"reason for the request; visible to reviewers"`
 }
 
+// Check validates the input alone.
+func (in RequestInput) Check(now time.Time) error {
+	p := in.problems()
+	if in.Kind() == "" {
+		return p.Err()
+	}
+	return joined(p, checkTerms(in.Requested, now))
+}
+
+// checkTerms validates terms alone.
+func checkTerms(terms models.Requested, now time.Time) error {
+	return prefixed(terms.Kind(), proposalOf(normalized(terms)).check(now))
+}
+
+func (in *RequestInput) problems() (p models.Problems) {
+	if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
+		p.Add("reason", "must not be empty")
+	}
+	if in.Kind() == "" {
+		p.Add("kind", "must contain exactly one kind of request")
+	}
+	return p
+}
+
 // Submit creates a request and notifies its approvers.
 func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
 	kind := in.Kind()
 	var r *review
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *store.Queries) error {
-		var p models.Problems
-		if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
-			p.Add("reason", "must not be empty")
-		}
+		p := in.problems()
 		if kind == "" {
-			p.Add("kind", "must contain exactly one kind of request")
 			return p.Err()
 		}
 		r = s.review(q, actor)
@@ -36,7 +57,7 @@ func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestIn
 		if err := r.findProject(); err != nil {
 			return prefixed(kind, err)
 		}
-		if err := joined(p, prefixed(kind, proposalOf(r).examine(r))); err != nil {
+		if err := joined(p, prefixed(kind, proposalOf(r.terms).examine(r))); err != nil {
 			return err
 		}
 		return r.create(in.Reason)
