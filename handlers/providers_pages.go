@@ -93,7 +93,8 @@ func (a *App) providerView(ctx context.Context, id int64) (v web.ProviderView, e
 		return v, err
 	}
 	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Shares: p.Shares(),
-		Users: p.Users, Own: !p.Agent, Form: termsForm(p.Provider), Recall: formOf(0)} // a recall applies to any version
+		Users: p.Users, Own: !p.Agent, NamedByNode: providers.NamedByNode(p.Provider), Form: termsForm(p.Provider)}
+	v.Recall = formOf(0) // applies to any version
 	v.Recall.Values["recall.grace_minutes"] = "30"
 	v.Blocked = a.Providers.CheckRemove(p.Provider, int64(p.Shares()))
 	for _, d := range p.Devices {

@@ -15,19 +15,20 @@ import (
 // devices.ID, projects.ID, hours[N].days.DAY, hours[N].from, hours[N].to.
 // Fields of Recall: recall.notice_minutes, recall.reason.
 type ProviderView struct {
-	Provider Provider
-	Facts    models.Provider
-	Owner    string
-	Since    *time.Time // when its agent was enrolled; nil: there is none
-	Shares   int        // in use there now
-	Users    int        // of these shares
-	Own      bool       // the portal's own machine
-	Blocked  error      // why it cannot be removed
-	Form     Form
-	Recall   Form
-	Act      Form // of the other actions
-	Devices  []Choice
-	Projects []Choice
+	Provider    Provider
+	Facts       models.Provider
+	Owner       string
+	Since       *time.Time // when its agent was enrolled; nil: there is none
+	Shares      int        // in use there now
+	Users       int        // of these shares
+	Own         bool       // the portal's own machine
+	NamedByNode bool       // its name cannot be changed
+	Blocked     error      // why it cannot be removed
+	Form        Form
+	Recall      Form
+	Act         Form // of the other actions
+	Devices     []Choice
+	Projects    []Choice
 	// MoreProjects than can be shown may be named by their numbers.
 	MoreProjects bool
 	Chosen       bool // restricted to selected projects, which the reader may not see

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/models"
 	"weir/pool/authority"
 )
 
@@ -16,6 +17,10 @@ const codeBytes = 10 // of a GPU code
 func MachineDigest(identity string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir machine\n"+strings.TrimSpace(identity))))
 }
+
+// NamedByNode reports whether a provider has the name of its node of the cluster, by which its
+// pods are placed, so that the name cannot be changed.
+func NamedByNode(p models.Provider) bool { return p.Machine == NodeDigest(p.Name) }
 
 // NodeDigest identifies a node of the cluster by its name, so that a node that was
 // installed again is the same.

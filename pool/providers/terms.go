@@ -67,7 +67,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 			}
 			provider.OwnerID = in.OwnerID
 		}
-		if in.Name != provider.Name && provider.Machine == NodeDigest(provider.Name) {
+		if in.Name != provider.Name && NamedByNode(*provider) {
 			return models.Invalid("name", "is that of a node of the cluster, by which its pods are placed, and cannot be changed")
 		}
 		provider.Name, provider.Terms = in.Name, in.Terms
