@@ -7,18 +7,17 @@ import (
 	"weir/models"
 )
 
-// extensionText describes an upcoming or past end.
+// extensionText describes a past end, or begins the sentence about an upcoming one.
 func extensionText(ctx context.Context, e models.Extension) string {
-	now, at := From(ctx).Now, models.EndMoment(e.EndsAt)
-	switch period := e.Kind == models.RequestPeriod; {
-	case period && e.Over(now):
-		return T(ctx, "Project %s ended on %s.", e.Project, at)
+	switch period, over := e.Kind == models.RequestPeriod, e.Over(From(ctx).Now); {
+	case period && over:
+		return T(ctx, "Project %s ended on %s.", e.Project, models.EndMoment(e.EndsAt))
 	case period:
-		return T(ctx, "Project %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
-	case e.Over(now):
-		return T(ctx, "Your membership in %s ended on %s.", e.Project, at)
+		return T(ctx, "Project %s ends", e.Project)
+	case over:
+		return T(ctx, "Your membership in %s ended on %s.", e.Project, models.EndMoment(e.EndsAt))
 	default:
-		return T(ctx, "Your membership in %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
+		return T(ctx, "Your membership in %s ends", e.Project)
 	}
 }
 
