@@ -32,6 +32,11 @@ func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 			Versions: versionsOf(m.Environment), Matched: m.Matched})
 	}
 	for _, m := range p.Mismatches {
+		if strconv.FormatInt(m.Environment.ID, 10) == v.Form.Value("environment_id") { // it stays selected, as it is refused
+			v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
+				Versions: versionsOf(m.Environment), Differs: m.Reasons})
+			continue
+		}
 		v.Mismatches = append(v.Mismatches, web.EnvironmentMismatch{Name: m.Environment.Name, Reasons: m.Reasons})
 	}
 	v.Target = p.Target.Parameters
@@ -190,6 +195,9 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	}
 	v.Project, v.Role, v.Model, v.Needs = p.Project.Name, p.Role, models.VisibleName(f.values.Get("model_path")), p.Model.Needs
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
+	if p.Environment.ID != 0 { // the best one may not permit the amounts
+		v.Form.Values["environment_id"] = strconv.FormatInt(p.Environment.ID, 10)
+	}
 	fillLaunch(&v, p, view)
 	judge(&v, p, refused, f.err())
 	return web.LaunchPage(v), nil

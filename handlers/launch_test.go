@@ -61,3 +61,22 @@ func TestRunFormAboveTheLimit(t *testing.T) {
 	w.want(200, w.admin, "PUT", "/projects/"+id(w.project), `{"name":"vision","quota":`+plenty+`,"launch":{"cpu_milli":1234,"memory_mib":15000}}`)
 	root.shows(root.page(200, "GET", "/projects/"+id(w.project)+"/edit"), `value="1.234"`, `value="14.648 GiB"`)
 }
+
+// The launch page selects the environment that its decision or refusal is about.
+func TestLaunchPageSelectsWhatItJudges(t *testing.T) {
+	w := newWorld(t)
+	ann := w.as("ann@example.org")
+	large := w.create(w.admin, "/environments", `{"name":"Large","language":"python","language_version":"3.13.1","minimum":{"gpus":1,"cores":50},"command":["/usr/bin/jupyter"]}`)
+	radio := func(environment int64, attributes string) string {
+		return `name="environment_id" value="` + id(environment) + `"` + attributes
+	}
+	at := "/launch?project_id=" + id(w.project)
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=60"), radio(large, " checked"), "!"+radio(w.environment, " checked"))
+	// The best environment does not permit the amount.
+	ann.shows(ann.page(200, "GET", at+"&gpus=1&cores=10"), radio(w.environment, " checked"), "!"+radio(large, " checked"), "All 10 GPU cores are available now")
+	// The chosen one is refused, and stays selected.
+	page := ann.page(200, "GET", at+"&gpus=1&cores=60&version_constraints=torch&environment_id="+id(large))
+	ann.shows(page, radio(large, " checked"), "!"+radio(w.environment, " checked"), `id="f-environment_id-error"`, "does not have torch", "!are available now")
+	page = ann.page(200, "GET", at+"&environment_id=4711")
+	ann.shows(page, "!"+radio(large, " checked"), "!"+radio(w.environment, " checked"), "s not in the catalog")
+}

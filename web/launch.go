@@ -95,14 +95,11 @@ func (v LaunchView) subtitle(ctx context.Context) string {
 	return T(ctx, "%s · role %s", v.Project, v.Role)
 }
 
-// chosen reports whether the i-th environment is selected: the requested one, or else
-// the best.
+// chosen reports whether the i-th environment is selected: the requested one, or else the
+// best. Where the requested one is refused and not there, none is.
 func (v LaunchView) chosen(i int) bool {
-	want := v.Form.Value("environment_id")
-	for _, e := range v.Environments {
-		if number(e.ID) == want {
-			return number(v.Environments[i].ID) == want
-		}
+	if want := v.Form.Value("environment_id"); want != "" && want != "0" {
+		return number(v.Environments[i].ID) == want
 	}
 	return i == 0
 }
