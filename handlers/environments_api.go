@@ -31,7 +31,7 @@ type Environment struct {
 	Minimum         models.Minimum          `json:"minimum" doc:"minimum resources"`
 	Launch          models.LaunchParameters `json:"launch"`
 	Image           string                  `json:"image,omitempty" doc:"container image, for Kubernetes"`
-	Command         []string                `json:"command" doc:"command and arguments, for the local runtime"`
+	Command         []string                `json:"command" doc:"program, by its absolute path, and its arguments"`
 	DefaultPath     string                  `json:"default_path,omitempty" doc:"default URL path"`
 	NoNotebook      bool                    `json:"no_notebook,omitempty" doc:"has no notebook server: for runs and deployments, not for workspaces"`
 	Discovered      bool                    `json:"discovered" doc:"discovered on the local machine"`

@@ -32,7 +32,7 @@ type EnvironmentInput struct {
 	Minimum         models.Minimum          `json:"minimum,omitempty" doc:"minimum resources"`
 	Launch          models.LaunchParameters `json:"launch,omitempty"`
 	Image           string                  `json:"image,omitempty" maxLength:"500" doc:"container image, for Kubernetes"`
-	Command         []string                `json:"command,omitempty" maxItems:"50" doc:"command and arguments, for the local runtime"`
+	Command         []string                `json:"command" minItems:"1" maxItems:"50" doc:"program, by its absolute path, and its arguments"`
 	DefaultPath     string                  `json:"default_path,omitempty" maxLength:"500" doc:"default URL path, such as /lab"`
 	NoNotebook      bool                    `json:"no_notebook,omitempty" doc:"has no notebook server: for runs and deployments, not for workspaces"`
 	Version         int64                   `json:"-"`
@@ -57,8 +57,8 @@ func (in *EnvironmentInput) Check() error {
 	in.Launch.Check("launch", &p)
 	in.checkPath(&p)
 	in.Image = models.CheckText("image", in.Image, 500, &p)
-	if in.Image == "" && len(in.Command) == 0 {
-		p.Add("command", "must specify a program, unless image specifies a container image")
+	if len(in.Command) == 0 { // no runtime starts an image's own entry point
+		p.Add("command", "must specify a program; an image's own entry point is not used")
 	}
 	for _, arg := range in.Command {
 		models.CheckText("command", arg, 2000, &p)
@@ -82,9 +82,6 @@ func (in EnvironmentInput) apply(e *models.Environment) {
 	e.Minimum, e.Launch, e.Image, e.Command, e.DefaultPath = in.Minimum, in.Launch, in.Image, in.Command, in.DefaultPath
 	e.NoNotebook = in.NoNotebook
 	e.Unavailable = models.Text{}
-	if len(in.Command) == 0 {
-		e.Unavailable = models.Say("it has a container image but no command for this machine")
-	}
 }
 
 // Environments lists the catalog.

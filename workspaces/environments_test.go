@@ -1,6 +1,7 @@
 package workspaces_test
 
 import (
+	"errors"
 	"testing"
 
 	"weir/models"
@@ -26,15 +27,56 @@ func (b *world) installations(t *testing.T, c *workspaces.Catalog) map[string]mo
 	return found
 }
 
+// goneInstallation was found on this machine, and is not there any more.
+func (b *world) goneInstallation(t *testing.T) models.Environment {
+	t.Helper()
+	catalog := b.catalog(t)
+	found := models.Environment{DiscoveredKey: new("/gone:lab"), Name: "gone", Language: "python", LanguageVersion: "3.11", Command: []string{"/bin/gone"}}
+	if err := errors.Join(catalog.Register(b.ctx, []models.Environment{found}), catalog.Register(b.ctx, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return b.installations(t, catalog)["/bin/gone"]
+}
+
+// No workspace, run or part of a deployment starts without a command: no runtime uses an image's
+// own entry point.
+func TestEnvironmentWithoutCommand(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		catalog := b.catalog(t)
+		in := workspaces.EnvironmentInput{Name: "image", Language: "python", LanguageVersion: "3.11", Image: "registry/image"}
+		for _, in.NoNotebook = range []bool{false, true} {
+			_, err := catalog.Create(b.ctx, b.root, in)
+			want(t, err, models.KindInvalid, "command: must specify a program")
+		}
+		in.Command = []string{"/bin/jupyter"}
+		e, err := catalog.Create(b.ctx, b.root, in)
+		if err != nil || !e.Unavailable.Empty() {
+			t.Fatalf("with a command: %+v, %v", e, err)
+		}
+		in.Command, in.Version = nil, e.Version
+		_, err = catalog.Update(b.ctx, b.root, e.ID, in)
+		want(t, err, models.KindInvalid, "command: must specify a program")
+		if all, err := catalog.Environments(b.ctx, b.root); err != nil || len(all) != 2 || len(all[0].Command) == 0 || len(all[1].Command) == 0 {
+			t.Errorf("after the refusals: %+v, %v", all, err)
+		}
+	})
+}
+
+// catalog is the catalog of environments.
+func (b *world) catalog(t *testing.T) *workspaces.Catalog {
+	t.Helper()
+	access, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workspaces.NewCatalog(b.store, access)
+}
+
 // A check that runs out of time on a busy machine says nothing: what was known stays, and
 // what is new can be launched until a later check ends.
 func TestUncheckedInstallation(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		access, err := policies.NewAccess()
-		if err != nil {
-			t.Fatal(err)
-		}
-		catalog := workspaces.NewCatalog(b.store, access)
+		catalog := b.catalog(t)
 		found := func(key, command, version string) models.Environment {
 			e := models.Environment{DiscoveredKey: &key, Name: "JupyterLab in " + command, Language: "python",
 				LanguageVersion: version, Command: []string{command}}
@@ -100,11 +142,7 @@ func TestStartPageThatAnEnvironmentHas(t *testing.T) {
 // unchecked, and know each other's pages.
 func TestEnvironmentOfVSCode(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
-		access, err := policies.NewAccess()
-		if err != nil {
-			t.Fatal(err)
-		}
-		catalog := workspaces.NewCatalog(b.store, access)
+		catalog := b.catalog(t)
 		command := []string{"/bin/sleep", "600"}
 		found := func(version string) (list []models.Environment) {
 			for _, page := range []string{"/tree", models.VSCode.Path} {

@@ -22,7 +22,7 @@ func TestBadLaunches(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	each(t, func(t *testing.T, b *world) {
 		other := b.addProject(t, "speech", plenty)
-		gone := b.environment(t, workspaces.EnvironmentInput{Name: "cluster only", Image: "registry/image"})
+		gone := b.goneInstallation(t)
 		for _, c := range []struct {
 			name  string
 			in    workspaces.LaunchInput
