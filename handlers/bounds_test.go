@@ -155,7 +155,7 @@ const (
 var refused = map[string]bool{
 	"/api/v1/access": true, "/api/v1/search": true, "/api/v1/runs/:id/log": true, "/api/v1/runs/:id/graph": true, "/api/v1/reservations/calendar": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/workspaces/:id/restart": true, "/workspaces/:id/log": true, "/api/v1/workspaces/:id/log": true, "/api/v1/projects/:id/available": true,
 	filesRoute + "": true, filesRoute + "/archive": true, filesRoute + "/checksum": true, filesRoute + "/content": true, filesRoute + "/search": true, filesRoute + "/stat": true, filesRoute + "/trash": true, filesRoute + "/tree": true, filesRoute + "/environment": true, filesRoute + "/model": true, filesRoute + "/graph": true, filesRoute + "/versions": true, filesRoute + "/versions/:version/content": true,
-	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/graph": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true,
+	filesPages + "": true, filesPages + "/entry": true, filesPages + "/model": true, filesPages + "/graph": true, filesPages + "/preview": true, filesPages + "/move": true, filesPages + "/trash": true, filesPages + "/trash/:item/delete": true, filesPages + "/versions/:version/delete": true,
 	"/projects/:id/members/:member/handover": true, "/projects/:id/members/:member/handover/end": true, "/projects/:id/split-presets/:preset/delete": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 

@@ -44,6 +44,8 @@ func (a rest) filesOperations(s section) {
 		models.Say("List the overwritten versions of a file")}, a.listFileVersions)
 	register(a, s, route{http.MethodPost, "/projects/{id}/files/versions/{version}/restore", 200, "restore-file-version",
 		models.Say("Restore an overwritten version of a file")}, a.restoreFileVersion)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/files/versions/{version}", 204, "purge-file-version",
+		models.Say("Remove an overwritten version of a file for good")}, a.purgeFileVersion)
 	register(a, s, route{http.MethodGet, "/projects/{id}/files/environment", 200, "get-model-environment",
 		models.Say("Get the environment that a model needs, by its manifest")}, a.getModelEnvironment, http.StatusConflict)
 	register(a, s, route{http.MethodPut, "/projects/{id}/files/environment", 200, "set-model-environment",
@@ -300,4 +302,9 @@ type ByFileVersion struct {
 
 func (a rest) restoreFileVersion(ctx context.Context, in *ByFileVersion) (*FoundFile, error) {
 	return foundFile(a.Files.RestoreVersion(ctx, actorOf(ctx), in.ID, in.Version))
+}
+
+func (a rest) purgeFileVersion(ctx context.Context, in *ByFileVersion) (*Nothing, error) {
+	_, err := a.Files.PurgeVersion(ctx, actorOf(ctx), in.ID, in.Version)
+	return nothing(err)
 }

@@ -56,7 +56,7 @@ func (a *App) renameFilePage(ctx context.Context, c echo.Context, f *form) (redi
 		return redirect{}, err
 	}
 	e, err := a.Files.Move(ctx, actorOf(ctx), project, from, to)
-	return redirect{path("projects", project, "files", "entry") + "?path=" + e.Path.String(), models.Say("Renamed to %s.", e.Name)}, err
+	return redirect{entryPath(project, e.Path), models.Say("Renamed to %s.", e.Name)}, err
 }
 
 // moveFilesPage asks where files are moved or copied to.
@@ -146,8 +146,22 @@ func (a *App) deleteFilesPage(ctx context.Context, c echo.Context, f *form) (red
 func (a *App) restoreVersionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
 	e, err := a.Files.RestoreVersion(ctx, actorOf(ctx), project, number(c, "version"))
-	return redirect{path("projects", project, "files", "entry") + "?path=" + e.Path.String(),
-		models.Say("Version restored. The content before it is now a version.")}, err
+	return redirect{entryPath(project, e.Path), models.Say("Version restored. The content before it is now a version.")}, err
+}
+
+func (a *App) confirmPurgeVersionPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	project := number(c, "id")
+	version, err := a.Files.Version(ctx, actorOf(ctx), project, number(c, "version"))
+	if err != nil {
+		return nil, err
+	}
+	return web.ConfirmPage(web.ConfirmPurgeVersion(project, version.Path, versionRowOf(files.Version{FileVersion: version}))), nil
+}
+
+func (a *App) purgeVersionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	project := number(c, "id")
+	version, err := a.Files.PurgeVersion(ctx, actorOf(ctx), project, number(c, "version"))
+	return redirect{entryPath(project, version.Path), models.Say("Removed for good.")}, err
 }
 
 func (a *App) restoreTrashPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -31,6 +31,8 @@ func (a *App) filesRoutes(p *echo.Group) {
 	p.POST(at+"/move", a.submit(a.moveFilesPage, a.moveFiles))
 	p.POST(at+"/delete", a.submit(nil, a.deleteFilesPage))
 	p.POST(at+"/versions/:version/restore", a.submit(nil, a.restoreVersionPage))
+	p.GET(at+"/versions/:version/delete", a.page(a.confirmPurgeVersionPage))
+	p.POST(at+"/versions/:version/delete", a.submit(nil, a.purgeVersionPage))
 	p.GET(at+"/trash", a.page(a.trashPage))
 	p.POST(at+"/trash/:item/restore", a.submit(nil, a.restoreTrashPage))
 	p.GET(at+"/trash/:item/delete", a.page(a.confirmPurgePage))
@@ -209,6 +211,11 @@ func filesPath(project int64, dir models.FilePath) string {
 	return address
 }
 
+// entryPath is the address of the page of a file or directory.
+func entryPath(project int64, at models.FilePath) string {
+	return path("projects", project, "files", "entry") + "?path=" + at.String()
+}
+
 // memberDepth is how deep the members' own directories are.
 const memberDepth = 3
 
@@ -246,12 +253,16 @@ func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, er
 	}
 	versions, err := a.Files.Versions(ctx, actor, id, e.Path, pageAfter(c, pageSize))
 	for _, version := range versions {
-		v.Versions = append(v.Versions, web.FileVersionRow{ID: version.ID, Bytes: version.Bytes, At: version.At, By: version.By})
+		v.Versions = append(v.Versions, versionRowOf(version))
 	}
 	if n := len(versions); n > 0 {
 		v.More = nextPage(c, n, pageSize, versions[n-1].ID)
 	}
 	return web.FilePage(v), err
+}
+
+func versionRowOf(v files.Version) web.FileVersionRow {
+	return web.FileVersionRow{ID: v.ID, Bytes: v.Bytes, At: v.At, By: v.By}
 }
 
 func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -134,6 +134,17 @@ func (w *world) purges(t *testing.T, path string) {
 	hasNone(t, page, path)
 }
 
+// purgesVersion removes the only version of a file for good, after it was asked whether it shall.
+func (w *world) purgesVersion(t *testing.T, name string) {
+	page := w.page(w.member, w.filesPage("/entry", name))
+	version := filesPath(w.project, "") + "/versions/" + strings.Split(strings.Split(page, "/versions/")[1], "/")[0] + "/delete"
+	hasTexts(t, page, `href="`+version+`"`)
+	hasTexts(t, w.page(w.member, version), "Remove a version of "+w.modelPath(name)+" for good", "of storage become free")
+	page = w.redirected(w.member, version, nil)
+	hasTexts(t, page, "<h1 class=\"break\">"+name[1:])
+	hasNone(t, page, "Earlier versions")
+}
+
 // What the rules forbid is not offered, and refused.
 func TestFilePagesFollowTheRules(t *testing.T) {
 	w := newWorld(t)
@@ -228,6 +239,7 @@ func TestUploadForm(t *testing.T) {
 		}
 	}
 	hasTexts(t, w.page(w.member, w.filesPage("/entry", "/数据.tar.gz")), "Earlier versions", "2.0 MiB", "ann@example.org", "Versions are kept for")
+	w.purgesVersion(t, "/数据.tar.gz")
 	body, kind := multipartOf(t, "keep", [2]string{"../../../escape", "x"})
 	w.ask(w.member, "POST", w.filesPage("/upload", ""), body, kind)
 	if _, err := os.Stat(filepath.Join(w.app.Directories.Root(), "escape")); !os.IsNotExist(err) {

@@ -138,6 +138,11 @@ func TestFileManagementByREST(t *testing.T) {
 	if a := w.get(w.member, w.filesOf("/content", "/out/b")); a.raw != "content" {
 		t.Errorf("%q", a.raw)
 	}
+	w.want(204, w.member, "DELETE", version, "")
+	w.want(404, w.member, "GET", version+"/content", "")
+	if a := w.get(w.member, w.filesOf("/versions", "/out/b")); len(a.body["items"].([]any)) != 1 {
+		t.Errorf("%s", a.raw)
+	}
 }
 
 // A path in any encoding leads nowhere else.

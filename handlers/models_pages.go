@@ -36,5 +36,5 @@ func (a *App) setModelEnvironmentPage(ctx context.Context, c echo.Context, f *fo
 	}
 	needs.Environment, needs.VersionConstraints = f.text("model_environment"), f.text("version_constraints")
 	_, err = a.Files.SetModelNeeds(ctx, actorOf(ctx), project, at, needs)
-	return redirect{path("projects", project, "files", "entry") + "?path=" + at.String(), models.Say("Environment of the model saved.")}, err
+	return redirect{entryPath(project, at), models.Say("Environment of the model saved.")}, err
 }

@@ -336,6 +336,8 @@ var twins = map[string]string{
 	"GET /projects/:id/files/trash/:item/delete":         "GET /projects/{id}/files/trash",
 	"POST /projects/:id/files/trash/:item/delete":        "DELETE /projects/{id}/files/trash/{item}",
 	"POST /projects/:id/files/versions/:version/restore": "POST /projects/{id}/files/versions/{version}/restore",
+	"GET /projects/:id/files/versions/:version/delete":   "GET /projects/{id}/files/versions",
+	"POST /projects/:id/files/versions/:version/delete":  "DELETE /projects/{id}/files/versions/{version}",
 	"GET /projects/:id/files/access":                     "GET /projects/{id}/files/access",
 	"POST /projects/:id/files/access":                    "PUT /projects/{id}/files/rules",
 	"GET /projects/:id/files/rules":                      "GET /projects/{id}/files/rules",

@@ -79,6 +79,7 @@ var actionWords = map[string]models.Text{
 	"launch":         models.Say("launch"),
 	"move":           models.Say("move"),
 	"purge":          models.Say("remove for good"),
+	"purge-version":  models.Say("remove version for good"),
 	"recall":         models.Say("recall"),
 	"refuse":         models.Say("refuse"),
 	"renew":          models.Say("renew"),

@@ -97,6 +97,18 @@ func ConfirmPurge(project int64, row TrashRow) ConfirmView {
 		Button:       models.Say("Remove for good"), Action: trashPath(project, row.ID, "/delete"), Back: filesPath(project, "/trash", "")}
 }
 
+func versionPath(project, version int64, operation string) string {
+	return filesPath(project, "/versions/"+number(version)+operation, "")
+}
+
+// ConfirmPurgeVersion asks before a version of a file is removed for good.
+func ConfirmPurgeVersion(project int64, path models.FilePath, row FileVersionRow) ConfirmView {
+	return ConfirmView{Title: models.Say("Remove a version of %s for good", models.VisibleName(string(path))),
+		Consequences: []models.Text{models.Say("The content that was replaced at %s is lost. %s of storage become free.", models.Instant{At: row.At},
+			fileSize(row.Bytes))},
+		Button: models.Say("Remove for good"), Action: versionPath(project, row.ID, "/delete"), Back: filesPath(project, "/entry", path)}
+}
+
 // fileKind names what a row is.
 func fileKind(ctx context.Context, directory bool) string {
 	if directory {

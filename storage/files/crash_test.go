@@ -68,6 +68,11 @@ func (w *world) crashed(t *testing.T, operation string) (err error) {
 		if list, err = w.Trash(ctx, w.acting, w.project, store.Page{}); err == nil {
 			err = w.Purge(ctx, w.acting, w.project, list[0].ID)
 		}
+	case "purge-version":
+		var list []Version
+		if list, err = w.Versions(ctx, w.acting, w.project, w.at("file"), store.Page{}); err == nil {
+			_, err = w.PurgeVersion(ctx, w.acting, w.project, list[0].ID)
+		}
 	}
 	return err
 }
@@ -120,22 +125,26 @@ func TestKilled(t *testing.T) {
 		t.Run("overwritten again after "+step, func(t *testing.T) { killedBeforeAnother(t, program, step) })
 	}
 	for _, step := range []string{"files.purged", "files.renamed"} {
-		t.Run("purge "+step, func(t *testing.T) { killedWhilePurging(t, program, step) })
+		t.Run("purge "+step, func(t *testing.T) { killedWhilePurging(t, program, "purge", step, 5) })
+		t.Run("purge version "+step, func(t *testing.T) { killedWhilePurging(t, program, "purge-version", step, 12) })
 	}
 }
 
-// killedWhilePurging: what is half removed is not in the trash, does not count, and goes.
-func killedWhilePurging(t *testing.T, program, step string) {
-	w := killed(t, program, "purge", step)
+// killedWhilePurging: what is half removed is not listed, does not count, and goes. used is what the rest has.
+func killedWhilePurging(t *testing.T, program, operation, step string, used int64) {
+	w := killed(t, program, operation, step)
+	if versions, err := w.Versions(t.Context(), w.acting, w.project, w.at("file"), store.Page{}); err != nil || len(versions) != 0 {
+		t.Errorf("versions: %+v, %v", versions, err)
+	}
 	if trash, err := w.Trash(t.Context(), w.acting, w.project, store.Page{}); err != nil || len(trash) != 0 {
 		t.Errorf("in the trash: %+v, %v", trash, err)
 	}
 	w.clock.Advance(operationLease + time.Minute)
-	if err := w.Sweep(t.Context()); err != nil || w.state(t) != "file=older" {
+	if err := w.Sweep(t.Context()); err != nil || w.state(t) != stateAfter(operation, true) {
 		t.Errorf("%v, %s", err, w.state(t))
 	}
-	w.settled(t, 5)
-	if audited := strings.Count(w.actions(t), "purge"); audited != 1 {
+	w.settled(t, used)
+	if audited := strings.Count(w.actions(t), operation); audited != 1 {
 		t.Errorf("audited: %s", w.actions(t))
 	}
 }
@@ -168,6 +177,9 @@ func killed(t *testing.T, program, operation, step string) *world {
 		t.Fatal(err)
 	}
 	w.write(t, w.at("dir/a"), "content")
+	if operation == "purge-version" {
+		w.write(t, w.at("file"), "older")
+	}
 	if operation == "restore" || operation == "purge" {
 		if _, err := w.Delete(t.Context(), w.acting, w.project, w.at("dir"), Condition{}); err != nil {
 			t.Fatal(err)
@@ -290,7 +302,7 @@ func stateAfter(operation string, done bool) string {
 		return file + dir + " out/a=content"
 	case operation == "move" && done:
 		return file + " moved/a=content"
-	case operation == "delete" && done, operation == "restore" && !done:
+	case (operation == "delete" || operation == "purge") && done, operation == "restore" && !done:
 		return file
 	default:
 		return file + dir

@@ -54,31 +54,14 @@ func (s *Service) Sweep(ctx context.Context) error {
 	trash, err := q.TrashedFilesBefore(now.Add(-s.TrashAge))
 	errs = append(errs, err)
 	for _, item := range trash {
-		errs = append(errs, s.purge(ctx, sweeper, item))
+		errs = append(errs, s.purge(ctx, sweeper, purgeTrash, item.KeptFile))
 	}
 	versions, err := q.FileVersionsBefore(now.Add(-s.VersionAge))
 	errs = append(errs, err)
 	for _, v := range versions {
-		errs = append(errs, s.deleteVersion(ctx, v))
+		errs = append(errs, s.purge(ctx, sweeper, purgeVersion, v.KeptFile))
 	}
 	return errors.Join(append(errs, s.recordExcesses(ctx))...)
-}
-
-// deleteVersion removes an old version.
-func (s *Service) deleteVersion(ctx context.Context, v models.FileVersion) error {
-	shares, err := s.keptShares(ctx, v.KeptFile, versionsDir)
-	if err != nil {
-		return err
-	}
-	if err := s.remove(v.ProjectID, v.Path, versionsDir, v.ID); err != nil {
-		return err
-	}
-	return s.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.DeleteFileVersion(v.ID); err != nil {
-			return err
-		}
-		return q.AddStorageUse(v.ProjectID, changed(v.ProjectID, metaPath(v.ProjectID, v.Path, versionsDir), shares.Times(-1))...)
-	})
 }
 
 // recover ends an abandoned operation.
@@ -91,8 +74,10 @@ func (s *Service) recover(ctx context.Context, o models.FileOperation) error {
 	if err != nil || !claimed { // it goes on
 		return err
 	}
-	if o.Kind == purgeKind {
-		return s.removePurged(ctx, o)
+	for _, p := range []purge{purgeTrash, purgeVersion} {
+		if o.Kind == p.kind {
+			return s.removePurged(ctx, p, o)
+		}
 	}
 	at, info, err := s.destinationOf(o)
 	if err != nil {

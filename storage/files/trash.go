@@ -196,8 +196,17 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	return v.stat(path)
 }
 
-// purgeKind is the operation that removes something for good.
-const purgeKind = "purge"
+// purge is an operation that removes something for good.
+type purge struct {
+	kind   string
+	dir    string // has it
+	forget func(*store.Queries, int64) error
+}
+
+var (
+	purgeTrash   = purge{"purge", trashDir, (*store.Queries).DeleteTrashedFile}
+	purgeVersion = purge{"purge-version", versionsDir, (*store.Queries).DeleteFileVersion}
+)
 
 // Purge removes something from the trash for good.
 func (s *Service) Purge(ctx context.Context, actor policies.Actor, project, id int64) error {
@@ -205,51 +214,51 @@ func (s *Service) Purge(ctx context.Context, actor policies.Actor, project, id i
 	if err != nil {
 		return err
 	}
-	return s.purge(ctx, v.actor, item)
+	return s.purge(ctx, v.actor, purgeTrash, item.KeptFile)
 }
 
-// purge first takes the item from the trash, so that nobody restores what is half removed.
-// The sweep completes a removal that was interrupted.
-func (s *Service) purge(ctx context.Context, actor policies.Actor, item models.TrashedFile) error {
-	shares, err := s.keptShares(ctx, item.KeptFile, trashDir)
+// purge first forgets the item, so that nobody restores what is half removed. The sweep
+// completes a removal that was interrupted.
+func (s *Service) purge(ctx context.Context, actor policies.Actor, p purge, item models.KeptFile) error {
+	shares, err := s.keptShares(ctx, item, p.dir)
 	if err != nil {
 		return err
 	}
 	ctx = context.WithoutCancel(ctx)
-	o := models.FileOperation{ProjectID: item.ProjectID, UserID: item.UserID, Kind: purgeKind, Path: item.Path, ItemID: item.ID}
+	o := models.FileOperation{ProjectID: item.ProjectID, UserID: item.UserID, Kind: p.kind, Path: item.Path, ItemID: item.ID}
 	err = s.Store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.DeleteTrashedFile(item.ID); err != nil {
+		if err := p.forget(q, item.ID); err != nil {
 			return err
 		}
-		trash := metaPath(item.ProjectID, item.Path, trashDir)
-		if err := q.AddStorageUse(item.ProjectID, changed(item.ProjectID, trash, shares.Times(-1))...); err != nil {
+		use := changed(item.ProjectID, metaPath(item.ProjectID, item.Path, p.dir), shares.Times(-1))
+		if err := q.AddStorageUse(item.ProjectID, use...); err != nil {
 			return err
 		}
 		o.ExpiresAt = q.Now().Add(operationLease)
-		return errors.Join(q.CreateFileOperation(&o), actor.Audit(q, policies.Change{Action: purgeKind, Object: "file", ID: item.ID,
+		return errors.Join(q.CreateFileOperation(&o), actor.Audit(q, policies.Change{Action: actionOf(o), Object: "file", ID: item.ID,
 			Project: item.ProjectID, Before: audited(string(item.Path), item.Bytes)}))
 	})
 	if err != nil {
 		return err
 	}
 	models.Failpoint("files.purged")
-	return s.removePurged(ctx, o)
+	return s.removePurged(ctx, p, o)
 }
 
-// removePurged removes what a purge has taken from the trash, unless it was restored at
-// the same moment.
-func (s *Service) removePurged(ctx context.Context, o models.FileOperation) error {
-	trash, err := s.meta(o.ProjectID, o.Path, trashDir)
+// removePurged removes what a purge has forgotten, unless it was restored at the same
+// moment.
+func (s *Service) removePurged(ctx context.Context, p purge, o models.FileOperation) error {
+	dir, err := s.meta(o.ProjectID, o.Path, p.dir)
 	if err != nil {
 		return err
 	}
-	defer trash.Close()
+	defer dir.Close()
 	tmp, err := s.meta(o.ProjectID, o.Path, tmpDir)
 	if err != nil {
 		return err
 	}
 	defer tmp.Close()
-	if err := trash.Rename(idName(o.ItemID), tmp, idName(o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := dir.Rename(idName(o.ItemID), tmp, idName(o.ID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError(err)
 	}
 	models.Failpoint("files.renamed")

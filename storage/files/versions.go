@@ -70,6 +70,12 @@ func (s *Service) OpenVersion(ctx context.Context, actor policies.Actor, project
 	return &Content{f, v.entry(path, info), s.transfers.begin(v, path)}, nil
 }
 
+// Version finds a version of a file that the user can read.
+func (s *Service) Version(ctx context.Context, actor policies.Actor, project, id int64) (models.FileVersion, error) {
+	_, row, err := s.version(ctx, actor, project, id)
+	return row, err
+}
+
 func (s *Service) version(ctx context.Context, actor policies.Actor, project, id int64) (*view, models.FileVersion, error) {
 	v, err := s.viewOf(ctx, actor, project)
 	if err != nil {
@@ -109,4 +115,16 @@ func (s *Service) RestoreVersion(ctx context.Context, actor policies.Actor, proj
 	}
 	defer f.Close()
 	return v.write(ctx, "restore", path, f, info.Size, Condition{})
+}
+
+// PurgeVersion removes a version for good, and returns what it was.
+func (s *Service) PurgeVersion(ctx context.Context, actor policies.Actor, project, id int64) (models.FileVersion, error) {
+	v, row, err := s.version(ctx, actor, project, id)
+	if err == nil {
+		err = v.checkChange(string(row.Path))
+	}
+	if err != nil {
+		return row, err
+	}
+	return row, s.purge(ctx, v.actor, purgeVersion, row.KeptFile)
 }
