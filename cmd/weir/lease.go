@@ -12,9 +12,19 @@ func (p *portal) acquireLease(ctx context.Context) (err error) {
 	return err
 }
 
-// renewLease renews the lease and applies the revocations of other servers.
-func (p *portal) renewLease(ctx context.Context) {
-	p.lease.Run(ctx, func(err error) { p.log.Warn("cannot renew the server lease", "err", err) })
+// renewLease renews the lease and applies the revocations of other servers until end, also
+// after ctx has ended: what is open then may finish.
+func (p *portal) renewLease(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.lease.Run(ctx, func(err error) { p.log.Warn("cannot renew the server lease", "err", err) })
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // leaseValid reports whether open connections can be served now.

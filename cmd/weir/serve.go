@@ -83,9 +83,8 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	if err := p.acquireLease(ctx); err != nil {
 		return err
 	}
-	leased, endLease := context.WithCancel(context.WithoutCancel(ctx)) // what is open may finish
+	endLease := p.renewLease(ctx)
 	defer endLease()
-	background.Go(func() { p.renewLease(leased) })
 	background.Go(func() { p.runElection(ctx) })
 	background.Go(func() {
 		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
