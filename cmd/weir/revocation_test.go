@@ -88,7 +88,7 @@ func (r *replica) open(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { r.renewLease(ctx) })
+	endLease := r.renewLease(ctx)
 	listening := make(chan struct{}, 1)
 	r.store.OnChange(func(topics []string) {
 		if slices.Contains(topics, store.AllTopics) { // sent once it listens
@@ -99,7 +99,7 @@ func (r *replica) open(t *testing.T) {
 		}
 	})
 	work.Go(func() { r.store.Listen(ctx, func(err error) { t.Log(err) }) })
-	t.Cleanup(func() { stop(); work.Wait() })
+	t.Cleanup(func() { stop(); endLease(); work.Wait() })
 	server := httptest.NewServer(r.app)
 	t.Cleanup(server.Close)
 	r.address = server.Listener.Addr().String()
