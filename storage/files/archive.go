@@ -57,12 +57,38 @@ func (s *Service) OpenArchive(ctx context.Context, actor policies.Actor, project
 	if e.Kind != beneath.Directory {
 		return nil, models.Conflict("This is not a directory.")
 	}
+	a := &Archive{Entry: e, v: v, items: some, format: format}
+	if err := a.checkZip(ctx); err != nil {
+		return nil, err
+	}
 	if sends {
 		if err := v.auditDownload(ctx, clean, 0); err != nil {
 			return nil, err
 		}
 	}
-	return &Archive{e, s.transfers.begin(v, some...), v, some, format}, nil
+	a.Transfer = s.transfers.begin(v, some...)
+	return a, nil
+}
+
+// checkZip refuses what is too much for a zip archive, while that can still be said.
+func (a *Archive) checkZip(ctx context.Context) error {
+	if a.format != Zip {
+		return nil
+	}
+	bound := zipBound{most: a.v.Settings.Archive.Entries}
+	return a.each(ctx, func(_, name string, _ beneath.Info, _ *beneath.Dir) error { return bound.add(name) })
+}
+
+// zipBound is how many entries a zip archive can have: its writer keeps all of them in
+// memory for the directory at its end.
+type zipBound struct{ most, entries int }
+
+// add counts an entry; one with a long name is as many as would fill its place.
+func (b *zipBound) add(name string) error {
+	if b.entries += 1 + len(name)/directoryBytes; b.entries > b.most {
+		return models.Conflict("A ZIP archive can have at most %d entries, and this would have more. Download it as TAR.", b.most)
+	}
+	return nil
 }
 
 // downloads returns the directory of an archive and the clean paths of what is in it: the
@@ -111,24 +137,14 @@ func (a *Archive) Close() { a.end() }
 
 // Write writes the archive. After an error it is not complete.
 func (a *Archive) Write(ctx context.Context, w io.Writer) error {
-	pack := zipTo(w)
+	pack := zipTo(w, a.v.Settings.Archive.Entries)
 	if a.format == Tar {
 		pack = tarTo(w)
 	}
-	root := string(a.Entry.Path)
-	err := a.v.walk(ctx, root, a.passed, func(path string, info beneath.Info, dir *beneath.Dir) error {
+	err := a.each(ctx, func(path, name string, info beneath.Info, dir *beneath.Dir) error {
 		if a.Cut() {
 			return models.Forbidden("The right to this download has ended.")
 		}
-		if whole, leads := a.includes(path); !leads {
-			return fs.SkipDir
-		} else if !whole {
-			return nil
-		}
-		if info.Kind == beneath.Irregular || !a.v.user.Verdict(path).Download {
-			return nil
-		}
-		name := strings.TrimPrefix(path, root+"/")
 		if info.Kind == beneath.Directory {
 			_, err := pack.add(name+"/", info)
 			return err
@@ -139,6 +155,22 @@ func (a *Archive) Write(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	return pack.close()
+}
+
+// each calls fn with what the archive has, and with the names in it.
+func (a *Archive) each(ctx context.Context, fn func(path, name string, info beneath.Info, dir *beneath.Dir) error) error {
+	root := string(a.Entry.Path)
+	return a.v.walk(ctx, root, a.passed, func(path string, info beneath.Info, dir *beneath.Dir) error {
+		if whole, leads := a.includes(path); !leads {
+			return fs.SkipDir
+		} else if !whole {
+			return nil
+		}
+		if info.Kind == beneath.Irregular || !a.v.user.Verdict(path).Download {
+			return nil
+		}
+		return fn(path, strings.TrimPrefix(path, root+"/"), info, dir)
+	})
 }
 
 // passed reports whether what cannot be read is left out: it is gone, or would not have been in the archive.
@@ -169,9 +201,12 @@ type packer struct {
 	close func() error
 }
 
-func zipTo(w io.Writer) packer {
-	z := zip.NewWriter(w)
+func zipTo(w io.Writer, entries int) packer {
+	z, bound := zip.NewWriter(w), zipBound{most: entries}
 	return packer{func(name string, info beneath.Info) (io.Writer, error) {
+		if err := bound.add(name); err != nil {
+			return nil, err
+		}
 		return z.CreateHeader(&zip.FileHeader{Name: name, NonUTF8: !utf8.ValidString(name), Method: zip.Store, Modified: info.Modified})
 	}, z.Close}
 }

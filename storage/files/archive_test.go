@@ -67,6 +67,57 @@ func TestArchives(t *testing.T) {
 	})
 }
 
+// The writer of a zip archive keeps its entries in memory: one with too many, or too long names, is refused
+// before it begins, and ends when they become too many. A tar archive is not.
+func TestZipsAreBounded(t *testing.T) {
+	w := newWorld(t, storetest.Open(t, "sqlite"), t.TempDir())
+	ctx := t.Context()
+	w.Settings.Archive.Entries = 4
+	open := func(format Format) (*Archive, error) {
+		return w.OpenArchive(ctx, w.acting, w.project, w.at("dir"), nil, format, true)
+	}
+	add := func(name string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(w.disk(w.at(name))), 0o755), os.WriteFile(w.disk(w.at(name)), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("dir/sub/a")
+	add("dir/sub/b")
+	add("dir/sub/c")
+	most, err := open(Zip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer most.Close()
+	if err := most.Write(ctx, io.Discard); err != nil {
+		t.Error(err)
+	}
+	add("dir/one more")
+	wants(t, "one more while it is written", models.KindConflict, most.Write(ctx, io.Discard))
+	downloads := strings.Count(w.actions(t), "download")
+	_, err = open(Zip)
+	wants(t, "more", models.KindConflict, err)
+	if !strings.Contains(fmt.Sprint(err), "at most 4 entries") || !strings.Contains(fmt.Sprint(err), "TAR") || strings.Count(w.actions(t), "download") != downloads {
+		t.Errorf("%v; audited: %s", err, w.actions(t))
+	}
+	all, err := open(Tar)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	var packed bytes.Buffer
+	if err := all.Write(ctx, &packed); err != nil || !strings.Contains(packed.String(), "one more") {
+		t.Errorf("as tar: %v", err)
+	}
+	if err := os.RemoveAll(w.disk(w.at("dir"))); err != nil {
+		t.Fatal(err)
+	}
+	add("dir/" + strings.Repeat(strings.Repeat("x", 250)+"/", 3) + "a")
+	_, err = open(Zip)
+	wants(t, "four with long names", models.KindConflict, err)
+}
+
 // An archive ends when something in it may no longer be downloaded.
 func TestArchivesEndWithTheirRight(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {

@@ -28,7 +28,7 @@ var storageSettings = []setting{
 		help: "how many files a second a measurement reads at most",
 		set:  into(func(c *Config) *int { return &c.Files.ScanRate }, countWithin[int](1, 1_000_000))},
 	{name: "archive-max-entries", kind: "COUNT", defaultText: "200000",
-		help: "how many files and directories an uploaded archive can have",
+		help: "how many files and directories an uploaded archive can have, and a downloaded one in ZIP format",
 		set:  into(func(c *Config) *int { return &c.Files.Archive.Entries }, countWithin[int](1, 10_000_000))},
 	{name: "archive-max-size", kind: "SIZE", defaultText: "1TiB",
 		help: "size of the content that an uploaded archive can have",
