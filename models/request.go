@@ -15,6 +15,7 @@ type QuotaRequest struct {
 	RequesterID    int64        `json:"requester_id"`
 	Requested      Requested    `json:"requested" gorm:"serializer:json"`
 	Reason         string       `json:"reason"`
+	Baseline       *Resources   `json:"baseline,omitempty" gorm:"serializer:json"` // quota or limit when it was submitted
 	State          RequestState `json:"state"`
 	Decided        *Requested   `json:"decided,omitempty" gorm:"serializer:json"` // as approved
 	DeciderID      *int64       `json:"decider_id"`

@@ -31,6 +31,7 @@ var columns = map[string]models.Text{
 	"applied":            models.Say("Sharing mode in effect"),
 	"architecture":       models.Say("Architecture"),
 	"at":                 models.Say("Time"),
+	"baseline":           models.Say("Amounts at submission"),
 	"backup_at":          models.Say("Time of the backup"),
 	"generation":         models.Say("Generation"),
 	"beyond":             models.Say("Allocated beyond the capacity"),

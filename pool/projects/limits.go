@@ -24,6 +24,29 @@ func CheckRaised(field string, requested, present models.Resources) error {
 	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
 }
 
+// CheckKept refuses amounts of a request below the present ones that were raised since it was
+// submitted over those of the baseline. A nil baseline is not known.
+func CheckKept(field string, requested, present models.Resources, baseline *models.Resources) error {
+	if baseline == nil {
+		return nil
+	}
+	var problems models.Problems
+	was, now := baseline.Amounts(), present.Amounts()
+	for i, a := range requested.Amounts() {
+		if now[i].Value > max(was[i].Value, a.Value) {
+			present := models.Quantity(a.Name, now[i].Value)
+			problems.Add(field+"."+a.Name,
+				"was raised from %s to %s after the request was submitted; approve at least %s, or refuse the request",
+				models.Quantity(a.Name, was[i].Value), present, present)
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &models.Error{Kind: models.KindConflict, Fields: problems,
+		Message: models.Say("This would lower amounts that were raised after the request was submitted. No changes were made.")}
+}
+
 // quotaError is the error of exceeded fields; nil without any.
 func quotaError(problems models.Problems) error {
 	if len(problems) == 0 {

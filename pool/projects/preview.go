@@ -21,6 +21,9 @@ type PreviewInput struct {
 
 	// Requested previews the change by an approver, without the actor's permissions.
 	Requested bool `json:"-"`
+
+	// Baseline is that of the request that is decided, if any; see CheckKept.
+	Baseline *models.Resources `json:"-"`
 }
 
 // PeriodPreview is the end of a period of use after the change.
@@ -215,10 +218,11 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, about 
 	return c, change.check()
 }
 
-// checkRaised is CheckRaised for a request whose amounts are no longer the present ones.
+// checkRaised is CheckRaised for a request whose amounts are no longer the present ones, and CheckKept
+// for its approval.
 func (in PreviewInput) checkRaised(field string, requested, present models.Resources) error {
 	if !in.Requested || requested == present {
-		return nil
+		return CheckKept(field, requested, present, in.Baseline)
 	}
 	return CheckRaised(field, requested, present)
 }

@@ -27,6 +27,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req
 
 // previewOf is the input for the preview of a request.
 func previewOf(req RequestView, in projects.PreviewInput) (about projects.PreviewInput) {
+	about.Baseline = req.Baseline
 	switch a := req.Requested; {
 	case a.Quota != nil:
 		about.Quota = in.Quota

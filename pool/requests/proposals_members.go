@@ -82,7 +82,7 @@ func (a limitProposal) examine(r *review) error {
 	}
 	limit, _ := projects.FillLimit(a.Limit, r.project.Quota, role.Permits())
 	a.Limit = limit.Input()
-	return checkRaised(r, "limit", limit, role.Limit)
+	return r.checkRaised("limit", limit, role.Limit)
 }
 
 func (a limitProposal) apply(r *review) error {

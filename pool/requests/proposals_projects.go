@@ -75,7 +75,7 @@ func (a quotaProposal) examine(r *review) error {
 	if a.Quota = total.Input(); err != nil {
 		return err
 	}
-	return checkRaised(r, "quota", total, r.project.Quota)
+	return r.checkRaised("quota", total, r.project.Quota)
 }
 
 func (a quotaProposal) proposed(p models.Project) models.Project {

@@ -18,9 +18,10 @@ type review struct {
 	submitting bool // false: it is decided
 	requester  models.User
 	req        models.QuotaRequest
-	terms      models.Requested // requested, or as decided
-	project    models.Project   // locked while it is decided
-	member     int64            // needs a directory
+	terms      models.Requested  // requested, or as decided
+	project    models.Project    // locked while it is decided
+	baseline   *models.Resources // present amounts, of a request that changes them and is submitted
+	member     int64             // needs a directory
 
 	confirmation projects.Confirmation // of allocations above the capacity
 }
@@ -92,11 +93,13 @@ func (r *review) setSubject() {
 	}
 }
 
-// checkRaised refuses amounts of which none is raised, as when all were raised further since they were
-// requested. When they are decided on, those that change nothing any more can be approved.
-func checkRaised(r *review, field string, requested, present models.Resources) error {
-	if !r.submitting && requested == present {
-		return nil
+// checkRaised refuses amounts of which none is raised. When they are decided on, it refuses to lower
+// what was raised since, and those that change nothing any more can be approved.
+func (r *review) checkRaised(field string, requested, present models.Resources) error {
+	if r.submitting {
+		r.baseline = &present
+	} else if err := projects.CheckKept(field, requested, present, r.req.Baseline); err != nil || requested == present {
+		return err
 	}
 	return projects.CheckRaised(field, requested, present)
 }

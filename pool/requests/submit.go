@@ -81,8 +81,7 @@ func (r *review) create(reason string) error {
 		return err
 	}
 	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason,
-		State:   models.RequestPending,
-		Version: 1, CreatedAt: r.q.Now()}
+		Baseline: r.baseline, State: models.RequestPending, Version: 1, CreatedAt: r.q.Now()}
 	r.setSubject()
 	if err := r.q.CreateRequest(&r.req); err != nil {
 		return err
