@@ -46,17 +46,26 @@ func (q *Queries) deliveryViews() *gorm.DB {
 const maxBlockingAttempts = 8
 
 // DueDeliveries lists what may be sent now, oldest first, at most one for each
-// receiver; e-mail only with mail. An earlier delivery to the same receiver
+// receiver: to every enabled webhook, and up to mails by e-mail.
+func (q *Queries) DueDeliveries(mails int) (list []models.Delivery, err error) {
+	err = q.due().Where("d.webhook_id IN (SELECT id FROM webhooks WHERE enabled)").Find(&list).Error
+	if err != nil || mails <= 0 {
+		return list, err
+	}
+	var byMail []models.Delivery
+	err = q.due().Where("d.webhook_id IS NULL").Limit(mails).Find(&byMail).Error
+	return append(list, byMail...), err
+}
+
+// due selects the due deliveries, oldest first. An earlier one to the same receiver
 // blocks a later one, unless it was refused or tried very often.
-func (q *Queries) DueDeliveries(mail bool, limit int) (list []models.Delivery, err error) {
+func (q *Queries) due() *gorm.DB {
 	now := q.Now()
-	db := q.db.Table("deliveries d").Select("d.*").
+	return q.db.Table("deliveries d").Select("d.*").
 		Where("d.finished_at IS NULL AND d.next_at <= ? AND (d.lease_until IS NULL OR d.lease_until <= ?)", now, now).
 		Where(`NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.receiver = d.receiver AND e.finished_at IS NULL AND e.id < d.id
 			AND (e.lease_until > ? OR NOT e.refused AND e.attempts < ? OR e.next_at <= ?))`, now, maxBlockingAttempts, now).
-		Where("(d.webhook_id IS NOT NULL OR ?)", mail).
-		Where("(d.webhook_id IS NULL OR d.webhook_id IN (SELECT id FROM webhooks WHERE enabled))")
-	return list, db.Order("d.next_at, d.id").Limit(limit).Find(&list).Error
+		Order("d.next_at, d.id")
 }
 
 // ClaimDelivery leases a delivery for sending until a time, and counts the

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	maxParallel  = 16               // concurrent deliveries, each to another receiver
+	maxMails     = 16               // concurrent e-mails, to one mail server; a webhook has one delivery at a time
 	attemptLease = 30 * time.Second // longer than any attempt
 	pollPeriod   = 2 * time.Second  // of due deliveries
 	minBackoff   = 10 * time.Second // before the second attempt
@@ -52,7 +52,7 @@ type Sender struct {
 	SenderConfig
 	client *http.Client
 	wake   chan struct{}
-	busy   atomic.Int64
+	mails  atomic.Int64 // in progress
 	work   sync.WaitGroup
 	jitter func() float64 // 0 to 1
 	pruned time.Time
@@ -97,16 +97,16 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// round starts to send due deliveries, up to maxParallel.
+// round starts to send due deliveries: one for each webhook, and up to maxMails by e-mail.
 func (s *Sender) round(ctx context.Context) error {
 	if err := s.prune(ctx); err != nil {
 		return err
 	}
-	free := maxParallel - int(s.busy.Load())
-	if free <= 0 {
-		return nil
+	free := 0
+	if s.Mailer != nil {
+		free = maxMails - int(s.mails.Load())
 	}
-	due, err := s.Store.Read(ctx).DueDeliveries(s.Mailer != nil, free)
+	due, err := s.Store.Read(ctx).DueDeliveries(free)
 	if err != nil || len(due) == 0 {
 		return err
 	}
@@ -128,10 +128,14 @@ func (s *Sender) round(ctx context.Context) error {
 		return err
 	}
 	for _, d := range claimed {
-		s.busy.Add(1)
+		var mails int64
+		if d.WebhookID == nil {
+			mails = 1
+		}
+		s.mails.Add(mails)
 		s.work.Go(func() {
 			defer s.Wake() // for the receiver's next delivery
-			defer s.busy.Add(-1)
+			defer s.mails.Add(-mails)
 			s.deliver(ctx, d)
 		})
 	}

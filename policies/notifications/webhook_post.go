@@ -41,7 +41,7 @@ func newClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTimeout / 2, Control: dialControl(allowPrivate)}
 	return &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookTimeout / 2, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 1, MaxIdleConns: maxParallel, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+			MaxIdleConnsPerHost: 1, MaxIdleConns: maxWebhooks, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       hookTimeout,
 	}
