@@ -146,6 +146,12 @@ func TestAPIWorkspace(t *testing.T) {
 	if named := w.want(200, w.member, "PUT", at, `{"name":" training "}`); named.body["name"] != "training" || named.body["state"] != "running" {
 		t.Errorf("renamed: %s", named.raw)
 	}
+	tag := w.get(w.member, at).header.Get("ETag")
+	w.want(200, w.member, "PUT", at, `{"name":"first"}`, "If-Match", tag)
+	w.problem(w.want(412, w.member, "PUT", at, `{"name":"second"}`, "If-Match", tag))
+	if named := w.get(w.member, at); named.body["name"] != "first" {
+		t.Errorf("after an outdated If-Match: %s", named.raw)
+	}
 	w.problem(w.want(422, w.member, "PUT", at, `{"name":" "}`))
 	if dirs := w.get(w.manager, at+"/directories"); len(dirs.body["items"].([]any)) < 5 || strings.Contains(dirs.raw, "/tmp") {
 		t.Errorf("directories: %s", dirs.raw)

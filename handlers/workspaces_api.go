@@ -335,7 +335,8 @@ func (a rest) stopWorkspaces(ctx context.Context, in *Create[WorkspacesStop]) (*
 	return &Response[WorkspacesStopped]{WorkspacesStopped{ids, convert(stopped.Failed, stopFailure)}}, err
 }
 
-func (a rest) renameWorkspace(ctx context.Context, in *CreateIn[workspaces.RenameInput]) (*Found[WorkspaceDetail], error) {
+func (a rest) renameWorkspace(ctx context.Context, in *Update[workspaces.RenameInput]) (*Found[WorkspaceDetail], error) {
+	in.Body.Version = in.version
 	if _, err := a.Workspaces.Rename(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,8 @@ import (
 
 // RenameInput is the new name of a workspace.
 type RenameInput struct {
-	Name string `json:"name" maxLength:"100" doc:"unique among the live workspaces of a member in a project"`
+	Name    string `json:"name" maxLength:"100" doc:"unique among the live workspaces of a member in a project"`
+	Version int64  `json:"-"`
 }
 
 // ForRename finds a workspace that the actor may rename.
@@ -29,7 +30,10 @@ func (s *Service) Rename(ctx context.Context, actor policies.Actor, id int64, in
 		return w, err
 	}
 	return w, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *store.Queries) error {
-		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil || w.Name == in.Name {
+		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
+			return err
+		}
+		if err := models.CheckVersion("workspace", in.Version, w.Version); err != nil || w.Name == in.Name {
 			return err
 		}
 		before := w.Name

@@ -30,9 +30,14 @@ func workspaceNameTaken(err error, name string) error {
 		models.Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", name))
 }
 
-// RenameWorkspace renames w; another active workspace of the same member and name is a Conflict.
+// RenameWorkspace renames w, which is locked, as a new version; another active workspace of the
+// same member and name is a Conflict.
 func (q *Queries) RenameWorkspace(w *models.Workspace, name string) error {
 	w.Name = name
+	w.Version++
+	if err := q.db.Model(w).UpdateColumn("version", w.Version).Error; err != nil {
+		return err
+	}
 	if err := workspaceNameTaken(q.db.Model(&models.Claim{}).Where("id = ?", w.HolderID).UpdateColumn("name", name).Error, name); err != nil {
 		return err
 	}
