@@ -129,7 +129,7 @@ func (a rest) accountingFile(ctx context.Context, project int64, in projects.Acc
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		return []string{n(r.Key), r.Name, n(r.CoreMS), models.CoreHours(r.CoreMS), n(r.ReservedMS), n(r.UnpricedMS), n(r.Cost), currency,
 			n(r.MeasuredMS), n(r.UsedMS), strconv.FormatBool(r.Simulated)}
-	}, func(r projects.AccountingRow) int64 { return r.Key }, func(ctx context.Context, page store.Page) (
+	}, byID(func(r projects.AccountingRow) int64 { return r.Key }), func(ctx context.Context, page store.Page) (
 		[]projects.AccountingRow, error) {
 		one, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)
 		currency = one.Currency

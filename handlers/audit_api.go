@@ -70,7 +70,7 @@ var auditColumns = []string{"id", "at", "actor_id", "actor", "address", "via", "
 	"before", "after", "previous", "sha256"}
 
 func (a rest) downloadAudit(ctx context.Context, in *policies.AuditQuery) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-audit.csv", auditColumns, auditCells, func(e models.AuditEntry) int64 { return e.ID },
+	return downloaded(a, ctx, "weir-audit.csv", auditColumns, auditCells, byID(func(e models.AuditEntry) int64 { return e.ID }),
 		func(ctx context.Context, page store.Page) ([]models.AuditEntry, error) {
 			return a.Accounts.AuditEntries(ctx, actorOf(ctx), *in, page)
 		})

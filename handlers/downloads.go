@@ -31,7 +31,7 @@ func (a rest) download(name string, fill func(huma.Context, sheet.Writer) error)
 // downloaded responds with a list as a CSV file. It reads one page at a time with the
 // actor's current permissions, the first before the response begins, so that a refusal
 // gets its status. Rows without cells are left out.
-func downloaded[T any](a rest, ctx context.Context, name string, columns []string, cells func(T) []string, id func(T) int64,
+func downloaded[T any](a rest, ctx context.Context, name string, columns []string, cells func(T) []string, next func(T) store.Page,
 	fetch func(context.Context, store.Page) ([]T, error)) (*huma.StreamResponse, error) {
 	page := store.Page{Limit: store.PageSize}
 	rows, err := fetch(ctx, page)
@@ -59,7 +59,8 @@ func downloaded[T any](a rest, ctx context.Context, name string, columns []strin
 			if err != nil {
 				return err
 			}
-			page.After = id(rows[len(rows)-1])
+			page = next(rows[len(rows)-1])
+			page.Limit = store.PageSize
 			if rows, err = fetch(withActor(hc.Context(), actor), page); err != nil {
 				return err
 			}

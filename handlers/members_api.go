@@ -111,7 +111,7 @@ func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) 
 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells,
-		func(m projects.MemberView) int64 { return m.ID },
+		byID(func(m projects.MemberView) int64 { return m.ID }),
 		func(ctx context.Context, page store.Page) ([]projects.MemberView, error) {
 			return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 		})

@@ -167,21 +167,24 @@ func find[T any](list []T, err error, missing *models.Error, is func(T) bool) (o
 
 // pageAfter reads the cursor of a list.
 func pageAfter(c echo.Context, limit int) store.Page {
-	after, err := strconv.ParseInt(c.QueryParam("cursor"), 10, 64)
-	if err != nil || after < 0 {
-		after = 0
-	}
-	return store.Page{After: after, Limit: limit}
+	page, _ := parseCursor(c.QueryParam("cursor"))
+	page.Limit = limit
+	return page
 }
 
 // nextPage is the address of the page after the row with id last, or empty
 // when this page was not full.
 func nextPage(c echo.Context, n, limit int, last int64) string {
+	return following(c, n, limit, store.Page{After: last})
+}
+
+// following is nextPage for a list with a sort key.
+func following(c echo.Context, n, limit int, page store.Page) string {
 	if n < limit {
 		return ""
 	}
 	q := c.QueryParams()
-	q.Set("cursor", strconv.FormatInt(last, 10))
+	q.Set("cursor", cursor(page))
 	return c.Request().URL.Path + "?" + q.Encode()
 }
 

@@ -208,7 +208,7 @@ func personID(p personRow) int64 { return p.ID }
 func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns,
 		func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
-		personID, func(ctx context.Context, page store.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
+		byID(personID), func(ctx context.Context, page store.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
 }
 
 // ByIdentity names an account's identity.

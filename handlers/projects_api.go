@@ -57,7 +57,7 @@ type ProjectList struct {
 }
 
 func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Response[List[Project]], error) {
-	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page store.Page) ([]projects.ProjectView, error) {
+	return listedAfter(in.Paging, in.After, func(page store.Page) ([]projects.ProjectView, error) {
 		return a.Projects.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
 	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
 }
@@ -69,7 +69,7 @@ func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (
 			columns = append(columns, of+amount.Name)
 		}
 	}
-	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p projects.ProjectView) int64 { return p.ID },
+	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, in.After,
 		func(ctx context.Context, page store.Page) ([]projects.ProjectView, error) {
 			return a.Projects.ListProjects(ctx, actorOf(ctx), *in, page)
 		})

@@ -40,7 +40,7 @@ func (a *App) projectsPage(c echo.Context) error {
 		return err
 	}
 	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
+		v.Next = following(c, n, pageSize, in.After(list[n-1]))
 	}
 	v.Many = len(list) > fewProjects || v.Next != "" || c.QueryParam("cursor") != ""
 	if err := a.projectRows(c, &v, list); err != nil {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"reflect"
@@ -155,19 +156,45 @@ type ByID struct {
 
 // Paging selects one page of a list.
 type Paging struct {
-	Cursor string `query:"cursor" maxLength:"20" doc:"next_cursor of the previous page"`
+	Cursor string `query:"cursor" maxLength:"600" doc:"next_cursor of the previous page"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"maximum number of items"`
 }
 
 func (p Paging) page() (store.Page, error) {
-	if p.Cursor == "" {
-		return store.Page{Limit: p.Limit}, nil
+	page, valid := parseCursor(p.Cursor)
+	if !valid {
+		return page, refuse("query.cursor", "is not a valid cursor for this list")
 	}
-	after, err := strconv.ParseInt(p.Cursor, 10, 64)
-	if err != nil || after < 1 {
-		return store.Page{}, refuse("query.cursor", "is not a valid cursor for this list")
+	page.Limit = p.Limit
+	return page, nil
+}
+
+// cursor is the place of a page in an address: its id, and its key if it has one.
+func cursor(p store.Page) string {
+	id := strconv.FormatInt(p.After, 10)
+	if p.Key == "" {
+		return id
 	}
-	return store.Page{After: after, Limit: p.Limit}, nil
+	return id + "." + base64.RawURLEncoding.EncodeToString([]byte(p.Key))
+}
+
+// parseCursor is the page of a cursor; the first one without.
+func parseCursor(text string) (p store.Page, valid bool) {
+	if text == "" {
+		return p, true
+	}
+	id, encoded, _ := strings.Cut(text, ".")
+	after, err := strconv.ParseInt(id, 10, 64)
+	key, err2 := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil || err2 != nil || after < 1 {
+		return p, false
+	}
+	return store.Page{After: after, Key: string(key)}, true
+}
+
+// byID is the page that follows an item of a list by ids.
+func byID[T any](id func(T) int64) func(T) store.Page {
+	return func(item T) store.Page { return store.Page{After: id(item)} }
 }
 
 // PageOf selects a page of a resource's list.
@@ -282,6 +309,12 @@ type List[T any] struct {
 
 // listed responds with one page. A full page is the last if the next one is empty.
 func listed[T, R any](p Paging, id func(T) int64, fetch func(store.Page) ([]T, error), show func(T) R) (*Response[List[R]], error) {
+	return listedAfter(p, byID(id), fetch, show)
+}
+
+// listedAfter is listed for a list with a sort key; next is the page that follows an item.
+func listedAfter[T, R any](p Paging, next func(T) store.Page, fetch func(store.Page) ([]T, error), show func(T) R) (
+	*Response[List[R]], error) {
 	page, err := p.page()
 	if err != nil {
 		return nil, err
@@ -292,13 +325,14 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(store.Page) ([]T, e
 	}
 	list := List[R]{Items: convert(rows, show)}
 	if n := len(rows); n > 0 && n == page.Limit {
-		last := id(rows[n-1])
-		more, err := fetch(store.Page{After: last, Limit: 1})
+		following := next(rows[n-1])
+		following.Limit = 1
+		more, err := fetch(following)
 		if err != nil {
 			return nil, err
 		}
 		if len(more) > 0 {
-			list.NextCursor = strconv.FormatInt(last, 10)
+			list.NextCursor = cursor(following)
 		}
 	}
 	return &Response[List[R]]{list}, nil

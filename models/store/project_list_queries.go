@@ -1,6 +1,7 @@
 package store
 
 import (
+	"strconv"
 	"time"
 
 	"gorm.io/gorm"
@@ -33,9 +34,30 @@ var projectOrder = map[string]string{
 	"members":   "COALESCE(h.members, 0)",
 }
 
-// ListProjects lists the projects in scope that match a filter; page.After is
-// the id of the last project of the page before. After one out of scope the
-// list is empty, so that its position reveals nothing. Allocations come from
+// OpenEnd is the end by which projects without one are sorted; projectOrder has the same.
+var OpenEnd = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// after is SQL for the sort key of the project before the page, and its argument.
+func (f ProjectFilter) after(key string) (sql string, arg any, err error) {
+	sql = "?"
+	switch f.Sort {
+	case "name":
+		if sql, arg = "LOWER(?)", key; key == "" || !storable(key) {
+			err = strconv.ErrSyntax
+		}
+	case "ends_at":
+		arg, err = time.Parse(time.RFC3339Nano, key)
+	default:
+		arg, err = strconv.ParseInt(key, 10, 64)
+	}
+	if err != nil {
+		err = models.Invalid("cursor", "is not a valid cursor for this list")
+	}
+	return sql, arg, err
+}
+
+// ListProjects lists the projects in scope that match a filter, after the one of the page,
+// which stands where page.Key says, wherever it has gone since. Allocations come from
 // the present row of each project's history and usage from active workspaces:
 // rows of the past are not read.
 func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []models.Project, err error) {
@@ -59,9 +81,14 @@ func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []
 	if f.Down {
 		direction, beyond = " DESC", "<"
 	}
-	if page.After > 0 {
-		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.sortable(f.Sort),
-			"projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
+	if page.After > 0 && f.Sort == "" {
+		db = db.Where("projects.id "+beyond+" ?", page.After)
+	} else if page.After > 0 {
+		sql, key, err := f.after(page.Key)
+		if err != nil {
+			return nil, err
+		}
+		db = db.Where("("+order+", projects.id) "+beyond+" ("+sql+", ?)", key, page.After)
 	}
 	return list, db.Order(order + direction).Order("projects.id" + direction).Limit(page.limit()).Find(&list).Error
 }

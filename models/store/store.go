@@ -463,6 +463,7 @@ const PageSize = 200
 // the maximum PageSize.
 type Page struct {
 	After int64
+	Key   string // of that row, in a list with a sort key: its value when the row was read
 	Limit int
 }
 

@@ -1,8 +1,11 @@
 package projects
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strconv"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -13,7 +16,7 @@ import (
 type ProjectQuery struct {
 	Search string `query:"q" maxLength:"100" doc:"part of the name"`
 	State  string `query:"state" enum:"active,planned,ended" doc:"state of the period of use"`
-	Sort   string `query:"sort" enum:"name,ends_at,quota,allocated,in_use,remaining,members" doc:"sort key; quota, allocated, in_use and remaining compare GPU cores; default by ID"`
+	Sort   string `query:"sort" enum:"name,ends_at,quota,allocated,in_use,remaining,members" doc:"sort key; quota, allocated, in_use and remaining compare GPU cores; default by ID; a project whose value changes between two pages can be listed twice or not at all"`
 	Order  string `query:"order" enum:"asc,desc" doc:"order of the sort; default ascending"`
 }
 
@@ -25,6 +28,33 @@ const (
 
 // Descending reports whether the largest come first.
 func (in ProjectQuery) Descending() bool { return in.Order == orderDescending }
+
+// After is the page that follows p.
+func (in ProjectQuery) After(p ProjectView) store.Page {
+	page, n := store.Page{After: p.ID}, int64(0)
+	switch in.Sort {
+	case "":
+		return page
+	case "name":
+		page.Key = p.Name
+		return page
+	case "ends_at":
+		page.Key = cmp.Or(p.EndsAt, &store.OpenEnd).UTC().Format(time.RFC3339Nano)
+		return page
+	case "quota":
+		n = p.Quota.GPUCores
+	case "allocated":
+		n = p.Allocated.GPUCores
+	case "in_use":
+		n = p.InUse.GPUCores
+	case "remaining":
+		n = p.Quota.GPUCores - p.Allocated.GPUCores
+	case "members":
+		n = p.Members
+	}
+	page.Key = strconv.FormatInt(n, 10)
+	return page
+}
 
 func (in *ProjectQuery) normalize() error {
 	var p models.Problems

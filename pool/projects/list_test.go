@@ -10,7 +10,6 @@ import (
 
 	"weir/models"
 	"weir/models/store"
-	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
 )
@@ -104,7 +103,8 @@ func (o *world) pagesAre(t *testing.T, in projects.ProjectQuery, want []projects
 		if len(rows) < page.Limit {
 			break
 		}
-		page.After = rows[len(rows)-1].ID
+		page = in.After(rows[len(rows)-1])
+		page.Limit = 4
 	}
 	var ids []int64
 	for _, p := range want {
@@ -162,34 +162,49 @@ func TestProjectsAreFiltered(t *testing.T) {
 	})
 }
 
-// A foreign project's id as the cursor tells nothing of it: neither where it
-// would stand in an order, nor that it exists.
-func TestCursorsTellNothingOfForeignProjects(t *testing.T) {
+// A project that moves in the order after it ended a page takes no other with it: the
+// next page begins where it stood.
+func TestAPageGoesOnWhereTheOneBeforeEnded(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
-		foreign := o.NewProject(t, "m", pooltest.Cores(200))
-		var actor policies.Actor
-		for i, name := range []string{"a", "z"} {
-			p := o.NewProject(t, name, pooltest.Cores(100+200*int64(i)))
-			r := o.NewRole(t, p.ID, "r", models.PermissionMember, pooltest.Cores(1))
-			if i == 0 {
-				_, u := o.NewMember(t, r)
-				actor = o.Actor(t, u)
-				continue
-			}
-			if _, err := o.AddMember(o.Ctx, o.Root, p.ID, projects.MemberInput{Email: actor.User.Email, RoleID: r.ID}); err != nil {
-				t.Fatal(err)
-			}
-			actor = o.Actor(t, actor.User)
+		var all []models.Project
+		for i := range int64(5) {
+			end := o.Store.Now().Add(time.Duration(i+1) * time.Hour)
+			all = append(all, o.NewProject(t, fmt.Sprintf("Ä%c", 'A'+i), pooltest.Cores(10*(i+1))))
+			set(t, o, all[i], func(in *projects.ProjectInput) { in.EndsAt = &end })
 		}
-		for _, sort := range append(store.ProjectSorts, "") {
-			for _, down := range []bool{false, true} {
-				for _, id := range []int64{foreign.ID, 9999} {
-					list, err := o.ListProjects(o.Ctx, actor, projects.ProjectQuery{Sort: sort, Order: orders[down]}, store.Page{After: id})
-					if err != nil || len(list) > 0 {
-						t.Errorf("sort %q, down %v, after %d: %d projects, %v", sort, down, id, len(list), err)
-					}
-				}
+		far := o.Store.Now().Add(99 * time.Hour)
+		for sort, move := range map[string]func(*projects.ProjectInput){
+			"name":      func(in *projects.ProjectInput) { in.Name = "äz" },
+			"ends_at":   func(in *projects.ProjectInput) { in.EndsAt = &far },
+			"quota":     func(in *projects.ProjectInput) { in.Quota = pooltest.Cores(99).Input() },
+			"remaining": func(in *projects.ProjectInput) { in.Quota = pooltest.Cores(99).Input() },
+		} {
+			in := projects.ProjectQuery{Sort: sort}
+			first, err := o.ListProjects(o.Ctx, o.Root, in, store.Page{Limit: 2})
+			if err != nil || len(first) != 2 {
+				t.Fatal(sort, first, err)
+			}
+			set(t, o, first[1].Project, move)
+			rest, err := o.ListProjects(o.Ctx, o.Root, in, in.After(first[1]))
+			if err != nil || len(rest) != 4 || rest[0].ID != all[2].ID || rest[3].ID != first[1].ID {
+				t.Errorf("by %s: %d projects, %+v, %v", sort, len(rest), rest, err)
+			}
+			set(t, o, first[1].Project, func(*projects.ProjectInput) {}) // as it was
+			for _, key := range []string{"", "x\x00"} {
+				_, err = o.ListProjects(o.Ctx, o.Root, in, store.Page{After: 1, Key: key})
+				pooltest.WantError(t, err, models.KindInvalid, "cursor")
 			}
 		}
 	})
+}
+
+// set changes what a project was when it was read.
+func set(t *testing.T, o *world, p models.Project, change func(*projects.ProjectInput)) {
+	t.Helper()
+	in := projects.InputOf(p)
+	in.Version, in.Confirmation = 0, pooltest.Confirmed
+	change(&in)
+	if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, in); err != nil {
+		t.Fatal(err)
+	}
 }
