@@ -269,7 +269,7 @@ func TestGPUBackends(t *testing.T) {
 func TestMPS(t *testing.T) {
 	s := spec()
 	s.GPUs = []runtime.GPU{share(50, models.EnforcedMPS), share(25, models.EnforcedMPS)}
-	if _, err := config(t, nil).podObject(s); err == nil || !strings.Contains(err.Error(), "no directory") {
+	if _, err := config(t, nil).podObject(s); err == nil || !strings.Contains(err.Error(), "kube-mps-dir is not set") {
 		t.Errorf("without a directory it says %v", err)
 	}
 	pod := podOf(t, config(t, func(c *Config) { c.MPSDir = "/run/weir/mps" }), s)
