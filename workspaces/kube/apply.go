@@ -28,7 +28,20 @@ var applyOptions = metav1.ApplyOptions{FieldManager: manager, Force: true}
 // projects are the applied objects of each project, by ID.
 type projects struct {
 	sync.Map
-	drifted chan int64 // projects whose objects were changed by others
+	drifted chan int64 // projects whose objects were changed by others, or not applied yet
+	queued  sync.Map   // of drifted
+}
+
+// enqueue has the objects of a project applied soon; not if too many wait.
+func (p *projects) enqueue(id int64) {
+	if _, queued := p.queued.LoadOrStore(id, true); queued {
+		return
+	}
+	select {
+	case p.drifted <- id:
+	default:
+		p.queued.Delete(id)
+	}
 }
 
 // applied describes what was applied for one project.
@@ -270,10 +283,7 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 		return
 	}
 	a.again()
-	select {
-	case r.projects.drifted <- id:
-	default: // the next start applies it
-	}
+	r.projects.enqueue(id) // or List does it
 }
 
 // ensureLater has the objects of a pod's project applied that this process has not applied yet:
@@ -283,13 +293,18 @@ func (r *Runtime) ensureLater(pod *corev1.Pod) {
 	if err != nil {
 		return
 	}
-	if _, ok := r.projects.Load(id); ok {
-		return
+	if entry, ok := r.projects.Load(id); ok {
+		a := entry.(*applied)
+		if !a.mu.TryLock() { // it is being applied
+			return
+		}
+		done := a.digest != ""
+		a.mu.Unlock()
+		if done {
+			return
+		}
 	}
-	select {
-	case r.projects.drifted <- id:
-	default: // the next call, or start, does it
-	}
+	r.projects.enqueue(id)
 }
 
 // repairDrift applies again what others have changed, and what this process has not applied
@@ -302,6 +317,7 @@ func (r *Runtime) repairDrift(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-r.projects.drifted:
+			r.projects.queued.Delete(id)
 			r.repairProject(ctx, id)
 		}
 		select {
@@ -317,7 +333,7 @@ func (r *Runtime) repairProject(ctx context.Context, id int64) {
 	if err != nil || ns.DeletionTimestamp != nil {
 		return // it is being deleted; the next start creates it again
 	}
-	if _, ok := r.projects.Load(id); ok {
+	if r.projects.changed(id) {
 		r.log.WarnContext(ctx, "a project's objects in the cluster were changed by others; applying them again", "project", id)
 	}
 	within, cancel := context.WithTimeout(ctx, startTimeout)
@@ -325,6 +341,18 @@ func (r *Runtime) repairProject(ctx context.Context, id int64) {
 	if err := r.ensureProject(within, id); err != nil && ctx.Err() == nil {
 		r.log.ErrorContext(ctx, "cannot apply a project's objects", "project", id, "err", err)
 	}
+}
+
+// changed reports whether others have changed what was applied of a project.
+func (p *projects) changed(id int64) bool {
+	entry, ok := p.Load(id)
+	if !ok {
+		return false
+	}
+	a := entry.(*applied)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.digest == "" && len(a.objects) > 0
 }
 
 func nameOf(o metav1.Object) string {

@@ -344,11 +344,13 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Instance, error) {
 	present := map[types.UID]bool{}
 	for _, pod := range pods {
 		present[pod.UID] = true
+		if r.config.owns(pod) && !podEnded(pod) {
+			r.ensureLater(pod)
+		}
 		id, ok := r.config.refOf(pod)
 		switch {
 		case !ok:
 		case !podEnded(pod):
-			r.ensureLater(pod)
 			all = append(all, runtime.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
 		case r.isOrphan(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
