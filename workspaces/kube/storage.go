@@ -255,6 +255,8 @@ func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly 
 func storageOf(v corev1.PersistentVolume) (Storage, error) {
 	s := Storage{MountOptions: v.Spec.MountOptions}
 	switch source := v.Spec.PersistentVolumeSource; {
+	case (source.HostPath != nil || source.Local != nil) && v.Spec.NodeAffinity != nil:
+		return s, fmt.Errorf("the volume %s is a directory of one node, and pods on others would see another one; in a cluster of one node, set storage.directory", v.Name)
 	case source.NFS != nil:
 		s.NFSServer, s.NFSPath = source.NFS.Server, source.NFS.Path
 	case source.HostPath != nil:

@@ -200,6 +200,15 @@ func TestBackendOfAVolume(t *testing.T) {
 	}
 }
 
+// The directory of one node is no storage for pods on others.
+func TestDirectoryOfOneNode(t *testing.T) {
+	v := corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv"}}}}
+	if _, err := storageOf(v); err == nil || !strings.Contains(err.Error(), "a directory of one node") {
+		t.Error(err)
+	}
+}
+
 // Files belong to members and projects: so do the pods that write them.
 func TestUserOfThePod(t *testing.T) {
 	c := config(t, func(c *Config) { c.UID, c.MPSDir = 1000, "/run/weir/mps" })
