@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import contextlib, datetime, hashlib, hmac, json, os, select, socket, struct, sys, threading
+import contextlib, ctypes, datetime, hashlib, hmac, json, os, select, socket, struct, sys, threading
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # which PYTHONSAFEPATH leaves out
 from layers import library, part_of, read_tensors, torch
@@ -46,6 +46,32 @@ def watched(seconds):
         timer.cancel()
 
 
+class Slow(Exception):
+    def __str__(self):
+        return "it takes more than %d seconds" % RENDER_SECONDS
+
+
+@contextlib.contextmanager
+def interrupted(seconds):
+    """Raises Slow in this thread if the Python code inside takes longer: other requests go on."""
+    thread, over, guard = threading.get_ident(), False, threading.Lock()
+
+    def interrupt():
+        with guard:
+            if not over:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Slow))
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with guard:
+            over = True
+        timer.cancel()
+
+
 def render(request):
     """Returns the prompt for a conversation by the template of the model, and why there is none. The
     environment is that of transformers (utils/chat_template_utils.py)."""
@@ -72,7 +98,8 @@ def render(request):
     env.globals.update(raise_exception=fail, strftime_now=lambda form: datetime.datetime.now().strftime(form))
     template = request.pop("template")
     try:
-        text = env.from_string(template).render(add_generation_prompt=True, tools=None, documents=None, **request)
+        with interrupted(RENDER_SECONDS):
+            text = env.from_string(template).render(add_generation_prompt=True, tools=None, documents=None, **request)
         return (text, "") if len(text.encode("utf-8", "replace")) <= MAX_PROMPT else ("", "it has more than %d bytes" % MAX_PROMPT)
     except Exception as e:  # whatever the template does
         return "", "%s" % (str(e) or type(e).__name__)
@@ -154,7 +181,7 @@ class Server:
                         send_frame(conn, {})
                         continue
                     if header["op"] == "render":
-                        with watched(RENDER_SECONDS):
+                        with watched(10 * RENDER_SECONDS):
                             text, why = render(json.loads(payload))
                         send_frame(conn, {"error": why[:500]} if why else {}, text.encode("utf-8", "replace"))
                         continue
