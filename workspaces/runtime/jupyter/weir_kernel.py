@@ -93,6 +93,8 @@ class Run(threading.Thread):
         try:
             self.body["request"] = self.request or self.patiently(default)
             self.settle()
+            if self.ending:
+                return self.states.put("it has ended")
             self.view = self.patiently(lambda: call("POST", "/runs", self.body, self.key))
             while not self.ending and self.view["state"] not in ("stopping", "ended"):
                 self.states.put(self.view)
@@ -108,13 +110,15 @@ class Run(threading.Thread):
     def settle(self):
         """Waits until the run before has ended: its share counts until then, and both can be more than the limit."""
         until = time.monotonic() + SETTLE
-        while self.before and self.before.view.get("state", "ended") != "ended" and not self.ending and time.monotonic() < until:
+        while self.before and not self.ending and time.monotonic() < until:
+            if self.before.view.get("state", "ended") == "ended":
+                self.before = None
+                return
             try:
                 self.before.view = self.patiently(lambda: call("GET", self.before.path()))
-            except Refused:
-                break  # it was deleted
+            except Refused:  # it was deleted
+                self.before.view = {}
             self.wake.wait(0.2)
-        self.before = None
 
     key = property(lambda self: self.__dict__.setdefault("_key", str(uuid.uuid4())))
 
@@ -483,7 +487,7 @@ class Kernel:
             s.close()
         self.remove()
         self.waiting = []
-        self.before = self.run
+        self.before = self.run if self.run.view else self.run.before
         self.silent()
         for frames in unanswered:
             self.lost = ""
