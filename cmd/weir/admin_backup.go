@@ -60,7 +60,7 @@ it names are saved as well.`,
 		if err := backUpAndReport(cmd, cfg, file, *files); err != nil || *keep == 0 {
 			return err
 		}
-		return keepNewest(dir, file, *keep)
+		return keepNewest(dir, *keep)
 	}
 	return cmd
 }
@@ -86,8 +86,9 @@ func backUpAndReport(cmd *cobra.Command, cfg config.Config, file string, files b
 	return nil
 }
 
-// keepNewest removes all backups in a directory but the newest, one of which is made now.
-func keepNewest(dir, made string, keep int) error {
+// keepNewest removes all backups in a directory but the newest. It does not know which these are
+// if the clock was ahead when one was made.
+func keepNewest(dir string, keep int) error {
 	entries, err := os.ReadDir(dir) // sorted by name
 	var list []string
 	for _, e := range entries {
@@ -95,8 +96,8 @@ func keepNewest(dir, made string, keep int) error {
 			list = append(list, filepath.Join(dir, e.Name()))
 		}
 	}
-	if n := len(list); n > 0 && list[n-1] != made {
-		return errors.Join(err, fmt.Errorf("no old backup was removed: %s is named after a later time than %s, which was made now", list[n-1], made))
+	if n := len(list); n > 0 && filepath.Base(list[n-1]) > time.Now().UTC().Format(backupName) {
+		return errors.Join(err, fmt.Errorf("no old backup was removed: %s is named after a later time than now", list[n-1]))
 	}
 	for _, old := range list[:max(len(list)-keep, 0)] {
 		err = errors.Join(err, os.Remove(old))
@@ -152,9 +153,7 @@ func backUp(ctx context.Context, cfg config.Config, file string, files bool) (m 
 		return m, saved, err
 	}
 	// Beside the output, where there must be room for it anyway.
-	if err := removeAbandoned(filepath.Dir(file)); err != nil {
-		return m, saved, err
-	}
+	_ = removeAbandoned(filepath.Dir(file)) // what is another user's stays
 	temporary, err := os.MkdirTemp(filepath.Dir(file), archive.Temporary)
 	if err != nil {
 		return m, saved, err
