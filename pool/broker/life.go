@@ -36,8 +36,8 @@ func (s *Service) Run(ctx context.Context, logger *slog.Logger) {
 // who may no longer use them. It is called by one goroutine.
 func (s *Service) Advance(ctx context.Context) error {
 	now := s.store.Now()
-	if err := s.deferUnusable(ctx, now); err != nil {
-		return err
+	if err := s.deferUnusable(ctx, now); err != nil { // nothing expires then
+		return errors.Join(err, s.cancelAbandoned(ctx))
 	}
 	s.advanced = now
 	return errors.Join(s.advanceDue(ctx), s.cancelAbandoned(ctx))

@@ -25,6 +25,8 @@ type Late struct {
 	mu     sync.Mutex
 	driver *Driver   // nil until it is open
 	next   time.Time // of the next attempt to open it
+	failed error     // of the last one; nil without a driver
+	closed bool
 }
 
 var _ providers.Machine = (*Late)(nil)
@@ -38,15 +40,15 @@ func (c Config) Late() *Late {
 func (l *Late) machine() (providers.Machine, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now := l.cfg.Now(); l.driver == nil && !now.Before(l.next) {
-		driver, err := l.open()
-		if err != nil && !errors.Is(err, ErrNoDriver) {
-			return Join(), err
+	if now := l.cfg.Now(); l.driver == nil && !l.closed && !now.Before(l.next) {
+		l.driver, l.failed = l.open()
+		l.next = now.Add(latePause)
+		if errors.Is(l.failed, ErrNoDriver) {
+			l.failed = nil
 		}
-		l.driver, l.next = driver, now.Add(latePause)
 	}
 	if l.driver == nil {
-		return Join(), nil
+		return Join(), l.failed
 	}
 	return l.driver, nil
 }
@@ -97,6 +99,7 @@ func (l *Late) Files(ctx context.Context, uuid string) ([]string, error) {
 func (l *Late) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	if l.driver == nil {
 		return nil
 	}
