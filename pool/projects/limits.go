@@ -24,6 +24,25 @@ func CheckRaised(field string, requested, present models.Resources) error {
 	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
 }
 
+// AsRequested are the amounts of a request as they are decided on: what it did not ask to change,
+// since it is that of the baseline, stays the present amount. A nil baseline is not known.
+func AsRequested(requested, present models.Resources, baseline *models.Resources) models.Resources {
+	if baseline == nil {
+		return requested
+	}
+	of := func(requested, was, now int64) int64 {
+		if requested == was {
+			return now
+		}
+		return requested
+	}
+	return models.Resources{GPUCores: of(requested.GPUCores, baseline.GPUCores, present.GPUCores),
+		GPUMemoryMiB: of(requested.GPUMemoryMiB, baseline.GPUMemoryMiB, present.GPUMemoryMiB),
+		CPUMilli:     of(requested.CPUMilli, baseline.CPUMilli, present.CPUMilli),
+		MemoryMiB:    of(requested.MemoryMiB, baseline.MemoryMiB, present.MemoryMiB),
+		StorageMiB:   of(requested.StorageMiB, baseline.StorageMiB, present.StorageMiB)}
+}
+
 // CheckKept refuses amounts of a request below the present ones that were raised since it was
 // submitted over those of the baseline. A nil baseline is not known.
 func CheckKept(field string, requested, present models.Resources, baseline *models.Resources) error {

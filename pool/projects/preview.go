@@ -176,6 +176,7 @@ func (e Editor) previewQuota(p *models.Project, in PreviewInput) (c effect, err 
 		return c, err
 	}
 	present := p.Quota
+	filled = AsRequested(filled, present, in.Baseline)
 	p.Quota, c.filled = filled, filledOf(filled, from)
 	if err := in.checkRaised("quota", filled, present); err != nil {
 		return c, err
@@ -198,6 +199,9 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, about 
 		present = before.Permits()
 	}
 	limit, from := FillLimit(in.Limit, p.Quota, in.permits(present))
+	if in.RoleID != 0 {
+		limit = AsRequested(limit, before.Limit, about.Baseline)
+	}
 	c.limit, c.filled = &limit, filledOf(limit, from)
 	if in.RoleID == 0 {
 		return c, CheckLimit(limit, p.Quota)

@@ -49,6 +49,27 @@ func TestApprovalKeepsWhatWasRaisedMeanwhile(t *testing.T) {
 	})
 }
 
+// What a request did not ask to change stays as it has become since.
+func TestApprovalLeavesWhatWasNotAsked(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		set := func(r models.Resources) {
+			t.Helper()
+			_, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, projects.ProjectInput{Name: "vision", Quota: r.Input()})
+			pooltest.NoError(t, err)
+		}
+		set(models.Resources{GPUCores: 200, GPUMemoryMiB: 200_000, CPUMilli: 4000})
+		v := h.ask(t, h.Ann, models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID,
+			Quota: models.Resources{GPUCores: 300, GPUMemoryMiB: 200_000, CPUMilli: 4000}.Input()}})
+		set(models.Resources{GPUCores: 200, GPUMemoryMiB: 300_000, CPUMilli: 3000})
+		_, err := h.approve(t, h.Root, v.ID, models.Requested{})
+		pooltest.NoError(t, err)
+		want := models.Resources{GPUCores: 300, GPUMemoryMiB: 300_000, CPUMilli: 3000}
+		if p, err := h.Project(h.Ctx, h.Root, h.Vision.ID); err != nil || p.Quota != want {
+			t.Errorf("%+v, %v", p.Quota, err)
+		}
+	})
+}
+
 // The same of a role's limit, by its manager.
 func TestApprovalKeepsALimitRaisedMeanwhile(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
