@@ -125,6 +125,7 @@ var accountingColumns = []string{"key", "name", "gpu_core_milliseconds", "gpu_co
 // accountingFile responds with the groups as a CSV file.
 func (a rest) accountingFile(ctx context.Context, project int64, in projects.AccountingQuery) (*huma.StreamResponse, error) {
 	currency := ""
+	in.UsageQuery = in.UsageQuery.Fixed(a.Store.Now())
 	return downloaded(a, ctx, "weir-accounting.csv", accountingColumns, func(r projects.AccountingRow) []string {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		return []string{n(r.Key), r.Name, n(r.CoreMS), models.CoreHours(r.CoreMS), n(r.ReservedMS), n(r.UnpricedMS), n(r.Cost), currency,

@@ -176,6 +176,7 @@ func usageCells(p projects.PersonUsage) []string {
 }
 
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
+	in.UsageQuery = in.UsageQuery.Fixed(a.Store.Now())
 	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, byID(func(p projects.PersonUsage) int64 { return p.ID }),
 		func(ctx context.Context, page store.Page) ([]projects.PersonUsage, error) {
 			return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.UsageQuery, page)

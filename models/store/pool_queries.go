@@ -330,8 +330,9 @@ func (q *Queries) EndShares(holder int64, now time.Time) error {
 		return err
 	}
 	var ended []int64
-	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE holder_id = ? AND until_at IS NULL RETURNING device_id", now,
-		holder).Scan(&ended).Error
+	// Not before its start, whatever clock that was of.
+	err := q.db.Raw(`UPDATE shares SET until_at = CASE WHEN from_at > ? THEN from_at ELSE ? END
+		WHERE holder_id = ? AND until_at IS NULL RETURNING device_id`, now, now, holder).Scan(&ended).Error
 	if len(ended) > 0 {
 		q.changeShares(ended...)
 	}

@@ -22,6 +22,15 @@ type UsageQuery struct {
 	Until string `query:"until" maxLength:"40" doc:"end of the span, an RFC 3339 time, or a date in UTC, which the span includes; default and at most now"`
 }
 
+// Fixed is the query with the ends that its span has at a time, so that all pages of a list are of
+// the same.
+func (in UsageQuery) Fixed(now time.Time) UsageQuery {
+	if from, until, err := in.span(now); err == nil { // otherwise the first page says what is wrong
+		in.From, in.Until = from.Format(time.RFC3339Nano), until.Format(time.RFC3339Nano)
+	}
+	return in
+}
+
 // span returns the span that the query selects at a time.
 func (in UsageQuery) span(now time.Time) (from, until time.Time, err error) {
 	var p models.Problems
