@@ -29,7 +29,7 @@ type AuditEntry struct {
 	ActorID   *int64    `json:"actor_id,omitempty" doc:"user ID of the actor; absent for the system"`
 	Actor     string    `json:"actor"`
 	Address   string    `json:"address,omitempty" doc:"source IP address"`
-	Via       string    `json:"via,omitempty" doc:"authentication method: session, token NAME, agent, command or system"`
+	Via       string    `json:"via,omitempty" doc:"authentication method: session, token NAME, password, password link, passkey, invitation, agent, command or system"`
 	Action    string    `json:"action"`
 	Object    string    `json:"object" doc:"resource type"`
 	ObjectID  int64     `json:"object_id"`

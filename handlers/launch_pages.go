@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -181,7 +182,11 @@ func (a *App) launchWorkspacePage(c echo.Context) error {
 // launch was refused.
 func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
-	v := web.LaunchView{Form: f.asSubmitted()}
+	auto := slices.Contains([]string{"", "0", f.values.Get("environment_auto")}, f.values.Get("environment_id"))
+	if auto && refused == nil { // the page has selected it, and may select another one
+		f.values.Del("environment_id")
+	}
+	v := web.LaunchView{Form: f.asSubmitted(), AutoEnvironment: auto}
 	p, err := a.Workspaces.Preview(ctx, actorOf(ctx), f.launchInput())
 	if err != nil || p.Project.ID == 0 {
 		return web.LaunchPage(v), err

@@ -77,6 +77,9 @@ func TestLaunchPageSelectsWhatItJudges(t *testing.T) {
 	// The chosen one is refused, and stays selected.
 	page := ann.page(200, "GET", at+"&gpus=1&cores=60&version_constraints=torch&environment_id="+id(large))
 	ann.shows(page, radio(large, " checked"), "!"+radio(w.environment, " checked"), `id="f-environment_id-error"`, "does not have torch", "!are available now")
+	// One that the page has selected does not stay.
+	page = ann.page(200, "GET", at+"&gpus=1&cores=10&environment_id="+id(large)+"&environment_auto="+id(large))
+	ann.shows(page, radio(w.environment, " checked"), "!"+radio(large, " checked"), `name="environment_auto" value="`+id(w.environment)+`"`)
 	page = ann.page(200, "GET", at+"&environment_id=4711")
 	ann.shows(page, "!"+radio(large, " checked"), "!"+radio(w.environment, " checked"), "s not in the catalog")
 }

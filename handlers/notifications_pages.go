@@ -23,11 +23,12 @@ func (a *App) notificationsRoutes(p *echo.Group) {
 }
 
 func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), pageAfter(c, pageSize))
+	after := pageAfter(c, pageSize)
+	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), after)
 	if err != nil {
 		return nil, err
 	}
-	v := web.NotificationsView{Rows: rows}
+	v := web.NotificationsView{Rows: rows, First: after.After == 0}
 	if v.Unread, err = a.Notifications.Unread(ctx, actorOf(ctx)); err != nil {
 		return nil, err
 	}

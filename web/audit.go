@@ -141,6 +141,8 @@ func authenticatedBy(ctx context.Context, via string) string {
 	switch via {
 	case "session":
 		return T(ctx, "session")
+	case "passkey":
+		return T(ctx, "passkey")
 	case "agent":
 		return T(ctx, "agent")
 	case "command":

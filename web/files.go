@@ -234,6 +234,7 @@ func (v FilesView) texts(ctx context.Context) templ.Attributes {
 		"data-t-clipboard":  T(ctx, "%s ready to paste", "{0}"),
 		"data-t-unreadable": T(ctx, "Your browser could not read it"),
 		"data-t-reading":    T(ctx, "Reading the folder: %s files", "{0}"),
+		"data-t-tar":        T(ctx, "It has too many entries for a ZIP archive and is downloaded as TAR."),
 		"data-t-forbidden":  T(ctx, "The rules do not allow this."),
 		"data-t-missing":    T(ctx, "It does not exist any more."),
 		"data-t-conflict":   T(ctx, "There is already a file or directory with this name, or it is in use."),

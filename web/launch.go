@@ -30,6 +30,8 @@ type LaunchView struct {
 	Defaults     map[string]string // by field, formatted
 	Decision     Decision
 	CanLaunch    bool
+	// AutoEnvironment is set if the page has selected the environment, not the person.
+	AutoEnvironment bool
 }
 
 // EnvironmentChoice is an environment that could be launched, best first.

@@ -13,6 +13,7 @@ type NotificationsView struct {
 	Rows   []models.Notification
 	Unread int64
 	Next   string // address of the next page, empty on the last
+	First  bool   // page, with the newest ones
 
 	Extensions map[int64]models.Extension // of the ends that notifications are about, by their ids
 }

@@ -164,7 +164,7 @@ func NotificationsPage(v NotificationsView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.Unread > 0 {
+				if v.Unread > 0 && v.First {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<form method=\"post\" action=\"/notifications/read\"><input type=\"hidden\" name=\"up_to\" value=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

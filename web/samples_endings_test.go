@@ -63,7 +63,7 @@ func periodSamples() []sample {
 		{"workspace-rename", "/workspaces/5/rename", &li, RenamePage(RenameView{Name: "notebook", Action: "/workspaces/5/rename", Back: "/workspaces/5", Form: Form{}.Refuse(
 			models.InvalidFields(models.Field{Name: "name", Reason: models.Say("must not be empty")}))})},
 		{"workspace-stopping", "/workspaces/5", &li, WorkspacePage(workspace)},
-		{"notifications-ending", "/notifications", &li, NotificationsPage(NotificationsView{Rows: notifications, Unread: 2, Extensions: map[int64]models.Extension{8: near[0], 7: asked[0]}})},
+		{"notifications-ending", "/notifications", &li, NotificationsPage(NotificationsView{Rows: notifications, Unread: 2, First: true, Extensions: map[int64]models.Extension{8: near[0], 7: asked[0]}})},
 		{"leavers", "/projects/1/former-members", &root, FormerMembersPage(sampleFormerMembers(true))},
 		{"leavers-none", "/projects/1/former-members", &li, FormerMembersPage(FormerMembersView{ProjectID: 1, Project: "vision"})},
 		{"handover", "/projects/1/members/10/handover", &root, HandoverPage(HandoverView{Project: project.Project, FormerMember: formerMember, Recipients: []models.Recipient{{ID: 12, UserName: "Li Wei", UserEmail: li.Email}},

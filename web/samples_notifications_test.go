@@ -8,7 +8,7 @@ import (
 )
 
 func sampleNotifications() NotificationsView {
-	return NotificationsView{Unread: 1, Next: "/notifications?cursor=1", Rows: []models.Notification{
+	return NotificationsView{Unread: 1, First: true, Next: "/notifications?cursor=1", Rows: []models.Notification{
 		{ID: 3, Kind: "request.approved", Text: models.Say("The project %s has been created.", "vision"), Link: "/projects/1", CreatedAt: ago(time.Minute)},
 		{ID: 2, Kind: "test", Text: models.Say("This is a test. Email delivery works."), CreatedAt: ago(time.Hour), ReadAt: ptr(ago(time.Minute))}}}
 }

@@ -4,10 +4,12 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"weir/models"
@@ -75,9 +77,24 @@ func (a *Archive) checkZip(ctx context.Context) error {
 	if a.format != Zip {
 		return nil
 	}
-	bound := zipBound{most: a.v.Settings.Archive.Entries}
-	return a.each(ctx, func(_, name string, _ beneath.Info, _ *beneath.Dir) error { return bound.add(name) })
+	bound, began := zipBound{most: a.v.Settings.Archive.Entries}, a.v.Store.Elapsed()
+	err := a.each(ctx, func(_, name string, _ beneath.Info, _ *beneath.Dir) error {
+		if a.v.Store.Elapsed()-began > checkFor {
+			return errUnchecked
+		}
+		return bound.add(name)
+	})
+	if errors.Is(err, errUnchecked) {
+		return nil
+	}
+	return err
 }
+
+// checkFor is how long the beginning of a download may wait for the check of its entries; after
+// that, they are only counted while they are written.
+const checkFor = 5 * time.Second
+
+var errUnchecked = errors.New("the check takes too long")
 
 // zipBound is how many entries a zip archive can have: its writer keeps all of them in
 // memory for the directory at its end.

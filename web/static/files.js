@@ -183,9 +183,16 @@ const actions = {
   copy: () => keep("copy"),
   paste: () => paste(),
   download: async () => {
-    const address = archive(selection());
+    let address = archive(selection());
     try {
-      await request("HEAD", address); // fails if the rules do not allow it
+      try {
+        await request("HEAD", address); // fails if the rules do not allow it
+      } catch (e) {
+        if (e.status !== 409) throw e;
+        address += "&format=tar"; // a ZIP archive has a bound
+        await request("HEAD", address);
+        say(texts.tTar);
+      }
       Object.assign(document.createElement("a"), { href: base + address, download: "" }).click(); // which leaves the page and its navigation alone
     } catch (e) {
       say(textOf(texts, e), "bad");
