@@ -132,7 +132,8 @@ func (q *Queries) sharesIn(in ShareSpan, by ShareGroup) (string, []any) {
 			s.cores, ` + q.greatest(q.milliseconds("s.from_at"), fmt.Sprint(from.UnixMilli())) + " AS from_ms, " + end + ` AS until_ms
 			FROM shares s JOIN devices d ON d.id = s.device_id` + where
 	}
-	return rows(fmt.Sprint(until.UnixMilli())) + " AND s.until_at IS NULL UNION ALL " + rows(ended) + " AND s.until_at > ? AND s.until_at > s.from_at",
+	open := rows(fmt.Sprint(until.UnixMilli())) + " AND s.until_at IS NULL"
+	return open + " UNION ALL " + rows(ended) + " AND s.until_at > ? AND s.until_at > s.from_at",
 		slices.Concat(args, args, []any{from})
 }
 

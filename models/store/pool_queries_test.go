@@ -133,6 +133,19 @@ func TestEndedSharesLeaveNoProcesses(t *testing.T) {
 	})
 }
 
+// A share does not end before it began, although the clock was set back, or is that of another server.
+func TestSharesEndAfterTheirStart(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		w, device := newWorld(t, s), addDevice(t, s)
+		w.share(t, device, nil)
+		storetest.InTx(t, s, func(q *store.Queries) error { return q.EndShares(w.workspace.HolderID, q.Now().Add(-time.Hour)) })
+		shares, err := s.Read(t.Context()).ShareHistory(device, 10)
+		if err != nil || len(shares) != 1 || shares[0].Until == nil || !shares[0].Until.Equal(shares[0].From) {
+			t.Errorf("%+v, %v", shares, err)
+		}
+	})
+}
+
 // A release ends what is open. Shares that have ended keep their end, by which
 // use is counted.
 func TestSharesEndOnce(t *testing.T) {

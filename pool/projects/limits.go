@@ -24,23 +24,24 @@ func CheckRaised(field string, requested, present models.Resources) error {
 	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
 }
 
-// AsRequested are the amounts of a request as they are decided on: what it did not ask to change,
-// since it is that of the baseline, stays the present amount. A nil baseline is not known.
-func AsRequested(requested, present models.Resources, baseline *models.Resources) models.Resources {
+// AsRequested are the amounts of a decision on a request: what neither the request nor the decision
+// changes, since both are those of the baseline, stays the present amount. A nil baseline is not known.
+func AsRequested(decided, present models.Resources, requested models.ResourcesInput, baseline *models.Resources) models.Resources {
 	if baseline == nil {
-		return requested
+		return decided
 	}
-	of := func(requested, was, now int64) int64 {
-		if requested == was {
+	asked := requested.Resources()
+	of := func(decided, asked, was, now int64) int64 {
+		if decided == was && asked == was {
 			return now
 		}
-		return requested
+		return decided
 	}
-	return models.Resources{GPUCores: of(requested.GPUCores, baseline.GPUCores, present.GPUCores),
-		GPUMemoryMiB: of(requested.GPUMemoryMiB, baseline.GPUMemoryMiB, present.GPUMemoryMiB),
-		CPUMilli:     of(requested.CPUMilli, baseline.CPUMilli, present.CPUMilli),
-		MemoryMiB:    of(requested.MemoryMiB, baseline.MemoryMiB, present.MemoryMiB),
-		StorageMiB:   of(requested.StorageMiB, baseline.StorageMiB, present.StorageMiB)}
+	return models.Resources{GPUCores: of(decided.GPUCores, asked.GPUCores, baseline.GPUCores, present.GPUCores),
+		GPUMemoryMiB: of(decided.GPUMemoryMiB, asked.GPUMemoryMiB, baseline.GPUMemoryMiB, present.GPUMemoryMiB),
+		CPUMilli:     of(decided.CPUMilli, asked.CPUMilli, baseline.CPUMilli, present.CPUMilli),
+		MemoryMiB:    of(decided.MemoryMiB, asked.MemoryMiB, baseline.MemoryMiB, present.MemoryMiB),
+		StorageMiB:   of(decided.StorageMiB, asked.StorageMiB, baseline.StorageMiB, present.StorageMiB)}
 }
 
 // CheckKept refuses amounts of a request below the present ones that were raised since it was

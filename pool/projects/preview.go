@@ -22,8 +22,10 @@ type PreviewInput struct {
 	// Requested previews the change by an approver, without the actor's permissions.
 	Requested bool `json:"-"`
 
-	// Baseline is that of the request that is decided, if any; see CheckKept.
-	Baseline *models.Resources `json:"-"`
+	// Baseline is that of the request that is decided, if any, and Asked what it asks for; see
+	// CheckKept and AsRequested.
+	Baseline *models.Resources     `json:"-"`
+	Asked    models.ResourcesInput `json:"-"`
 }
 
 // PeriodPreview is the end of a period of use after the change.
@@ -176,7 +178,7 @@ func (e Editor) previewQuota(p *models.Project, in PreviewInput) (c effect, err 
 		return c, err
 	}
 	present := p.Quota
-	filled = AsRequested(filled, present, in.Baseline)
+	filled = AsRequested(filled, present, in.Asked, in.Baseline)
 	p.Quota, c.filled = filled, filledOf(filled, from)
 	if err := in.checkRaised("quota", filled, present); err != nil {
 		return c, err
@@ -200,7 +202,7 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, about 
 	}
 	limit, from := FillLimit(in.Limit, p.Quota, in.permits(present))
 	if in.RoleID != 0 {
-		limit = AsRequested(limit, before.Limit, about.Baseline)
+		limit = AsRequested(limit, before.Limit, about.Asked, about.Baseline)
 	}
 	c.limit, c.filled = &limit, filledOf(limit, from)
 	if in.RoleID == 0 {

@@ -67,6 +67,19 @@ func TestApprovalLeavesWhatWasNotAsked(t *testing.T) {
 		if p, err := h.Project(h.Ctx, h.Root, h.Vision.ID); err != nil || p.Quota != want {
 			t.Errorf("%+v, %v", p.Quota, err)
 		}
+
+		// What the decision gives is given, though the project had it when the request was submitted.
+		asked := func(cores int64) models.Requested {
+			return models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID,
+				Quota: models.Resources{GPUCores: cores, GPUMemoryMiB: 300_000, CPUMilli: 3000}.Input()}}
+		}
+		v = h.ask(t, h.Ann, asked(400))
+		set(models.Resources{GPUCores: 250, GPUMemoryMiB: 300_000, CPUMilli: 3000})
+		_, err = h.approve(t, h.Root, v.ID, asked(300))
+		pooltest.NoError(t, err)
+		if p, err := h.Project(h.Ctx, h.Root, h.Vision.ID); err != nil || p.Quota != want {
+			t.Errorf("%+v, %v", p.Quota, err)
+		}
 	})
 }
 

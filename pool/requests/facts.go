@@ -42,7 +42,11 @@ func (s *Service) facts(q *store.Queries, req models.QuotaRequest) (*Facts, erro
 		return f, err
 	}
 	beyond := func(p models.Project) []models.Text {
-		return projects.Beyond(f.Capacity, projects.Growth(p, proposalOf(r.terms).proposed(p), q.Now()))
+		proposed := proposalOf(r.terms).proposed(p)
+		if asked := req.Requested.Quota; asked != nil {
+			proposed.Quota = projects.AsRequested(proposed.Quota, p.Quota, asked.Quota, req.Baseline)
+		}
+		return projects.Beyond(f.Capacity, projects.Growth(p, proposed, q.Now()))
 	}
 	if req.ProjectID == nil {
 		f.Beyond = beyond(models.Project{})

@@ -30,14 +30,14 @@ func previewOf(req RequestView, in projects.PreviewInput) (about projects.Previe
 	about.Baseline = req.Baseline
 	switch a := req.Requested; {
 	case a.Quota != nil:
-		about.Quota = in.Quota
+		about.Quota, about.Asked = in.Quota, a.Quota.Quota
 		if in.Quota != nil {
 			about.Quota = new(in.Quota.Or(a.Quota.Quota))
 		}
 	case a.Role != nil && in.Role != nil:
 		about.Role = &projects.RolePreview{Limit: in.Role.Limit.Or(a.Role.Limit), Permission: a.Role.Permission, Permissions: a.Role.Permissions}
 	case a.Limit != nil && in.Role != nil:
-		about.Role = &projects.RolePreview{RoleID: a.Limit.RoleID, Limit: in.Role.Limit.Or(a.Limit.Limit)}
+		about.Role, about.Asked = &projects.RolePreview{RoleID: a.Limit.RoleID, Limit: in.Role.Limit.Or(a.Limit.Limit)}, a.Limit.Limit
 	case a.Join != nil && in.Member != nil:
 		about.Member = &projects.MemberPreview{Email: req.RequesterEmail, RoleID: in.Member.RoleID}
 	}

@@ -81,7 +81,9 @@ func (a limitProposal) examine(r *review) error {
 		return err
 	}
 	limit, _ := projects.FillLimit(a.Limit, r.project.Quota, role.Permits())
-	limit = projects.AsRequested(limit, role.Limit, r.req.Baseline)
+	if !r.submitting {
+		limit = projects.AsRequested(limit, role.Limit, r.req.Requested.Limit.Limit, r.req.Baseline)
+	}
 	a.Limit = limit.Input()
 	return r.checkRaised("limit", limit, role.Limit)
 }

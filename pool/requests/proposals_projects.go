@@ -72,7 +72,9 @@ func (a quotaProposal) examine(r *review) error {
 		return err
 	}
 	total, _, err := r.editor.FillQuota(a.Quota, r.project)
-	total = projects.AsRequested(total, r.project.Quota, r.req.Baseline)
+	if !r.submitting {
+		total = projects.AsRequested(total, r.project.Quota, r.req.Requested.Quota.Quota, r.req.Baseline)
+	}
 	if a.Quota = total.Input(); err != nil {
 		return err
 	}

@@ -352,7 +352,7 @@ func (p *projects) changed(id int64) bool {
 	a := entry.(*applied)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.digest == "" && len(a.objects) > 0
+	return a.digest == "" && a.wanted == "" && len(a.objects) > 0
 }
 
 func nameOf(o metav1.Object) string {
