@@ -80,6 +80,9 @@ func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, stat
 
 func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error {
 	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
+	if models.KindOf(err) == models.KindUnavailable {
+		r.trackers.entry(w.ID).blind(r.config.Store.Now())
+	}
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ type tracker struct {
 	idleSteps int             // consecutive steps without a change
 	stages    []runtime.Stage // that the start has reached
 	stageAt   time.Time       // when it reached the last of them
+	blindAt   time.Time       // since when its progress cannot be seen; zero: it can
 	message   string          // last message of the runtime
 	messageAt time.Time       // when the runtime first reported it
 	written   bool            // the message is in the history
@@ -101,12 +102,24 @@ func (t *tracker) stepMissed(version int64) bool {
 	return t.version != version || time.Since(t.steppedAt) > maxRetryDelay+maxDelay
 }
 
+// blind records that the progress of a start cannot be seen: that time is not counted.
+func (t *tracker) blind(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.blindAt.IsZero() {
+		t.blindAt = now
+	}
+}
+
 // stalled reports whether a start has exceeded the timeout of its stage. A return
 // to an earlier stage is no progress. A new leader begins the current stage
 // again.
 func (t *tracker) stalled(stage runtime.Stage, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.blindAt.IsZero() {
+		t.stageAt, t.blindAt = t.stageAt.Add(now.Sub(t.blindAt)), time.Time{}
+	}
 	if !slices.Contains(t.stages, stage) {
 		t.stages, t.stageAt = append(t.stages, stage), now
 	}

@@ -42,6 +42,7 @@ type Runtime struct {
 	rest        *rest.Config
 	client      kubernetes.Interface
 	watchClient kubernetes.Interface // for informers; see retryTransport
+	unreachable *atomic.Bool         // the informers cannot follow the cluster now
 	requests    requestMetrics
 	log         *slog.Logger
 	now         func() time.Time
@@ -97,10 +98,10 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	var unreachable atomic.Bool
+	unreachable := &atomic.Bool{}
 	retrying := rest.CopyConfig(at)
 	retrying.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return retryTransport{next, retryPeriod, c.Logger, &unreachable}
+		return retryTransport{next, retryPeriod, c.Logger, unreachable}
 	})
 	watchClient, err := kubernetes.NewForConfig(retrying)
 	if err != nil {
@@ -114,7 +115,8 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if c.Storage, err = c.Storage.resolve(ctx, client); err != nil {
 		return nil, fmt.Errorf("the storage of the shared directories: %w", err)
 	}
-	r := &Runtime{config: c, rest: at, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
+	r := &Runtime{config: c, rest: at, client: client, watchClient: watchClient, unreachable: unreachable, requests: requests, log: c.Logger,
+		now:      c.Clock,
 		projects: projects{drifted: make(chan int64, 64)},
 		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}, labels: map[ref]map[string]string{}}
 	if err := r.watch(ctx); err != nil {
@@ -205,10 +207,16 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 	if pod == nil {
 		return r.finalStatus(id), nil
 	}
+	if r.unreachable.Load() && !podEnded(pod) && !containerReady(containerOf(pod)) {
+		return runtime.Status{}, errUnfollowed
+	}
 	status := describe(pod, r.eventsOf(ctx, pod))
 	status.LogTail = r.logTailOf(ctx, pod)
 	return status, nil
 }
+
+// errUnfollowed is the error of what may have changed since the API server last responded.
+var errUnfollowed = models.Unavailable(nil, "The cluster is not responding.")
 
 // find returns a pod from the informer or else from the API server; nil when it is
 // deleted.
