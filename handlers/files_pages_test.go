@@ -139,7 +139,7 @@ func (w *world) purgesVersion(t *testing.T, name string) {
 	page := w.page(w.member, w.filesPage("/entry", name))
 	version := filesPath(w.project, "") + "/versions/" + strings.Split(strings.Split(page, "/versions/")[1], "/")[0] + "/delete"
 	hasTexts(t, page, `href="`+version+`"`)
-	hasTexts(t, w.page(w.member, version), "Remove a version of "+w.modelPath(name)+" for good", "of storage become free")
+	hasTexts(t, w.page(w.member, version), "Remove a version of "+w.modelPath(name)+" for good", "This frees ")
 	page = w.redirected(w.member, version, nil)
 	hasTexts(t, page, "<h1 class=\"break\">"+name[1:])
 	hasNone(t, page, "Earlier versions")

@@ -35,7 +35,7 @@ func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 	for _, m := range p.Mismatches {
 		if strconv.FormatInt(m.Environment.ID, 10) == v.Form.Value("environment_id") { // it stays selected, as it is refused
 			v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
-				Versions: versionsOf(m.Environment), Differs: m.Reasons})
+				Versions: versionsOf(m.Environment)})
 			continue
 		}
 		v.Mismatches = append(v.Mismatches, web.EnvironmentMismatch{Name: m.Environment.Name, Reasons: m.Reasons})

@@ -96,14 +96,24 @@ func (s snapshot) withGPUMemory(d models.Demand) models.Demand {
 	if d.GPUMemoryMiB > 0 {
 		return d
 	}
-	smallest := int64(0)
 	for _, m := range s.machines {
 		for _, dev := range m.devices {
-			if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
-				smallest = dev.MemoryMiB
+			if !dev.Present || !placement.MatchesModel(dev.Model, d.GPUModel) || !couldHold(dev, d) {
+				continue
+			}
+			if part := dev.MemoryMiB * d.Cores / dev.Cores; d.GPUMemoryMiB == 0 || part < d.GPUMemoryMiB {
+				d.GPUMemoryMiB = part
 			}
 		}
 	}
-	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole
 	return d
+}
+
+// couldHold reports whether a device could be one of those of a demand: of a GPU that is cut, an
+// instance, whose part of the memory is another than that of the cores.
+func couldHold(dev models.Device, d models.Demand) bool {
+	if dev.ParentID != nil {
+		return d.GPUs == 1 && dev.Cores >= d.Cores
+	}
+	return d.GPUs > 1 || dev.Applied != models.SharingMIG
 }

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -86,6 +87,30 @@ func TestMemoryInProportion(t *testing.T) {
 				t.Errorf("%+v became %+v; want %+v", c.in, got, c.out)
 			}
 		}
+	})
+}
+
+// The memory of one instance is that of the instance, which is less than its part of the cores of the GPU.
+func TestMemoryOfAnInstance(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		cut := pooltest.Machine(1)
+		cut[0].MIGProfiles = []string{"1g.10gb"}
+		o.Enlist(t, cut)
+		layout := slices.Repeat([]string{"1g.10gb"}, 7)
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: layout}); err != nil {
+			t.Fatal(err)
+		}
+		cut[0].Sharing = models.SharingMIG
+		for i := range layout {
+			cut = append(cut, providers.DeviceReport{UUID: fmt.Sprint("MIG-", i), Parent: "GPU-0", Profile: "1g.10gb", Cores: 14, Model: cut[0].Model,
+				MemoryMiB: 9500, NUMA: -1})
+		}
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(cut)})
+		d := o.Available(t).WithGPUMemory(models.Demand{GPUs: 1, Cores: 14})
+		if d.GPUMemoryMiB != 9500 {
+			t.Errorf("it has %d MiB", d.GPUMemoryMiB)
+		}
+		o.WantClaim(t, o.NewTeam(t, "vision"), d, models.OutcomeGranted)
 	})
 }
 

@@ -29,6 +29,10 @@ func (s *Scheduler) estimate(q *store.Queries, snap snapshot, waiting waitQueue)
 	if len(waiting.ranked) == 0 {
 		return nil, nil
 	}
+	within, err := withinQuota(q, waiting.views)
+	if err != nil {
+		return nil, err
+	}
 	spans, err := q.PastSpans(500)
 	if err != nil {
 		return nil, err
@@ -37,20 +41,25 @@ func (s *Scheduler) estimate(q *store.Queries, snap snapshot, waiting waitQueue)
 	if err != nil {
 		return nil, err
 	}
-	requests := make([]estimates.Waiting, len(waiting.ranked))
-	for i, r := range waiting.ranked {
+	var requests []estimates.Waiting
+	demands, all := map[int64]placement.Demand{}, make(map[int64]Estimate, len(waiting.ranked))
+	for _, r := range waiting.ranked {
+		if !within[r.ID] && r.ID != hypotheticalID {
+			all[r.ID] = Estimate{Outcome: estimates.Unknown, Text: models.Say("unknown until the quota and the role's limit allow it")}
+			continue
+		}
 		lasts, _ := estimates.Remaining(0, spans.Of(r.Project), 0)
-		requests[i] = estimates.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter)}
+		requests = append(requests, estimates.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter)})
+		demands[r.ID] = r.Demand
 	}
-	all := make(map[int64]Estimate, len(requests))
 	s.mu.Lock()
 	policy := s.policy
 	s.mu.Unlock()
-	for i, e := range estimates.EstimateEach(snap.placement(asItIs), ends, requests, snap.now, policy) {
+	for _, e := range estimates.EstimateEach(snap.placement(asItIs), ends, requests, snap.now, policy) {
 		f := Estimate{Outcome: e.Outcome, At: e.At, Known: e.Known}
 		f.Text = describeWait(f, snap.now)
 		if e.Outcome == estimates.Never {
-			if placement.Refuse(snap.placement(onceAllLend), waiting.ranked[i].Demand) == nil {
+			if placement.Refuse(snap.placement(onceAllLend), demands[e.Holder]) == nil {
 				f.Outcome, f.Text = estimates.Unknown, models.Say("unknown until a machine that does not lend now resumes lending")
 			}
 		}

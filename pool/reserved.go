@@ -264,10 +264,13 @@ func (m *machine) unused(d models.Device, g models.ReservedView) (cores, memory 
 		if s.DeviceID != d.ID {
 			continue
 		}
+		if d.Exclusive() {
+			return 0, 0
+		}
 		freeCores, freeMemory = freeCores-s.Cores, freeMemory-s.MemoryMiB
 		if s.GrantID != nil && *s.GrantID == g.ID {
 			cores, memory = cores-s.Cores, memory-s.MemoryMiB
-		} else if d.Exclusive() || !d.Mixed && s.ProjectID != g.ProjectID {
+		} else if !d.Mixed && s.ProjectID != g.ProjectID {
 			return 0, 0
 		}
 	}

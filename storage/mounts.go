@@ -49,8 +49,8 @@ func (d *Directories) Withdrawn(ctx context.Context, h models.DirectoryUser, acc
 	}
 	defer root.Close()
 	for _, path := range rules.Withdrawn(access, rules.Granted(user.Rules.Boundaries(h), user.Verdict, everywhere)) {
-		if kind, err := kindOf(root, path); err != nil || kind == rules.Directory {
-			return models.FilePath(path), err
+		if kind, err := kindOf(root, path); err != nil || kind == rules.Directory { // what cannot be looked at may be one
+			return models.FilePath(path), nil
 		}
 	}
 	return "", nil

@@ -93,7 +93,7 @@ func trashPath(project, item int64, operation string) string {
 // ConfirmPurge asks before a deleted file is removed for good.
 func ConfirmPurge(project int64, row TrashRow) ConfirmView {
 	return ConfirmView{Title: models.Say("Remove %s for good", models.VisibleName(string(row.Path))),
-		Consequences: []models.Text{models.Say("Its content is lost. %s of storage become free.", fileSize(row.Bytes))},
+		Consequences: []models.Text{models.Say("Its content is lost. This frees %s of storage.", fileSize(row.Bytes))},
 		Button:       models.Say("Remove for good"), Action: trashPath(project, row.ID, "/delete"), Back: filesPath(project, "/trash", "")}
 }
 
@@ -104,7 +104,7 @@ func versionPath(project, version int64, operation string) string {
 // ConfirmPurgeVersion asks before a version of a file is removed for good.
 func ConfirmPurgeVersion(project int64, path models.FilePath, row FileVersionRow) ConfirmView {
 	return ConfirmView{Title: models.Say("Remove a version of %s for good", models.VisibleName(string(path))),
-		Consequences: []models.Text{models.Say("The content that was replaced at %s is lost. %s of storage become free.", models.Instant{At: row.At},
+		Consequences: []models.Text{models.Say("The content that was replaced at %s is lost. This frees %s of storage.", models.Instant{At: row.At},
 			fileSize(row.Bytes))},
 		Button: models.Say("Remove for good"), Action: versionPath(project, row.ID, "/delete"), Back: filesPath(project, "/entry", path)}
 }

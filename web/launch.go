@@ -40,7 +40,6 @@ type EnvironmentChoice struct {
 	Name      string
 	Versions  string // such as "Python 3.12 · torch 2.9.0"
 	Matched   []models.Text
-	Differs   []models.Text
 	Simulated bool
 }
 

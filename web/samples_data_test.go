@@ -140,7 +140,7 @@ func sampleLaunch() LaunchView {
 		GPUModels: []string{"NVIDIA H100"}, Meters: LimitMeters(inUse, asked, limit),
 		Environments: []EnvironmentChoice{
 			{ID: 1, Name: "PyTorch 2.9", Versions: "Python 3.12 · torch 2.9.0, jupyterlab 4.5.0", Matched: []models.Text{models.Say("matches both version constraints")}},
-			{ID: 2, Name: "PyTorch 2.6", Versions: "Python 3.11 · torch 2.6.0", Matched: []models.Text{models.Say("matches both version constraints, older")}, Differs: []models.Text{models.Say("no CUDA 13")}}},
+			{ID: 2, Name: "PyTorch 2.6", Versions: "Python 3.11 · torch 2.6.0", Matched: []models.Text{models.Say("matches both version constraints, older")}}},
 		Mismatches: []EnvironmentMismatch{{"Python 3.9", []models.Text{models.Say("Python is 3.9, at least 3.11 is wanted")}}, {"JAX on TPU", []models.Text{models.Say("needs 200 cores, the limit is 100"), models.Say("has no torch")}}},
 		Target:     sampleTarget(), Defaults: map[string]string{"cpu_milli": "4", "memory_mib": "20 GiB", "path": "/lab", "name": "PyTorch 2.9"},
 		CanLaunch: true,

@@ -152,7 +152,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 			return p.Rejection
 		}
 		if refused = p.Insufficient(); refused != nil {
-			refused.Err, _ = errors.AsType[*models.Error](rejectedParts(insufficientParts(p.Decision, p.Demand)))
+			refused.Err, _ = errors.AsType[*models.Error](rejectedParts(refused.Err))
 			return refused
 		}
 		if update.tries() {
@@ -168,20 +168,6 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		err = errors.Join(refused, s.recordUnmet(ctx, owner, p))
 	}
 	return d, err
-}
-
-// insufficientParts is the error of a deployment that the pool cannot satisfy now. Deployments
-// do not wait in the queue.
-func insufficientParts(decision models.Decision, d models.Demand) *models.Error {
-	switch decision.Outcome {
-	case models.OutcomePartial:
-		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Request fewer cores, or deploy it later.",
-			decision.Fewer.Cores, d.Cores)
-	case models.OutcomeDelayed:
-		return models.NoCapacity("cores", "The requested resources are not available now (%s). Deploy it later.", decision.Explanation)
-	default:
-		return insufficientError(decision, d)
-	}
 }
 
 // partMemory is the memory that each part needs on its GPU, with the margin, and on its machine, in MiB,

@@ -67,7 +67,18 @@ func (r *Reconciler) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.endAll(ctx, list, models.Say("Stopped: the owner recalled the GPUs."))
+	return r.endAll(ctx, list, announced)
+}
+
+// announced is why a holder's shares have reached their end, as it was announced.
+func announced(q *store.Queries, c models.Claim) (models.Text, error) {
+	shares, err := q.SharesOf(c.ID)
+	for _, s := range shares {
+		if s.EndsAt != nil && !s.EndsAt.After(q.Now()) && !s.EndReason.Empty() {
+			return models.Say("Stopped: %s.", s.EndReason), err
+		}
+	}
+	return models.Say("Stopped: the owner recalled the GPUs."), err
 }
 
 // endReserved ends the holders whose reservations have ended.
@@ -76,15 +87,22 @@ func (r *Reconciler) endReserved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.endAll(ctx, list, models.Say("Stopped: its reservation has ended."))
+	return r.endAll(ctx, list, func(*store.Queries, models.Claim) (models.Text, error) {
+		return models.Say("Stopped: its reservation has ended."), nil
+	})
 }
 
 // endAll ends holders that are still in the phase in which they were read.
-func (r *Reconciler) endAll(ctx context.Context, list []models.Claim, why models.Text) error {
+func (r *Reconciler) endAll(ctx context.Context, list []models.Claim,
+	reason func(*store.Queries, models.Claim) (models.Text, error)) error {
 	return forEach(list, func(read models.Claim) error {
 		return r.config.Store.InTx(ctx, func(q *store.Queries) error {
 			c, err := q.Claim(read.ID)
 			if err != nil || c.Phase != read.Phase {
+				return err
+			}
+			why, err := reason(q, c)
+			if err != nil {
 				return err
 			}
 			return r.end(q, c, why)

@@ -178,6 +178,7 @@ type Plan struct {
 	State models.WorkspaceState
 
 	name           string
+	canWait        bool            // in the queue
 	launchDecision models.Decision // on the launched demand
 }
 
@@ -193,7 +194,7 @@ func plan(in planInput) (p Plan) {
 		err = invalid
 	}
 	constraints = append(constraints, needed...)
-	p.name, p.Requested = in.launch.Name, in.launch.requests()
+	p.name, p.Requested, p.canWait = in.launch.Name, in.launch.requests(), in.liveDeployments == nil
 	p.Matches, p.Mismatches = MatchEnvironments(in.model.environments(in.environments), constraints, in.use.Limit)
 	p.Matches, p.Mismatches = in.model.match(p.Matches, p.Mismatches)
 	if in.liveRuns == nil && in.liveDeployments == nil {
@@ -235,10 +236,19 @@ func checkNotNone(in planInput) error {
 }
 
 // labels names the resources of excesses.
-func labels(list []models.Excess) (t models.Text) {
+func labels(list []models.Excess) models.Text {
+	names := make([]models.Text, len(list))
 	for i, e := range list {
-		if t = models.Say("%s, %s", t, e.Label); i == 0 {
-			t = e.Label
+		names[i] = e.Label
+	}
+	return listed(names)
+}
+
+// listed is a list of texts as one.
+func listed(list []models.Text) (t models.Text) {
+	for i, next := range list {
+		if t = models.Say("%s, %s", t, next); i == 0 {
+			t = next
 		}
 	}
 	return t
@@ -311,7 +321,7 @@ func (p *Plan) mismatchError(in LaunchInput) error {
 	if i < 0 {
 		return models.Invalid("environment_id", "is not in the catalog")
 	}
-	return models.InvalidFields(models.Field{Name: "environment_id", Reason: p.Mismatches[i].Reasons[0]})
+	return models.InvalidFields(models.Field{Name: "environment_id", Reason: listed(p.Mismatches[i].Reasons)})
 }
 
 // setGPUMemory sets GPU memory that was not specified, within the role's limit.
@@ -409,7 +419,7 @@ func (p Plan) Insufficient() *Insufficient {
 	if p.State != "" || p.Decision.Outcome == "" {
 		return nil
 	}
-	return &Insufficient{Decision: p.Decision, Err: insufficientError(p.Decision, p.Demand)}
+	return &Insufficient{Decision: p.Decision, Err: insufficientError(p.Decision, p.Demand, p.canWait)}
 }
 
 // Insufficient is the error of a launch that the pool cannot satisfy now, with the
@@ -423,13 +433,17 @@ func (s *Insufficient) Error() string { return s.Err.Error() }
 
 func (s *Insufficient) Unwrap() error { return s.Err }
 
-func insufficientError(decision models.Decision, d models.Demand) *models.Error {
+// insufficientError says what can be done: what cannot wait in the queue is requested again.
+func insufficientError(decision models.Decision, d models.Demand, canWait bool) *models.Error {
+	fewer, later := models.Say("Request fewer cores, or deploy it later."), models.Say("Deploy it later.")
+	if canWait {
+		fewer, later = models.Say("Accept fewer cores, join the queue, or cancel."), models.Say("Join the queue or cancel.")
+	}
 	switch decision.Outcome {
 	case models.OutcomePartial:
-		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.",
-			decision.Fewer.Cores, d.Cores)
+		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. %s", decision.Fewer.Cores, d.Cores, fewer)
 	case models.OutcomeDelayed:
-		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", decision.Explanation)
+		return models.NoCapacity("cores", "The requested resources are not available now (%s). %s", decision.Explanation, later)
 	default:
 		return models.NoCapacity("gpus", "The pool cannot satisfy this request: %s.", decision.Explanation)
 	}

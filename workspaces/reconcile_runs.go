@@ -354,6 +354,7 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.runsUnmounted.begin()
 	return forEach(running, func(run models.Run) error {
 		holder, err := r.config.Store.Read(ctx).DirectoryUser(run.ProjectID, run.MemberID)
 		if err != nil {
@@ -363,13 +364,13 @@ func (r *Reconciler) refreshRuns(ctx context.Context) error {
 			return r.endIfWithdrawn(ctx, run, holder)
 		}
 		mounts, _, err := r.config.Storage.EnsureMounts(ctx, holder)
-		if err != nil {
+		if err == nil {
+			err = refresher.Refresh(ctx, run.RuntimeState, mounts)
+		}
+		if r.runsUnmounted.passes(ctx, run.ID, err) {
 			return err
 		}
-		if err = refresher.Refresh(ctx, run.RuntimeState, mounts); errors.Is(err, errors.ErrUnsupported) {
-			return r.endIfWithdrawn(ctx, run, holder)
-		}
-		return err
+		return errors.Join(unlessUnsupported(err), r.endIfWithdrawn(ctx, run, holder))
 	})
 }
 

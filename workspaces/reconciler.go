@@ -33,6 +33,8 @@ type Reconciler struct {
 	sweptAt          time.Time
 	queueChanged     atomic.Bool // a queued workspace may fit now
 	queueServedAt    time.Time
+	unmounted        unmounted          // workspaces; of refreshAll only
+	runsUnmounted    unmounted          // of refreshRuns only
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 

@@ -21,9 +21,6 @@ const (
 	withdrawalPeriod = 30 * time.Second
 )
 
-// errRestartOnly is returned if only a restart of the workspace changes its mounts.
-var errRestartOnly = errors.New("mounts are only changed by a restart")
-
 // watchMounts keeps the mounts of all running workspaces as the rules are, until ctx ends.
 func (r *Reconciler) watchMounts(ctx context.Context) {
 	period := withdrawalPeriod
@@ -44,7 +41,27 @@ func (r *Reconciler) refreshAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.unmounted.begin()
 	return forEach(running, func(w models.Workspace) error { return r.refresh(ctx, w) })
+}
+
+// unmounted are the IDs of those whose mounts could not be changed, in this round of refreshes
+// and the one before.
+type unmounted struct{ before, now map[int64]bool }
+
+func (u *unmounted) begin() { u.before, u.now = u.now, map[int64]bool{} }
+
+// passes reports whether the result of a change of mounts, or the next one's, can be waited for:
+// it succeeded, or failed for the first time. Otherwise access that was withdrawn would stay.
+func (u *unmounted) passes(ctx context.Context, id int64, err error) bool {
+	switch {
+	case err == nil || ctx.Err() != nil || models.KindOf(err) == models.KindConflict:
+		return true
+	case errors.Is(err, errors.ErrUnsupported):
+		return false
+	}
+	u.now[id] = true
+	return !u.before[id]
 }
 
 // refresh mounts what a start of the workspace would mount now. Where only a restart can,
@@ -55,11 +72,19 @@ func (r *Reconciler) refresh(ctx context.Context, w models.Workspace) error {
 		return err
 	}
 	if refresher, ok := r.config.Runtime.(runtime.Refresher); ok {
-		if err := r.remount(ctx, refresher, w, holder); !errors.Is(err, errRestartOnly) {
+		if err = r.remount(ctx, refresher, w, holder); r.unmounted.passes(ctx, w.ID, err) {
 			return err
 		}
 	}
-	return r.stopIfWithdrawn(ctx, w, holder)
+	return errors.Join(unlessUnsupported(err), r.stopIfWithdrawn(ctx, w, holder))
+}
+
+// unlessUnsupported is the error of a change of mounts, which is none where only a restart changes them.
+func unlessUnsupported(err error) error {
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return err
 }
 
 // remount lets the runtime change the mounts. It compares, so that a refresh which a crash
@@ -71,10 +96,7 @@ func (r *Reconciler) remount(ctx context.Context, refresher runtime.Refresher, w
 	}
 	digest := models.MountsDigest(mounts)
 	err = refresher.Refresh(ctx, w.RuntimeState, mounts)
-	switch {
-	case errors.Is(err, errors.ErrUnsupported):
-		return errRestartOnly
-	case err != nil || w.Mounts == digest:
+	if err != nil || w.Mounts == digest {
 		return err
 	}
 	w.Mounts, w.FileAccess = digest, access

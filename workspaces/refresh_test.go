@@ -58,3 +58,39 @@ func TestRulesReachRunningWorkspaces(t *testing.T) {
 		}
 	})
 }
+
+// Access that was withdrawn does not stay for as long as the mounts cannot be changed: one failure may
+// pass, after the second one in a row the workspace is stopped.
+func TestWithdrawnWhereMountsCannotChange(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
+		b.runtime.fixed = errors.New("no space")
+		state := func() models.WorkspaceState {
+			t.Helper()
+			if err := b.RefreshAll(b.ctx); !errors.Is(err, b.runtime.fixed) {
+				t.Fatal(err)
+			}
+			return b.row(t, w.ID).State
+		}
+		for range 3 {
+			if got := state(); got != models.StateRunning {
+				t.Fatalf("nothing was withdrawn, and it is %s", got)
+			}
+		}
+		b.runtime.fixed = nil
+		if err := b.RefreshAll(b.ctx); err != nil {
+			t.Fatal(err)
+		}
+		dir := rules.ProjectDir(b.project.ID) + "/project_model"
+		storetest.InTx(t, b.store, func(q *store.Queries) error {
+			return q.PutFileRule(&models.FileRule{ProjectID: b.project.ID, Path: models.FilePath(dir), Subject: models.SubjectProject, Access: models.AccessRead, Download: models.DownloadInherit, ChangedAt: q.Now()})
+		})
+		b.runtime.fixed = errors.New("no space")
+		if got := state(); got != models.StateRunning {
+			t.Errorf("after one failure it is %s", got)
+		}
+		if got := state(); got != models.StateStopping {
+			t.Errorf("after two it is %s", got)
+		}
+	})
+}

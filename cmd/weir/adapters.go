@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -69,10 +70,15 @@ func (p *portal) sharedDirectories(project int64) []kube.Directory {
 	return all
 }
 
+// activityTimeout bounds how long what is forwarded waits for a database that does not answer.
+const activityTimeout = 2 * time.Second
+
 // recordActivity records the use of workspaces. Errors are only logged.
 func (p *portal) recordActivity(service *workspaces.Service) func(int64) {
 	return func(id int64) {
-		if err := service.Activity(context.Background(), id); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), activityTimeout)
+		defer cancel()
+		if err := service.Activity(ctx, id); err != nil {
 			p.log.Warn("cannot record activity", "workspace", id, "err", err)
 		}
 	}

@@ -132,7 +132,7 @@ func TestBackupAndRestore(t *testing.T) {
 	file := backupOf(t, dir, "--files")
 	to := filepath.Join(t.TempDir(), "deep", "restored")
 	out := succeed(t, "restore", file, "--data-dir", to)
-	for _, want := range []string{"generation 2", "ended 1 workspaces, 1 runs and 1 deployments", "audit head "} {
+	for _, want := range []string{"generation 2", "ended 1 workspaces, 1 runs and 1 deployments", "audit head ", "authority.pem\n", "Where the settings authority-file"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says %q, not %q", out, want)
 		}

@@ -179,6 +179,12 @@ func (r *restore) report(out io.Writer) {
 	fmt.Fprintf(out, "ended %d workspaces, %d runs and %d deployments, and all sessions\n",
 		r.ended.Workspaces, r.ended.Runs, r.ended.Deployments)
 	fmt.Fprintf(out, "audit head %s\n", r.head)
+	for _, name := range []string{authorityName, archive.SharedDir, settingsDir} {
+		if _, err := os.Lstat(filepath.Join(r.cfg.DataDir, name)); err == nil {
+			fmt.Fprintf(out, "restored %s\n", filepath.Join(r.cfg.DataDir, name))
+		}
+	}
+	fmt.Fprintln(out, "Where the settings authority-file and shared-dir name other places, move these there before a server is started.")
 	if !r.manifest.Shared {
 		fmt.Fprintln(out, "The backup has no shared directories: restore them before a server is started.")
 	}

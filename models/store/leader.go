@@ -49,7 +49,7 @@ func (s *Store) lead(ctx context.Context, name, holder string, ttl time.Duration
 		if err := q.locking("NO KEY UPDATE").Where("name = ?", name).Take(&l).Error; err != nil {
 			return err
 		}
-		if !alone && l.Holder != holder && now.Before(l.ExpiresAt) && !s.leases.unchanged(l, s.Elapsed(), ttl) {
+		if !alone && l.Holder != holder && now.Before(l.ExpiresAt) && s.leases.unchanged(l, s.Elapsed()) <= ttl {
 			return nil
 		}
 		if alone || l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
@@ -68,31 +68,20 @@ func (s *Store) Resign(ctx context.Context, name, holder string) error {
 	})
 }
 
-// leases remembers when the lease of each task was first seen as it is.
+// leases are those of leaders, as they were seen, by the epoch and the end.
 type leases struct {
 	mu   sync.Mutex
-	seen map[string]seenLease
+	seen sightings[[2]int64]
 }
 
-type seenLease struct {
-	Leader
-	at time.Duration // of Store.Elapsed
-}
-
-// unchanged reports whether a lease has not been renewed for longer than a duration, whatever
-// the clock of its holder was.
-func (s *leases) unchanged(l Leader, now, duration time.Duration) bool {
+// unchanged is for how long a lease has not been renewed, whatever the clock of its holder says.
+func (s *leases) unchanged(l Leader, now time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last, known := s.seen[l.Name]
-	if known && last.Holder == l.Holder && last.Epoch == l.Epoch && last.ExpiresAt.Equal(l.ExpiresAt) {
-		return now-last.at > duration
-	}
 	if s.seen == nil {
-		s.seen = map[string]seenLease{}
+		s.seen = sightings[[2]int64]{}
 	}
-	s.seen[l.Name] = seenLease{l, now}
-	return false
+	return s.seen.unchanged(l.Name, [2]int64{l.Epoch, l.ExpiresAt.UnixNano()}, now)
 }
 
 // Term is an epoch of the leadership of a task, for which a context works.

@@ -148,7 +148,7 @@ func (s *Store) waitForServers(ctx context.Context, number int64) error {
 	for pause := first; ; pause = min(2*pause, longest) {
 		behind, err := serversBehind(s.read.WithContext(ctx), s.origin, number)
 		if err == nil && len(behind) > 0 {
-			err = evict(s.write.WithContext(ctx), otherServers.expired(behind, s.Elapsed()))
+			err = evict(s.write.WithContext(ctx), expired(otherServers, behind, s.Elapsed()))
 		} else if err == nil {
 			return nil
 		}

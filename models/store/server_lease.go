@@ -228,7 +228,7 @@ func (l *ServerLease) sendHeartbeat(db *gorm.DB) error {
 	if err != nil || l.sole {
 		return err
 	}
-	return evict(db, l.otherServers.expired(others, l.store.Elapsed()))
+	return evict(db, expired(l.otherServers, others, l.store.Elapsed()))
 }
 
 // watchExpiry closes all open connections when the lease has expired.
@@ -275,23 +275,31 @@ func evict(db *gorm.DB, servers []Server) error {
 	return errors.Join(errs...)
 }
 
-// heartbeats remembers when each server's present heartbeat was first seen.
-type heartbeats map[string]firstSeen
+// sightings remembers when each name's present value was first seen.
+type sightings[T comparable] map[string]sighting[T]
 
-type firstSeen struct {
-	heartbeat int64
-	at        time.Duration // of Store.Elapsed
+type sighting[T comparable] struct {
+	value T
+	at    time.Duration // of Store.Elapsed
 }
+
+// unchanged is for how long the value of a name has been the present one, as far as was seen.
+func (s sightings[T]) unchanged(name string, value T, now time.Duration) time.Duration {
+	if last, known := s[name]; known && last.value == value {
+		return now - last.at
+	}
+	s[name] = sighting[T]{value, now}
+	return 0
+}
+
+// heartbeats are those of servers.
+type heartbeats = sightings[int64]
 
 // expired returns the servers whose heartbeat has not changed for longer than
 // evictAfter.
-func (h heartbeats) expired(list []Server, now time.Duration) (expired []Server) {
+func expired(h heartbeats, list []Server, now time.Duration) (expired []Server) {
 	for _, v := range list {
-		seen, known := h[v.ID]
-		switch {
-		case !known || seen.heartbeat != v.Heartbeat:
-			h[v.ID] = firstSeen{v.Heartbeat, now}
-		case now-seen.at > evictAfter:
+		if h.unchanged(v.ID, v.Heartbeat, now) > evictAfter {
 			expired = append(expired, v)
 		}
 	}
@@ -301,6 +309,16 @@ func (h heartbeats) expired(list []Server, now time.Duration) (expired []Server)
 		}
 	}
 	return expired
+}
+
+// sleep pauses for d and returns true; it returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // elapsed is a clock that cannot be set and that also counts suspended time.

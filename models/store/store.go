@@ -343,22 +343,15 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 		if errors.Is(err, ErrFenced) {
 			term.end()
 		}
+		if gone := ctx.Err(); gone != nil && !errors.Is(err, gone) { // a connection says only that its time is over
+			err = errors.Join(gone, err)
+		}
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
 			return 0, s.ofSpace(err)
 		}
 		if !sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
 			return 0, ctx.Err()
 		}
-	}
-}
-
-// sleep pauses for d and returns true; it returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
 	}
 }
 

@@ -41,6 +41,14 @@ func (q *Queries) RenameWorkspace(w *models.Workspace, name string) error {
 	if err := workspaceNameTaken(q.db.Model(&models.Claim{}).Where("id = ?", w.HolderID).UpdateColumn("name", name).Error, name); err != nil {
 		return err
 	}
+	var devices []int64
+	err := q.db.Model(&models.Share{}).Where("holder_id = ? AND until_at IS NULL", w.HolderID).Pluck("device_id", &devices).Error
+	if err != nil {
+		return err
+	}
+	if len(devices) > 0 {
+		q.changeShares(devices...) // the cached pool contains its name
+	}
 	return q.AddEvent(w, models.Say("Renamed to %s.", name))
 }
 

@@ -126,6 +126,22 @@ func TestReservedMachineThatDoesNotLend(t *testing.T) {
 	})
 }
 
+// Of a reserved GPU that is not shared, a second workspace gets nothing, though the reservation has cores left.
+func TestReservedExclusiveGPU(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		gpu := o.DevicesByUUID(t)["GPU-0"]
+		_, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingExclusive})
+		pooltest.NoError(t, err)
+		r, d := o.reserve(t, o.ask(50)), models.Demand{GPUs: 1, Cores: 20, GPUMemoryMiB: 800}
+		if _, ok := o.use(t, o.member, r.ID, d); !ok {
+			t.Fatal("it cannot be used")
+		}
+		if _, ok := o.use(t, o.member, r.ID, d); ok {
+			t.Error("two workspaces have a GPU that is not shared")
+		}
+	})
+}
+
 // A reservation that nobody uses is given to others; a canceled one at once.
 func TestUnusedReservations(t *testing.T) {
 	each(t, 1, func(t *testing.T, o *world) {

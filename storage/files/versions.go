@@ -70,9 +70,12 @@ func (s *Service) OpenVersion(ctx context.Context, actor policies.Actor, project
 	return &Content{f, v.entry(path, info), s.transfers.begin(v, path)}, nil
 }
 
-// Version finds a version of a file that the user can read.
+// Version finds a version of a file that the user may change, as to remove it.
 func (s *Service) Version(ctx context.Context, actor policies.Actor, project, id int64) (models.FileVersion, error) {
-	_, row, err := s.version(ctx, actor, project, id)
+	v, row, err := s.version(ctx, actor, project, id)
+	if err == nil {
+		err = v.checkChange(string(row.Path))
+	}
 	return row, err
 }
 

@@ -148,6 +148,13 @@ func exhausted(err error) error {
 	return nil
 }
 
+// passing reports whether an error is of a shortage that may pass: of descriptors, memory, processes,
+// disk space or time.
+func passing(err error) bool {
+	return exhausted(err) != nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EAGAIN) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
 func isSocket(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == os.ModeSocket

@@ -46,9 +46,17 @@ func (r *Runtime) start(ctx context.Context, k key, spec runtime.Spec, command [
 		err = r.ctx.Err()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("connect the sandbox: %w", err), r.abandon(in))
+		return nil, errors.Join(retryable(fmt.Errorf("connect the sandbox: %w", err)), r.abandon(in))
 	}
 	return in.state(), nil
+}
+
+// retryable makes the error of a start one after which it is repeated, if what was short may be there again.
+func retryable(err error) error {
+	if passing(err) {
+		return models.Unavailable(err, "The notebook could not be launched.")
+	}
+	return err
 }
 
 // begin starts the instance k, unless that runs already, up to the point where its sandbox
@@ -66,7 +74,7 @@ func (r *Runtime) begin(ctx context.Context, k key, spec runtime.Spec, command [
 	delete(r.stopping, k)
 	in = r.instance(k)
 	if err := r.launch(ctx, in, spec, command); err != nil {
-		return nil, errors.Join(err, r.remove(in))
+		return nil, errors.Join(retryable(err), r.remove(in))
 	}
 	return in, nil
 }

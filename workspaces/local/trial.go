@@ -34,6 +34,10 @@ func (r *Runtime) tryNetwork() {
 		if err == nil {
 			return models.Text{}
 		}
+		if passing(err) { // then each start says so itself
+			r.config.Logger.Warn("whether sandboxes can have a network of their own is not known", "error", err)
+			return models.Text{}
+		}
 		r.config.Logger.Warn("workspaces share the network of this machine", "error", err)
 		return models.Say("shared with this machine and other workspaces: slirp4netns does not work here: %s", err.Error())
 	}))

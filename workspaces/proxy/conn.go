@@ -71,6 +71,10 @@ func (c *conn) usable(now time.Time) bool {
 // roundTrip sends a request and returns the response to it. After an error, the
 // connection is closed.
 func (c *conn) roundTrip(ctx context.Context, r *http.Request) (*http.Response, error) {
+	if err := ctx.Err(); err != nil { // it was cut before anything was sent
+		c.Close()
+		return nil, err
+	}
 	c.left, c.answered = maxHeaderBytes, false
 	x := &exchange{conn: c, stop: context.AfterFunc(ctx, func() { c.Close() })}
 	res, err := x.roundTrip(r)

@@ -19,9 +19,10 @@ import (
 // forward forwards the request to the notebook and its response to the visitor.
 func (f *flow) forward() {
 	rc := http.NewResponseController(f.w)
-	rc.EnableFullDuplex()           // a notebook may respond to a part of the request
-	rc.SetReadDeadline(time.Time{}) // uploads and streams may take long
-	rc.SetWriteDeadline(time.Time{})
+	rc.EnableFullDuplex() // a notebook may respond to a part of the request
+	if !f.extend(rc) {
+		panic(http.ErrAbortHandler)
+	}
 
 	res, err := f.p.transport.roundTrip(f.ctx, f.request(), f.target)
 	switch {
@@ -32,6 +33,18 @@ func (f *flow) forward() {
 	default:
 		f.respond(res)
 	}
+}
+
+// extend lets the flow last long, as uploads and streams do; not one that was cut.
+func (f *flow) extend(rc *http.ResponseController) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return false
+	}
+	rc.SetReadDeadline(time.Time{})
+	rc.SetWriteDeadline(time.Time{})
+	return true
 }
 
 // request returns the request to the notebook. Its header shares the values of the
