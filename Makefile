@@ -24,7 +24,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run code-server build test test-load first-minutes ledger soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run jupyterlab code-server build test test-load first-minutes ledger soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -37,6 +37,9 @@ run: ## install what is missing, build, and serve on 127.0.0.1:8080 (ARGS="--lis
 		echo "There is no NVIDIA GPU here: the pool gets eight simulated H100."; \
 	fi; \
 	exec bin/weir serve --data-dir ./data $$gpus $(ARGS)
+
+jupyterlab: ## install JupyterLab, with which workspaces start instead of Jupyter Notebook
+	@tools/jupyterlab
 
 code-server: ## install code-server, with which workspaces offer VS Code
 	@tools/code-server

@@ -149,7 +149,14 @@ func memberLooks() []look {
 		"request-period", "/requests/new?kind=period", "request-deadline", "/requests/new?kind=deadline", "request-own", "/requests/1", "request-refused", "/requests/2",
 		"notifications", "/notifications", "usage", "/projects/1/usage", "account", "/account", "tokens", "/tokens", "access", "/access?project_name=Speech+models&right=role:write",
 		"files", "/projects/1/files", "files-directory", "/projects/1/files?path=/notebook/1/project_model", "files-found", "/projects/1/files?q=project", "files-trash", "/projects/1/files/trash", "files-access", "/projects/1/files/access?path=/notebook/1/project_model",
-		"api", "/api/docs", "foreign", "/projects/2", "foreign-workspace", "/workspaces/3", "environments", "/environments"),
+		"api", "/api/docs", "foreign", "/projects/2", "foreign-workspace", "/workspaces/3", "environments", "/environments",
+		"log", "/workspaces/1/log", "rename", "/workspaces/1/rename", "restart", "/workspaces/1/restart", "stop", "/workspaces/stop?id=1",
+		"runs", "/runs", "run", "/runs/1", "run-new", "/runs/new?gpus=1&cores=20", "run-delete", "/runs/1/delete",
+		"reservations", "/reservations", "reservation", "/reservations/1", "reservation-new", "/reservations/new", "reservation-change", "/reservations/1/change",
+		"reservation-cancel", "/reservations/1/cancel", "calendar", "/reservations/calendar", "calendar-month", "/reservations/calendar?view=month",
+		"deployments", "/deployments", "deployment-new", "/deployments/new", "barriers", "/barriers", "graphs", "/graphs", "accounting", "/projects/1/accounting",
+		"search", "/search?q=speech", "docs", "/docs", "docs-page", "/docs/tutorial/engineer", "docs-search", "/docs?q=quota",
+		"second-factor", "/account/second-factor/setup", "passkey-new", "/account/passkeys/new", "sessions-end", "/account/sessions/end"),
 		look{"launch-details", "/launch?gpus=1&cores=200&env=%3D", openDetails}, look{"request-project-refused", "/requests/new?kind=project", submitEmpty},
 		look{"token-new", "/tokens", submits(map[string]string{"name": "laptop"})}, look{"account-refused", "/account", submitEmpty})
 }
@@ -172,6 +179,9 @@ func operatorLooks() []look {
 		"audit", "/audit", "audit-none", "/audit?actor=nobody", "audit-bad", "/audit?object_id=x", "webhooks", "/webhooks", "webhook", "/webhooks/1", "webhook-new", "/webhooks/new",
 		"webhook-delete", "/webhooks/1/delete", "webhook-rotate", "/webhooks/1/rotate", "notifications", "/notifications", "tokens", "/tokens", "token-delete", "/tokens/1/delete",
 		"account", "/account", "file-rules", "/projects/1/files/rules", "file-access", "/projects/1/files/access?path=/notebook/1/project_model",
+		"usage-all", "/usage", "accounting-all", "/accounting", "prices", "/prices", "price-new", "/prices/new", "curators", "/curators",
+		"sign-in-policy", "/sign-in-policy", "second-factor-reset", "/people/2/second-factor/reset", "member-tokens", "/projects/1/members/1/tokens",
+		"service-account-new", "/projects/1/service-accounts/new", "search", "/search?q=gpu",
 		"nowhere", "/nowhere", "no-project", "/projects/99", "bad-number", "/projects/x")
 }
 

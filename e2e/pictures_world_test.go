@@ -38,6 +38,10 @@ func busy(s *server) member {
 	vision.Members[1].await(4, "running", patience)
 	genomics.Members[1].await(6, "running", patience)
 	paperwork(s, speech, vision)
+	wang.must("POST", "/runs", map[string]any{"project_id": speech.Project, "command": []string{"python3", "-c", "print('epoch 1')"},
+		"request": map[string]any{"cpu_milli": 100, "memory_mib": 64}}, nil)
+	wang.must("POST", "/reservations", map[string]any{"project_id": speech.Project, "gpus": 1, "cores": 50, "duration_minutes": 120,
+		"from": time.Now().UTC().Add(24 * time.Hour), "accept_later": true}, nil)
 	var stopped id
 	wang.must("POST", "/workspaces", map[string]any{"project_id": speech.Project, "environment_id": 1, "name": "notes", "request": map[string]any{"gpus": 0}}, &stopped)
 	wang.await(stopped.ID, "running", patience)

@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +76,20 @@ func TestWorkspaceSteps(t *testing.T) {
 	want := []workspaceUse{{steps[workspaceSteps-1].At, 6, 60, -1}, {steps[workspaceSteps-2].At, 3, 30, 50}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// The scale names half of the largest amount where that is a whole amount.
+func TestChartScale(t *testing.T) {
+	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for top, half := range map[int64]string{100: ">50%<", 7: ""} {
+		var b strings.Builder
+		c := Chart{Top: top, Say: percentWords, From: from, To: from.Add(24 * time.Hour)}
+		if err := chart(c).Render(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); strings.Contains(got, "chart-half") != (half != "") || !strings.Contains(got, half) || !strings.Contains(got, "2026-03-01 12:00 UTC") {
+			t.Errorf("the chart up to %d%% is %s", top, got)
+		}
 	}
 }
