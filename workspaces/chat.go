@@ -117,10 +117,7 @@ func (c *OpenCompletion) render(conversation []serving.Message, most int64) erro
 		c.request.End = append(slices.Clone(c.request.End), end[0])
 	}
 	text, why, err := c.model.Render(c.ctx, chat, conversation)
-	if gone := context.Cause(c.ctx); gone != nil {
-		return gone
-	}
-	if err != nil {
+	if err := cmp.Or(context.Cause(c.ctx), err); err != nil {
 		return partFailed(err)
 	}
 	if why != "" {

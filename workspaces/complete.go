@@ -219,9 +219,7 @@ func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error)
 	if errors.Is(err, errStopped) {
 		return CompletionEnd{Stopped: true}, nil
 	}
-	if gone := context.Cause(c.ctx); gone != nil {
-		err = gone
-	}
+	err = cmp.Or(context.Cause(c.ctx), err)
 	end.Text = stop.held + strings.ToValidUTF8(string(text.left), "\uFFFD")
 	return end, partFailed(err)
 }

@@ -47,10 +47,7 @@ func (s *Service) Embed(ctx context.Context, actor policies.Actor, id int64, in 
 		v.Tokens += len(tokens)
 	}
 	v.Vectors, err = r.sequence.Embed(texts, int(r.Deployment.Context), r.generation.Embedding.Normalize)
-	if gone := context.Cause(r.ctx); gone != nil {
-		return v, gone
-	}
-	if errors.Is(err, serving.ErrNotNumber) {
+	if err = cmp.Or(context.Cause(r.ctx), err); errors.Is(err, serving.ErrNotNumber) {
 		return v, models.Invalid("input", "has an embedding that is not a number")
 	}
 	return v, partFailed(err)
@@ -68,7 +65,8 @@ func (in EmbeddingInput) texts(ctx context.Context, d models.Deployment, g servi
 		return nil, models.Invalid("dimensions", "must be absent or %d: the embeddings of this model have so many values", d.Hidden)
 	}
 	inputs, isList := in.Input.([]any)
-	if _, isTokens := first(inputs).(float64); !isList || isTokens {
+	isNumber := func(x any) bool { _, is := x.(float64); return is }
+	if !isList || len(inputs) > 0 && isNumber(inputs[0]) {
 		inputs = []any{in.Input}
 	}
 	most := min(maxTexts, maxValues/d.Hidden)
@@ -87,11 +85,4 @@ func (in EmbeddingInput) texts(ctx context.Context, d models.Deployment, g servi
 		list = append(list, tokens)
 	}
 	return list, nil
-}
-
-func first(list []any) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
 }

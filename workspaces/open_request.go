@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -147,10 +148,7 @@ func (r *openRequest) open(actor policies.Actor) (err error) {
 			r.end = append(r.end, r.sequence.Close)
 		}
 	}
-	if gone := context.Cause(r.ctx); gone != nil {
-		return gone // not that reading was canceled
-	}
-	return err
+	return cmp.Or(context.Cause(r.ctx), err) // not that reading was canceled
 }
 
 // servedModel is the model of a deployment whose parts are all ready.
