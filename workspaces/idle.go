@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 
 	"weir/models"
@@ -34,13 +34,7 @@ type observed struct {
 // of idle ones, and stops those that stay idle.
 func (r *Reconciler) watchIdleness(ctx context.Context) {
 	r.observed = map[int64]observed{}
-	for ctx.Err() == nil {
-		r.logError(ctx, r.observeAll(ctx))
-		select {
-		case <-ctx.Done():
-		case <-time.After(observePeriod):
-		}
-	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { r.logError(ctx, r.observeAll(ctx)) }, observePeriod)
 }
 
 // observeAll observes every running workspace once.
@@ -123,7 +117,8 @@ func (r *Reconciler) applyIdleness(ctx context.Context, read models.Workspace, a
 		if err := saveIdleness(q, w, after); err != nil || action != idleness.Remind {
 			return err
 		}
-		return notifyIdle(q, w, stop)
+		return notifyOwner(q, w, models.NotificationWorkspaceIdle,
+			models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Instant{At: stop}))
 	})
 }
 
@@ -209,11 +204,4 @@ func (s *Service) Keep(ctx context.Context, actor policies.Actor, id int64) (w m
 		}
 		return actor.Audit(q, policies.Change{Action: "keep", Object: "workspace", ID: w.ID, Project: w.ProjectID})
 	})
-}
-
-// notifyIdle tells the user of w that it will be stopped.
-func notifyIdle(q *store.Queries, w models.Workspace, stop time.Time) error {
-	return q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/workspaces/%d", w.ID),
-		Text: models.Say("The workspace %s is idle. It will be stopped on %s unless you use it or keep it running.", w.Name, models.Instant{At: stop}),
-		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
 }

@@ -38,6 +38,13 @@ func workspaceNotification(w *models.Workspace) models.Notification {
 		Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}}
 }
 
+// notifyOwner notifies the owner of a workspace.
+func notifyOwner(q *store.Queries, w models.Workspace, kind string, text models.Text) error {
+	n := workspaceNotification(&w)
+	n.Kind, n.Text = kind, text
+	return q.Notify([]int64{w.UserID}, n)
+}
+
 // notifyNearlyUsed notifies the managers of a project when a holder, which has just got
 // its resources, makes its quota nearly used.
 func notifyNearlyUsed(q *store.Queries, c models.Claim) error {

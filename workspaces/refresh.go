@@ -3,8 +3,9 @@ package workspaces
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"weir/models"
 	"weir/models/store"
@@ -27,13 +28,7 @@ func (r *Reconciler) watchMounts(ctx context.Context) {
 	if _, ok := r.config.Runtime.(runtime.Refresher); ok {
 		period = refreshPeriod
 	}
-	for ctx.Err() == nil {
-		r.logError(ctx, r.refreshAll(ctx))
-		select {
-		case <-ctx.Done():
-		case <-time.After(period):
-		}
-	}
+	wait.UntilWithContext(ctx, func(ctx context.Context) { r.logError(ctx, r.refreshAll(ctx)) }, period)
 }
 
 func (r *Reconciler) refreshAll(ctx context.Context) error {
@@ -126,10 +121,8 @@ func (r *Reconciler) stopIfWithdrawn(ctx context.Context, w models.Workspace, ho
 		if err != nil || now.State != w.State || now.Generation != w.Generation {
 			return err
 		}
-		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationAccessWithdrawn, Link: fmt.Sprintf("/workspaces/%d", w.ID),
-			Text: models.Say("The workspace %s is being stopped: rules now give you less access to %s. Start it again to use what they allow.",
-				w.Name, name),
-			Data: models.WorkspaceNotification{WorkspaceID: w.ID, ProjectID: w.ProjectID, Name: w.Name, UserID: w.UserID}})
+		err = notifyOwner(q, w, models.NotificationAccessWithdrawn,
+			models.Say("The workspace %s is being stopped: rules now give you less access to %s. Start it again to use what they allow.", w.Name, name))
 		return errors.Join(err, stopWorkspace(q, policies.System("reconciler"), &now,
 			models.Say("Stopped: rules now give less access to %s. Start the workspace again to use what they allow.", name)))
 	})

@@ -64,14 +64,14 @@ func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInpu
 	var first error
 	for _, id := range in.IDs {
 		w, err := s.stopOne(ctx, actor, id, in.Reason)
-		var e *models.Error
+		e, known := errors.AsType[*models.Error](err)
 		switch {
 		case err == nil:
 			result.Workspaces = append(result.Workspaces, w)
 		case models.KindOf(err) == models.KindConflict: // it ends
-		case (!errors.As(err, &e) || e.Kind == models.KindInternal) && len(result.Workspaces) == 0:
+		case (!known || e.Kind == models.KindInternal) && len(result.Workspaces) == 0:
 			return result, err
-		case e == nil || e.Kind == models.KindInternal:
+		case !known || e.Kind == models.KindInternal:
 			s.store.Log().ErrorContext(ctx, "a workspace could not be stopped with others", "workspace", id, "err", err)
 			result.Failed = append(result.Failed, StopFailure{id, models.Say("Something went wrong. No changes were made.")})
 		default:
@@ -108,9 +108,7 @@ func (s *Service) stop(ctx context.Context, actor policies.Actor, w models.Works
 		}
 		why := stoppedBy(actor, reason)
 		if actor.User.ID != w.UserID {
-			n := workspaceNotification(&w)
-			n.Kind, n.Text = models.NotificationWorkspaceEnding, models.Say("The workspace %s: %s", w.Name, why)
-			if err := q.Notify([]int64{w.UserID}, n); err != nil {
+			if err := notifyOwner(q, w, models.NotificationWorkspaceEnding, models.Say("The workspace %s: %s", w.Name, why)); err != nil {
 				return err
 			}
 		}
