@@ -33,7 +33,7 @@ func (r *Reconciler) RefreshAll(ctx context.Context) error {
 // TickRuns is one round of watchRuns, one run after the other.
 func (r *Reconciler) TickRuns(ctx context.Context) error {
 	orphans := r.endOrphans(ctx)
-	live, err := r.liveRuns(ctx)
+	live, err := r.config.Store.Read(ctx).RunsIn(models.LiveRuns...)
 	step := func(run models.Run) error { return r.stepRun(ctx, &run) }
 	return errors.Join(orphans, err, forEach(live, step), r.sweepRuns(ctx), r.refreshRuns(ctx))
 }

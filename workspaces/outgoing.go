@@ -2,7 +2,6 @@ package workspaces
 
 import (
 	"context"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -18,11 +17,6 @@ const (
 	lookupTime   = 1500 * time.Millisecond
 	maxAddresses = 16
 )
-
-// LookupIPv4 asks the resolver of this machine.
-func LookupIPv4(ctx context.Context, name string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
-}
 
 // outgoing returns what a start in a project may reach; nil: all.
 func (r *Reconciler) outgoing(ctx context.Context, rule models.Outgoing) *runtime.Outgoing {

@@ -337,24 +337,10 @@ func (r *Reconciler) failDeployment(ctx context.Context, d *models.Deployment, w
 // same transaction.
 func (r *Reconciler) transitionDeployment(ctx context.Context, d *models.Deployment, from models.DeploymentState, message models.Text,
 	then ...func(*store.Queries) error) error {
-	version := d.Version
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		d.Version = version // the transaction may be retried
-		err := q.TransitionDeployment(d, from, message)
-		for _, fn := range then {
-			if err == nil {
-				err = fn(q)
-			}
-		}
-		return err
-	})
+	return r.inTx(ctx, &d.Version, func(q *store.Queries) error { return q.TransitionDeployment(d, from, message) }, then)
 }
 
 func (r *Reconciler) transitionPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, from models.PartState,
 	message models.Text) error {
-	version := p.Version
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		p.Version = version // the transaction may be retried
-		return q.TransitionPart(*d, p, from, message)
-	})
+	return r.inTx(ctx, &p.Version, func(q *store.Queries) error { return q.TransitionPart(*d, p, from, message) }, nil)
 }

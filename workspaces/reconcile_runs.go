@@ -32,7 +32,7 @@ func (r *Reconciler) watchRuns(ctx context.Context) {
 	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
 		orphans := r.endOrphans(ctx)
-		live, err := r.liveRuns(ctx)
+		live, err := r.config.Store.Read(ctx).RunsIn(models.LiveRuns...)
 		for _, run := range live {
 			steps.begin(ctx, run.ID, func() {
 				if err := r.stepRun(ctx, &run); models.KindOf(err) != models.KindConflict { // otherwise another transaction was first
@@ -80,10 +80,6 @@ func (s *runSteps) begin(ctx context.Context, run int64, step func()) {
 		defer s.mu.Unlock()
 		delete(s.stepping, run)
 	})
-}
-
-func (r *Reconciler) liveRuns(ctx context.Context) ([]models.Run, error) {
-	return r.config.Store.Read(ctx).RunsIn(models.RunQueued, models.RunStarting, models.RunRunning, models.RunStopping)
 }
 
 func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
@@ -182,8 +178,7 @@ func (r *Reconciler) launchRun(ctx context.Context, run *models.Run) (runtime.St
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	spec, access, err := r.runSpec(ctx, *run)
-	var readable *models.Error
-	if err != nil && !errors.As(err, &readable) { // of the database or the storage: possibly temporary
+	if _, readable := errors.AsType[*models.Error](err); err != nil && !readable { // of the database or the storage: possibly temporary
 		err = models.Unavailable(err, "The run could not be prepared.")
 	}
 	if err != nil {
@@ -209,8 +204,7 @@ func (r *Reconciler) runFailed(ctx context.Context, run *models.Run, cause error
 	}
 	r.runStarts.Delete(run.ID)
 	why := models.Say("the command could not be started")
-	var e *models.Error
-	if errors.As(cause, &e) && e.Kind != models.KindInternal {
+	if e, ok := errors.AsType[*models.Error](cause); ok && e.Kind != models.KindInternal {
 		why = e.Message // the error is for people
 	}
 	run.State, run.Reason = models.RunStopping, models.Say("The run failed: %s", why)
@@ -267,17 +261,7 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 // transaction.
 func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from models.RunState, message models.Text,
 	then ...func(*store.Queries) error) error {
-	version := run.Version
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		run.Version = version // the transaction may be retried
-		err := q.TransitionRun(run, from, message)
-		for _, fn := range then {
-			if err == nil {
-				err = fn(q)
-			}
-		}
-		return err
-	})
+	return r.inTx(ctx, &run.Version, func(q *store.Queries) error { return q.TransitionRun(run, from, message) }, then)
 }
 
 // sweepRuns stops what runs although no row says so, removes what runs without a row have

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ type ReconcilerConfig struct {
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
 	Env func(models.Workspace) map[string]string
-	// Lookup returns the IPv4 addresses of a name; LookupIPv4 when nil.
+	// Lookup returns the IPv4 addresses of a name; nil: by the resolver of this machine.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	Logger *slog.Logger
 }
@@ -89,7 +90,9 @@ type ReconcilerConfig struct {
 // NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	if c.Lookup == nil {
-		c.Lookup = LookupIPv4
+		c.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip4", name)
+		}
 	}
 	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1), runSteps: make(chan struct{}, 1),
 		partSteps: make(chan struct{}, 1), planning: make(chan struct{}, 1), writing: map[int64]*partsWriting{}, watches: partWatches{},
@@ -106,13 +109,20 @@ type delayingQueue = workqueue.TypedDelayingInterface[int64]
 // the same transaction.
 func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text,
 	then ...func(*store.Queries) error) error {
-	version := w.Version
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		w.Version = version // the transaction may be retried
-		err := q.Transition(w, from, message)
-		if err == nil {
-			err = notifyTransition(q, w, from)
+	return r.inTx(ctx, &w.Version, func(q *store.Queries) error {
+		if err := q.Transition(w, from, message); err != nil {
+			return err
 		}
+		return notifyTransition(q, w, from)
+	}, then)
+}
+
+// inTx writes a row of a version, and then calls the functions in the same transaction.
+func (r *Reconciler) inTx(ctx context.Context, version *int64, write func(*store.Queries) error, then []func(*store.Queries) error) error {
+	before := *version
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		*version = before // the transaction may be retried
+		err := write(q)
 		for _, fn := range then {
 			if err == nil {
 				err = fn(q)
