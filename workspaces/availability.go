@@ -88,9 +88,8 @@ func (s *Service) sizeAvailability(pool models.Availability, in ProjectUse, size
 	if err == nil {
 		err = checkHeadroom(d, in.Use, models.LaunchParameters{})
 	}
-	var e *models.Error
-	switch {
-	case errors.As(err, &e):
+	switch e, refused := errors.AsType[*models.Error](err); {
+	case refused:
 		a.Outcome = models.OutcomeRefused
 		for _, field := range e.Fields {
 			a.Reasons = append(a.Reasons, field.Reason)

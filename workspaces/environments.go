@@ -237,7 +237,8 @@ func (c *Catalog) Register(ctx context.Context, found []models.Environment) erro
 				d = d.With(models.CodeServer, known[i].VersionOf(models.CodeServer))
 			}
 			if i < 0 {
-				err = createInstallation(q, actor, d, names)
+				d.Name = uniqueName(d, names)
+				err = createEnvironment(q, actor, &d)
 			} else {
 				err = refreshInstallation(q, actor, known[i], d, names)
 				known = slices.Delete(known, i, i+1)
@@ -267,11 +268,6 @@ func indexInstallation(known []models.Environment, found models.Environment) int
 	return slices.IndexFunc(known, func(e models.Environment) bool {
 		return (e.Unchecked() || found.Unchecked()) && slices.Equal(e.Command, found.Command) && e.DefaultPath == found.DefaultPath
 	})
-}
-
-func createInstallation(q *store.Queries, actor policies.Actor, found models.Environment, names map[string]bool) error {
-	found.Name = uniqueName(found, names)
-	return createEnvironment(q, actor, &found)
 }
 
 func uniqueName(found models.Environment, names map[string]bool) string {

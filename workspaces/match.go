@@ -117,16 +117,16 @@ func MatchEnvironments(all []models.Environment, constraints []VersionConstraint
 	return matching, refused
 }
 
-// withNotebook moves the environments in which no workspace can run to the mismatches.
-func withNotebook(matches []Match, mismatches []Mismatch) (with []Match, _ []Mismatch) {
+// only moves the other environments to the mismatches, for a reason.
+func only(fits func(models.Environment) bool, reason models.Text, matches []Match, mismatches []Mismatch) (kept []Match, _ []Mismatch) {
 	for _, m := range matches {
-		if m.Environment.NoNotebook {
-			mismatches = append(mismatches, Mismatch{m.Environment, []models.Text{models.Say("has no notebook server")}})
+		if fits(m.Environment) {
+			kept = append(kept, m)
 		} else {
-			with = append(with, m)
+			mismatches = append(mismatches, Mismatch{m.Environment, []models.Text{reason}})
 		}
 	}
-	return with, mismatches
+	return kept, mismatches
 }
 
 func compareEnvironments(a, b models.Environment, constraints []VersionConstraint) int {

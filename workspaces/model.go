@@ -33,16 +33,14 @@ func (s *Service) readModel(ctx context.Context, actor policies.Actor, in Launch
 		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
 	}
 	m.Path, m.Needs, err = s.Models.ModelNeeds(ctx, actor, in.ProjectID, in.ModelPath)
-	var known *models.Error
-	switch models.KindOf(err) {
+	switch e, _ := errors.AsType[*models.Error](err); models.KindOf(err) {
 	case models.KindNotFound:
 		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
 	case models.KindConflict, models.KindInvalid:
-		if errors.As(err, &known) && len(known.Fields) > 0 {
-			return m, models.Invalid(modelParameter, "%s", known.Fields[0].Reason)
-		} else if known != nil {
-			return m, models.Invalid(modelParameter, "%s", known.Message)
+		if len(e.Fields) > 0 {
+			return m, models.Invalid(modelParameter, "%s", e.Fields[0].Reason)
 		}
+		return m, models.Invalid(modelParameter, "%s", e.Message)
 	}
 	return m, err
 }
@@ -62,16 +60,8 @@ func (m Model) match(matches []Match, mismatches []Mismatch) ([]Match, []Mismatc
 	if m.Needs.Environment == "" {
 		return matches, mismatches
 	}
-	var named []Match
-	for _, c := range matches {
-		if strings.EqualFold(c.Environment.Name, m.Needs.Environment) {
-			named = append(named, c)
-		} else {
-			mismatches = append(mismatches, Mismatch{c.Environment, []models.Text{models.Say("the model needs the environment %s",
-				m.Needs.Environment)}})
-		}
-	}
-	return named, mismatches
+	named := func(e models.Environment) bool { return strings.EqualFold(e.Name, m.Needs.Environment) }
+	return only(named, models.Say("the model needs the environment %s", m.Needs.Environment), matches, mismatches)
 }
 
 // mismatch is why no environment matches, if that is due to the model.

@@ -57,8 +57,7 @@ func (in *LaunchInput) normalize() ([]VersionConstraint, error) {
 		p.Add("when_insufficient", "must be refuse, fewer or wait")
 	}
 	constraints, err := ParseVersionConstraints("version_constraints", in.VersionConstraints)
-	var invalid *models.Error
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*models.Error](err); ok {
 		p = append(p, invalid.Fields...)
 	}
 	return constraints, p.Err()
@@ -198,7 +197,8 @@ func plan(in planInput) (p Plan) {
 	p.Matches, p.Mismatches = MatchEnvironments(in.model.environments(in.environments), constraints, in.use.Limit)
 	p.Matches, p.Mismatches = in.model.match(p.Matches, p.Mismatches)
 	if in.liveRuns == nil && in.liveDeployments == nil {
-		p.Matches, p.Mismatches = withNotebook(p.Matches, p.Mismatches)
+		hasNotebook := func(e models.Environment) bool { return !e.NoNotebook }
+		p.Matches, p.Mismatches = only(hasNotebook, models.Say("has no notebook server"), p.Matches, p.Mismatches)
 	}
 	if err == nil {
 		err = in.project.CheckActive(in.now)
@@ -212,7 +212,8 @@ func plan(in planInput) (p Plan) {
 	if p.Rejection = err; err != nil {
 		return p
 	}
-	p.setGPUMemory(in.pool)
+	p.Demand = withGPUMemory(in.pool, p.Target.Demand, p.Use.Limit)
+	p.Target.setDemand(p.Demand)
 	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use, in.launch.Request), in.checkCount())
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
 	p.setState(in)
@@ -324,12 +325,7 @@ func (p *Plan) mismatchError(in LaunchInput) error {
 	return models.InvalidFields(models.Field{Name: "environment_id", Reason: listed(p.Mismatches[i].Reasons)})
 }
 
-// setGPUMemory sets GPU memory that was not specified, within the role's limit.
-func (p *Plan) setGPUMemory(pool models.Availability) {
-	p.Demand = withGPUMemory(pool, p.Target.Demand, p.Use.Limit)
-	p.Target.setDemand(p.Demand)
-}
-
+// withGPUMemory sets GPU memory that was not specified, within the role's limit.
 func withGPUMemory(pool models.Availability, d models.Demand, limit models.Resources) models.Demand {
 	unspecified := d.GPUs > 0 && d.GPUMemoryMiB == 0
 	if d = pool.WithGPUMemory(d); unspecified {

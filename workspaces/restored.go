@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"weir/models"
@@ -43,60 +44,46 @@ func endRestored(q *store.Queries, why models.Text) (n Ended, err error) {
 	return n, err
 }
 
-func endRestoredWorkspaces(q *store.Queries, why models.Text) (n int, err error) {
+func endRestoredWorkspaces(q *store.Queries, why models.Text) (int, error) {
 	list, err := q.WorkspacesIn(models.ActiveStates...)
 	for _, w := range list {
 		from := w.State
 		w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = models.StateFailed, why, new(q.Now()), nil, models.Endpoint{}, 0
-		if err := q.Transition(&w, from, models.Say("Failed: %s", why)); err != nil {
-			return n, err
+		err := q.Transition(&w, from, models.Say("Failed: %s", why))
+		if err = errors.Join(err, notifyTransition(q, &w, from), q.EndShares(w.HolderID, q.Now())); err != nil {
+			return 0, err
 		}
-		if err := notifyTransition(q, &w, from); err != nil {
-			return n, err
-		}
-		if err := q.EndShares(w.HolderID, q.Now()); err != nil {
-			return n, err
-		}
-		n++
 	}
-	return n, err
+	return len(list), err
 }
 
-func endRestoredRuns(q *store.Queries, why models.Text) (n int, err error) {
+func endRestoredRuns(q *store.Queries, why models.Text) (int, error) {
 	list, err := q.RunsIn(models.LiveRuns...)
 	for _, r := range list {
 		from := r.State
 		r.State, r.Reason, r.EndedAt, r.RuntimeState = models.RunEnded, why, new(q.Now()), nil
-		if err := q.TransitionRun(&r, from, why); err != nil {
-			return n, err
+		if err := errors.Join(q.TransitionRun(&r, from, why), q.EndShares(r.HolderID, q.Now())); err != nil {
+			return 0, err
 		}
-		if err := q.EndShares(r.HolderID, q.Now()); err != nil {
-			return n, err
-		}
-		n++
 	}
-	return n, err
+	return len(list), err
 }
 
-func endRestoredDeployments(q *store.Queries, why models.Text) (n int, err error) {
+func endRestoredDeployments(q *store.Queries, why models.Text) (int, error) {
 	list, err := q.DeploymentsIn(models.LiveDeployments...)
 	for _, d := range list {
 		parts, err := q.DeploymentParts(d.ID)
 		if err != nil {
-			return n, err
+			return 0, err
 		}
 		from := d.State
 		d.State, d.Failed, d.Reason, d.EndedAt = models.DeploymentFailed, true, why, new(q.Now())
 		if err := q.TransitionDeployment(&d, from, why); err != nil {
-			return n, err
+			return 0, err
 		}
-		if err := endParts(q, d, parts); err != nil {
-			return n, err
+		if err := errors.Join(endParts(q, d, parts), q.EndShares(d.HolderID, q.Now())); err != nil {
+			return 0, err
 		}
-		if err := q.EndShares(d.HolderID, q.Now()); err != nil {
-			return n, err
-		}
-		n++
 	}
-	return n, err
+	return len(list), err
 }
