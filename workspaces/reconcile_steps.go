@@ -36,8 +36,7 @@ func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 // generation only once.
 func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	spec, access, err := r.spec(ctx, *w)
-	var readable *models.Error
-	if err != nil && !errors.As(err, &readable) { // of the database or the storage: possibly temporary
+	if _, readable := errors.AsType[*models.Error](err); err != nil && !readable { // of the database or the storage: possibly temporary
 		err = models.Unavailable(err, "The workspace could not be prepared.")
 	}
 	if err != nil {
@@ -60,8 +59,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 		return cause
 	}
 	r.config.Logger.ErrorContext(ctx, "start", "workspace", w.ID, "err", cause)
-	var e *models.Error
-	if errors.As(cause, &e) && e.Kind != models.KindInternal {
+	if e, ok := errors.AsType[*models.Error](cause); ok && e.Kind != models.KindInternal {
 		reason = e.Message // the error is for people
 	}
 	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(runtime.StageLaunching, r.config.Store.Now()) {
@@ -91,10 +89,9 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		return r.exited(ctx, w, status)
 	case runtime.PhaseRunning:
 		models.Failpoint("start.ready")
-		now := r.config.Store.Now()
 		w.State, w.Progress = models.StateRunning, 100
 		if w.StartedAt == nil { // a restart does not begin its use anew
-			w.StartedAt = &now
+			w.StartedAt = new(r.config.Store.Now())
 		}
 		w.Endpoint, w.Limits = status.Endpoint, append([]models.Limit{}, status.Limits...)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
@@ -235,9 +232,8 @@ func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
 // finish ends w and releases its shares, in one transaction.
 func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state models.WorkspaceState, reason models.Text) error {
 	from := w.State
-	now := r.config.Store.Now()
-	w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = state, reason, &now, nil, models.Endpoint{}, 0
-	w.Restarting = false
+	w.State, w.Reason, w.EndedAt, w.RuntimeState = state, reason, new(r.config.Store.Now()), nil
+	w.Endpoint, w.Progress, w.Restarting = models.Endpoint{}, 0, false
 	message := models.Say("Stopped. Its shares were released.")
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)

@@ -92,8 +92,7 @@ func stopWorkspace(q *store.Queries, actor policies.Actor, w *models.Workspace, 
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
 	if !from.UsesResources() {
-		now := q.Now()
-		w.State, w.EndedAt = models.StateStopped, &now
+		w.State, w.EndedAt = models.StateStopped, new(q.Now())
 	}
 	if err := q.Transition(w, from, why); err != nil {
 		return err

@@ -58,10 +58,6 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 	if err != nil {
 		return s, nil, err
 	}
-	user, err := q.User(c.UserID)
-	if err != nil {
-		return s, nil, err
-	}
 	holder, err := q.DirectoryUser(c.ProjectID, c.MemberID)
 	if err != nil {
 		return s, nil, err
@@ -75,7 +71,7 @@ func (r *Reconciler) specOf(ctx context.Context, c models.Claim, environment int
 		return s, nil, err
 	}
 	shm, _ := strconv.ParseInt(parameter(target, "shm_mib"), 10, 64)
-	s = runtime.Spec{Project: c.ProjectID, Member: c.MemberID, User: user.Email, UID: uid, GID: gid,
+	s = runtime.Spec{Project: c.ProjectID, Member: c.MemberID, UID: uid, GID: gid,
 		Command: env.Command, Image: env.Image, Env: vars, Mounts: mounts,
 		CPU: c.Demand.CPUMilli, Memory: c.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB),
 		Outgoing: r.outgoing(ctx, project.Outgoing)}

@@ -34,7 +34,6 @@ func (s *Service) summary(actor policies.Actor, w models.WorkspaceView) Summary 
 type View struct {
 	Summary
 	Events        []models.WorkspaceEvent
-	Shares        []models.Share
 	ScheduledStop *ScheduledStop       // when it is stopped, with its membership, project or reservation; nil: never, or it has ended
 	DirectoryUser models.DirectoryUser // what decides over its directories now
 	CanRestart    bool                 // now
@@ -65,13 +64,8 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	v.Apps = e.Apps()
-	if v.Shares, err = q.SharesOf(w.HolderID); err != nil {
-		return v, err
-	}
-	if err := v.addScheduledStop(q, w); err != nil {
-		return v, err
-	}
-	return v, nil
+	err = v.addScheduledStop(q, w)
+	return v, err
 }
 
 // OtherApps returns the apps of the workspace that its start page does not belong to.

@@ -39,7 +39,7 @@ func layout(project int64) []Directory {
 }
 
 func spec() runtime.Spec {
-	return runtime.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
+	return runtime.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, Command: []string{"jupyter-lab"},
 		Env: map[string]string{"WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"}, Token: "notebook-token", CPU: 2000, Memory: 4096, Shm: 512,
 		Mounts: []models.Mount{
 			{Source: "/srv/weir/notebook/7/9", Target: "/home/jovyan"},

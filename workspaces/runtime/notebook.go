@@ -76,17 +76,13 @@ func NotebookEnvironment(s Spec, runtimeDir string) map[string]string {
 		"JUPYTER_RUNTIME_DIR": runtimeDir + "/jupyter",
 		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(JupyterDir+":"+s.Env["JUPYTER_CONFIG_PATH"], ":"),
 	}
-	if s.readsHome() { // Jupyter does not start where it cannot create its directories
+	readsHome := func(m models.Mount) bool { return m.Target == NotebookHome && m.ReadOnly }
+	if slices.ContainsFunc(s.Mounts, readsHome) { // Jupyter does not start where it cannot create its directories
 		env["JUPYTER_CONFIG_DIR"], env["JUPYTER_DATA_DIR"] = runtimeDir+"/jupyter-config", runtimeDir+"/jupyter-data"
 		env["JUPYTER_CONFIG_PATH"] += ":" + NotebookHome + "/.jupyter"
 		env["JUPYTER_PATH"] = strings.TrimPrefix(s.Env["JUPYTER_PATH"]+":"+NotebookHome+"/.local/share/jupyter", ":")
 	}
 	return env
-}
-
-// readsHome reports whether the notebook's home is mounted read-only.
-func (s Spec) readsHome() bool {
-	return slices.ContainsFunc(s.Mounts, func(m models.Mount) bool { return m.Target == NotebookHome && m.ReadOnly })
 }
 
 // activityExtension is a module of Jupyter's server; see [ReadActivity].

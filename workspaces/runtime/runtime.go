@@ -93,7 +93,6 @@ type Spec struct {
 	Generation int64 // counts the starts of this workspace
 	Project    int64
 	Member     int64 // member id, names the home directory
-	User       string
 
 	// UID and GID are the member's and the project's on the file system, of the machine
 	// or the storage server. 0: those of the runtime, which all workspaces share.
