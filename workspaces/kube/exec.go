@@ -25,8 +25,7 @@ func (r *Runtime) exec(ctx context.Context, pod *corev1.Pod, command ...string) 
 		return false, err
 	}
 	err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{Stderr: io.Discard})
-	var exit exec.CodeExitError
-	if errors.As(err, &exit) {
+	if _, exited := errors.AsType[exec.CodeExitError](err); exited {
 		return false, nil
 	}
 	return err == nil, err

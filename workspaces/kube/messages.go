@@ -65,13 +65,14 @@ func waitsForContainer(pod *corev1.Pod) bool {
 	return !podEnded(pod) && s.Running == nil && pod.Spec.NodeName != ""
 }
 
-func imageOf(pod *corev1.Pod) string {
+// notebookOf returns the notebook's container as it was created.
+func notebookOf(pod *corev1.Pod) corev1.Container {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == containerName {
-			return c.Image
+			return c
 		}
 	}
-	return ""
+	return corev1.Container{}
 }
 
 // startOf returns what a start waits for, and its progress in percent, which never
@@ -83,10 +84,10 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	case s.State.Running != nil:
 		return runtime.StageStarting, 70, models.Say("Jupyter is starting")
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
-		stage, message = waitingFor(imageOf(pod), *s.State.Waiting)
+		stage, message = waitingFor(notebookOf(pod).Image, *s.State.Waiting)
 		return stage, 30, message
 	case pod.Spec.NodeName != "":
-		stage, message = preparingFor(imageOf(pod), events)
+		stage, message = preparingFor(notebookOf(pod).Image, events)
 		return stage, 30, message
 	}
 	for _, c := range pod.Status.Conditions {
@@ -219,7 +220,7 @@ func endOfRun(pod *corev1.Pod) runtime.RunStatus {
 func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {
 	switch {
 	case t.Reason == "OOMKilled":
-		return models.Say("Jupyter was killed: memory limit of %s exceeded", memoryOf(pod))
+		return models.Say("Jupyter was killed: memory limit of %s exceeded", models.FormatMiB(limitOf(pod, corev1.ResourceMemory)>>20))
 	case t.Reason == "ContainerStatusUnknown":
 		return models.Say("Jupyter is no longer running")
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
@@ -255,24 +256,14 @@ func oneLine(message string) string {
 	return line
 }
 
-func memoryOf(pod *corev1.Pod) string {
-	return models.FormatMiB(limitOf(pod, corev1.ResourceMemory) >> 20)
-}
-
 // limitOf returns a limit of the notebook's container, of CPU in thousandths of a
 // core and otherwise in bytes; 0 is none.
 func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
-	for _, c := range pod.Spec.Containers {
-		quantity, ok := c.Resources.Limits[name]
-		switch {
-		case c.Name != containerName || !ok:
-		case name == corev1.ResourceCPU:
-			return quantity.MilliValue()
-		default:
-			return quantity.Value()
-		}
+	quantity := notebookOf(pod).Resources.Limits[name]
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
 	}
-	return 0
+	return quantity.Value()
 }
 
 // limitsOf returns the limits of a pod's resources, also those that the cluster has

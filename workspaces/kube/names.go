@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,12 +62,8 @@ func (c Config) labels(name string, project int64) map[string]string {
 }
 
 func (c Config) workspaceLabels(spec runtime.Spec) map[string]string {
-	all := c.labels(nameNotebook, spec.Project)
-	maps.Copy(all, map[string]string{
-		labelMember:     strconv.FormatInt(spec.Member, 10),
-		labelWorkspace:  strconv.FormatInt(spec.Workspace, 10),
-		labelGeneration: strconv.FormatInt(spec.Generation, 10),
-	})
+	all := c.runLabels(kindWorkspace, spec)
+	all[labelGeneration] = strconv.FormatInt(spec.Generation, 10)
 	return all
 }
 
@@ -83,8 +80,8 @@ func (c Config) selector() string {
 	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
 }
 
-// runKind is what the pods of commands that run until they end are for.
-type runKind struct {
+// podKind is what pods are for.
+type podKind struct {
 	prefix string // of their names
 	name   string // app.kubernetes.io/name
 	label  string // has their id
@@ -93,11 +90,14 @@ type runKind struct {
 }
 
 var (
-	kindRun  = runKind{prefix: "run", name: nameRun, label: labelRun}
-	kindPart = runKind{prefix: "part", name: namePart, label: labelPart, again: true}
+	kindWorkspace = podKind{prefix: "ws", name: nameNotebook, label: labelWorkspace, again: true}
+	kindRun       = podKind{prefix: "run", name: nameRun, label: labelRun}
+	kindPart      = podKind{prefix: "part", name: namePart, label: labelPart, again: true}
+
+	podKinds = []podKind{kindWorkspace, kindRun, kindPart}
 )
 
-func (c Config) runLabels(k runKind, spec runtime.Spec) map[string]string {
+func (c Config) runLabels(k podKind, spec runtime.Spec) map[string]string {
 	all := c.labels(k.name, spec.Project)
 	all[labelMember], all[k.label] = strconv.FormatInt(spec.Member, 10), strconv.FormatInt(spec.Workspace, 10)
 	return all
@@ -111,10 +111,7 @@ type ref struct {
 	Generation int64  `json:"generation"`
 }
 
-func (c Config) ref(spec runtime.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: c.podName(spec.Workspace, spec.Generation),
-		Workspace: spec.Workspace, Generation: spec.Generation}
-}
+func (c Config) ref(spec runtime.Spec) ref { return c.runRef(kindWorkspace, spec) }
 
 func (r ref) state() runtime.State {
 	b, err := json.Marshal(r)
@@ -139,18 +136,10 @@ func parseState(state runtime.State) (ref, error) {
 
 // refOf returns the start of a pod from its name, which is immutable; false if it is
 // not the pod of a workspace of this owner.
-func (c Config) refOf(pod *corev1.Pod) (ref, bool) {
-	r := ref{Namespace: pod.Namespace, Pod: pod.Name}
-	name := strings.TrimSuffix(strings.TrimPrefix(pod.Name, "ws-"), c.nameEnd())
-	workspace, generation, ok := strings.Cut(name, "-")
-	var err, err2 error
-	r.Workspace, err = strconv.ParseInt(workspace, 10, 64)
-	r.Generation, err2 = strconv.ParseInt(generation, 10, 64)
-	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == c.podName(r.Workspace, r.Generation) && c.owns(pod)
-}
+func (c Config) refOf(pod *corev1.Pod) (ref, bool) { return c.runOf(kindWorkspace, pod) }
 
-// runRef returns the reference of a run of a kind, whose id is that of the spec's workspace.
-func (c Config) runRef(k runKind, spec runtime.Spec) ref {
+// runRef returns the reference of what is of a kind, whose id is that of the spec's workspace.
+func (c Config) runRef(k podKind, spec runtime.Spec) ref {
 	r := ref{Namespace: c.namespace(spec.Project), Workspace: spec.Workspace, Generation: 1}
 	if k.again {
 		r.Generation = spec.Generation
@@ -159,16 +148,15 @@ func (c Config) runRef(k runKind, spec runtime.Spec) ref {
 	return r
 }
 
-// runOf returns the run of a pod from its name; false if it is not the pod of a run of this
-// kind and owner.
-func (c Config) runOf(k runKind, pod *corev1.Pod) (ref, bool) {
+// runOf returns the reference of a pod from its name; false if it is not of this kind and owner.
+func (c Config) runOf(k podKind, pod *corev1.Pod) (ref, bool) {
 	r, ok := c.runNamed(k, pod.Name)
 	r.Namespace = pod.Namespace
 	return r, ok && c.owns(pod)
 }
 
-// runNamed returns the run of the name of a pod; false if it is none of this kind and owner.
-func (c Config) runNamed(k runKind, name string) (ref, bool) {
+// runNamed returns the reference by the name of a pod; false if it is none of this kind and owner.
+func (c Config) runNamed(k podKind, name string) (ref, bool) {
 	id, generation, again := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(name, k.prefix+"-"), c.nameEnd()), "-")
 	r := ref{Pod: name, Generation: 1}
 	var err, err2 error
@@ -179,16 +167,12 @@ func (c Config) runNamed(k runKind, name string) (ref, bool) {
 	return r, err == nil && err2 == nil && r.Workspace > 0 && name == c.runName(k, r)
 }
 
-// runName is the name of the pod of a run with an id and a generation.
-func (c Config) runName(k runKind, r ref) string {
+// runName is the name of the pod of a kind with an id and a generation.
+func (c Config) runName(k podKind, r ref) string {
 	if k.again {
 		return fmt.Sprintf("%s-%d-%d%s", k.prefix, r.Workspace, r.Generation, c.nameEnd())
 	}
 	return fmt.Sprintf("%s-%d%s", k.prefix, r.Workspace, c.nameEnd())
-}
-
-func (c Config) podName(workspace, generation int64) string {
-	return fmt.Sprintf("ws-%d-%d%s", workspace, generation, c.nameEnd())
 }
 
 // nameEnd makes the names of the pods of a restored installation differ from those of the
@@ -209,7 +193,7 @@ func (c Config) owns(pod *corev1.Pod) bool {
 
 // has reports whether a state is of this owner: one of a database before it was restored is not.
 func (c Config) has(id ref) bool {
-	return id.Pod == c.podName(id.Workspace, id.Generation) || id.Pod == c.runName(kindRun, id) || id.Pod == c.runName(kindPart, id)
+	return slices.ContainsFunc(podKinds, func(k podKind) bool { return id.Pod == c.runName(k, id) })
 }
 
 // missingLabels returns the patch that restores the labels of a pod; nil if it has

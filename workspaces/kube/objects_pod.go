@@ -49,7 +49,7 @@ const execute = `echo $$ >` + pidFile + `; exec "$@" 2>&1`
 // runPodObject returns the pod of a run, whose command is that of spec. Its processes share
 // the process namespace of the pod: the first process of a namespace ignores all signals
 // that it has no handler for, and the command shall not be that.
-func (c Config) runPodObject(k runKind, spec runtime.Spec) (*core.PodApplyConfiguration, error) {
+func (c Config) runPodObject(k podKind, spec runtime.Spec) (*core.PodApplyConfiguration, error) {
 	pod, container, err := c.podOf(c.runRef(k, spec), spec)
 	if err != nil {
 		return nil, err
@@ -323,7 +323,7 @@ func (c Config) ownedObjects(spec runtime.Spec, pod *corev1.Pod) podOwned {
 
 // runObjects returns the variables of a run and its policy, owned by its pod. Parts of
 // deployments open no connections at all.
-func (c Config) runObjects(k runKind, spec runtime.Spec, pod *corev1.Pod) podOwned {
+func (c Config) runObjects(k podKind, spec runtime.Spec, pod *corev1.Pod) podOwned {
 	r, labels := c.runRef(k, spec), c.runLabels(k, spec)
 	o := podOwned{Secret: secretObject(r, spec, pod.UID, nil).WithLabels(labels)}
 	if k.name == nameRun {

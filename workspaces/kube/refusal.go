@@ -15,9 +15,8 @@ import (
 // retry may succeed, otherwise a conflict. A models.Error is returned unchanged.
 func refusal(err error) error {
 	status, answered := statusOfError(err)
-	var readable *models.Error
-	switch {
-	case err == nil || errors.As(err, &readable):
+	switch _, readable := errors.AsType[*models.Error](err); {
+	case err == nil || readable:
 		return err
 	case !answered, busy(status.code), status.code == http.StatusConflict:
 		return models.Unavailable(err, "The cluster is not responding.")

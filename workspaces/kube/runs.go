@@ -35,7 +35,7 @@ import (
 // its exit code and its output with it.
 type Runs struct {
 	cluster *Runtime
-	kind    runKind
+	kind    podKind
 	dir     string
 	runtime.Changes
 	ctx    context.Context // of the readers of logs
@@ -71,7 +71,7 @@ func NewRuns(r *Runtime, dir string) (*Runs, error) { return newRuns(r, kindRun,
 // NewParts returns the same for the parts of deployments, in another directory.
 func NewParts(r *Runtime, dir string) (*Runs, error) { return newRuns(r, kindPart, dir) }
 
-func newRuns(r *Runtime, k runKind, dir string) (*Runs, error) {
+func newRuns(r *Runtime, k podKind, dir string) (*Runs, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}

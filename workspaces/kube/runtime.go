@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,9 +77,7 @@ type lastStatus struct {
 	labels      map[string]string // before the deletion
 }
 
-var (
-	_ runtime.Runtime = (*Runtime)(nil)
-)
+var _ runtime.Runtime = (*Runtime)(nil)
 
 // New returns a Runtime after the initial lists of the informers. The error
 // contains all problems of the configuration, or the reason why the cluster cannot
@@ -390,10 +389,8 @@ func (r *Runtime) Foreign() ([]models.Foreign, error) {
 	pods, err := r.podLister.List(labels.Everything())
 	count := map[models.Foreign]int{}
 	for _, pod := range pods {
-		_, workspace := r.config.refOf(pod)
-		_, run := r.config.runOf(kindRun, pod)
-		_, part := r.config.runOf(kindPart, pod)
-		if !workspace && !run && !part && !podEnded(pod) && foreignName.MatchString(pod.Name) {
+		own := slices.ContainsFunc(podKinds, func(k podKind) bool { _, is := r.config.runOf(k, pod); return is })
+		if !own && !podEnded(pod) && foreignName.MatchString(pod.Name) {
 			count[models.Foreign{Owner: pod.Labels[labelOwner], Place: pod.Namespace}]++
 		}
 	}
