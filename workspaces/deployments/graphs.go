@@ -43,9 +43,8 @@ func planFile(folder fs.FS, name string, machine models.GraphMachine) (v models.
 	if v, err = Graph(g, unknown, machine); err == nil {
 		return v, nil
 	}
-	known := (*models.Error)(nil)
-	if errors.As(err, &known) && len(known.Fields) > 0 && known.Fields[0].Name == "graph" {
-		err = refuse(name, known.Fields[0].Reason)
+	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 && e.Fields[0].Name == "graph" {
+		err = refuse(name, e.Fields[0].Reason)
 	}
 	return v, err
 }
@@ -66,7 +65,7 @@ func readGraph(folder fs.FS, name string) (g graph.Graph, unknown []string, err 
 	if err != nil {
 		return g, nil, err
 	}
-	m, why, err := onnx.Read(file, file.Size())
+	m, why, err := onnx.Read(file, file.Size)
 	if err = errors.Join(err, file.Close()); err == nil && why.Empty() {
 		g, unknown, why = m.Graph()
 	}

@@ -16,23 +16,15 @@ import (
 // Served plans models that are served, and writes their parts.
 type Served struct {
 	service *Service
-	store   *serving.Store
+	*serving.Store
 }
 
 // NewServed returns Served that writes to a directory.
 func NewServed(s *Service, dir string) *Served { return &Served{s, &serving.Store{Dir: dir}} }
 
-// freeLink is a link whose transfers take no time: somebody has said how many parts there are.
-const freeLink = 1e15
-
-// devicesOf are n equal devices with more memory than any model needs: a part gets a device
-// with the memory that the plan says.
-func devicesOf(n int64) (list []models.ModelDevice) {
-	for range n {
-		list = append(list, models.ModelDevice{MemoryBytes: 1 << 50, TFLOPS: shard.DefaultTFLOPS, LinkGBps: freeLink})
-	}
-	return list
-}
+// largeDevice has more memory than any model needs, and a link whose transfers take no time: somebody
+// has said how many parts there are, and each gets a device with the memory that the plan says.
+var largeDevice = models.ModelDevice{MemoryBytes: 1 << 50, TFLOPS: shard.DefaultTFLOPS, LinkGBps: 1e15}
 
 // Plan plans the model in a folder on a number of parts; on 0, as few as the pool has memory
 // for where so many GPU cores are available. Errors: conflict, if the folder contains no model
@@ -68,7 +60,7 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	}
 	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devices, Fewest: true}
 	if parts > 0 {
-		r.Devices, r.All, r.Fewest = devicesOf(parts), true, false
+		r.Devices, r.All, r.Fewest = slices.Repeat([]models.ModelDevice{largeDevice}, int(parts)), true, false
 	}
 	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Results(m),
 		Context: load.Context, Files: state}
@@ -180,19 +172,10 @@ func (s *Served) Write(ctx context.Context, d models.Deployment) (list []models.
 	if err := unchanged(folder, d); err != nil {
 		return nil, err
 	}
-	files, err := s.store.Write(ctx, d.ProjectID, d.ID, folder, d.Plan, shard.Load{Batch: d.Batch, Context: d.Context})
-	for _, f := range files {
-		list = append(list, models.WrittenPart{File: f.Name, Size: f.Size})
-	}
-	if err == nil {
+	if list, err = s.Store.Write(ctx, d, folder); err == nil {
 		err = unchanged(folder, d) // what was read is of one state
 	}
 	return list, err
-}
-
-// LinkParts gives a deployment the parts of another one, which has the same plan.
-func (s *Served) LinkParts(d models.Deployment, of int64) error {
-	return s.store.LinkParts(d.ProjectID, d.ID, of)
 }
 
 // unchanged is a conflict if the files are not those of which a deployment was planned.
@@ -202,27 +185,4 @@ func unchanged(folder fs.ReadDirFS, d models.Deployment) error {
 		err = models.Conflict("The model has changed since it was planned.")
 	}
 	return err
-}
-
-// Generation is what generating text with a deployment needs besides its parts.
-func (s *Served) Generation(d models.Deployment) (serving.Generation, error) {
-	return s.store.Generation(d.ProjectID, d.ID, d.Vocabulary)
-}
-
-// Directory is what the sandbox of a part sees.
-func (s *Served) Directory(d models.Deployment, part int64) string {
-	return s.store.Directory(d.ProjectID, d.ID, int(part))
-}
-
-// WriteWorker gives a part the program of this version.
-func (s *Served) WriteWorker(d models.Deployment, part int64) error {
-	return s.store.WriteWorker(d.ProjectID, d.ID, int(part))
-}
-
-// Remove deletes what a deployment has on the disk.
-func (s *Served) Remove(d models.Deployment) error { return s.store.Remove(d.ProjectID, d.ID) }
-
-// Sweep deletes what no deployment uses that live returns.
-func (s *Served) Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error {
-	return s.store.Sweep(ctx, live)
 }

@@ -26,11 +26,6 @@ type SplitPresetInput struct {
 	Cuts         []string            `json:"cuts,omitempty" maxItems:"1024" doc:"names of the layers before which models may be cut, for layers; absent: before all"`
 }
 
-// preset is the preset for plans.
-func preset(p models.SplitPreset) shard.Preset {
-	return shard.Preset{ServiceType: p.ServiceType, Split: p.Split, Combine: p.Combine, OnRequest: true, Cuts: p.Cuts}
-}
-
 // check returns the input as a preset of a project. The names of the program's presets are taken.
 func (in SplitPresetInput) check(project int64, taken []string) (p models.SplitPreset, err error) {
 	var wrong models.Problems
@@ -136,7 +131,7 @@ func (s *Service) presetsFor(ctx context.Context, project int64, f models.ModelF
 	list := slices.Clone(s.presets.Current())
 	own, err := s.store.Read(ctx).SplitPresetsFor(project, f.Architecture)
 	for _, p := range own {
-		list = append(list, preset(p))
+		list = append(list, shard.Preset{ServiceType: p.ServiceType, Split: p.Split, Combine: p.Combine, OnRequest: true, Cuts: p.Cuts})
 	}
 	return list, err
 }

@@ -96,7 +96,7 @@ func (m *Model) readFiles(folder fs.FS, names []string) error {
 	}
 	headers, tensors := int64(0), 0
 	for _, name := range names {
-		f, err := openFile(folder, name)
+		f, err := Open(folder, name)
 		if err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (m *Model) readFiles(folder fs.FS, names []string) error {
 		if path.Ext(name) == onnxExtension {
 			read = readONNX
 		}
-		file, err := read(name, f, f.size)
+		file, err := read(name, f, f.Size)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return err
 		}
@@ -159,11 +159,11 @@ func readIndex(folder fs.FS) (map[string]string, error) {
 			return err
 		})
 	})
-	known, repeated := (*models.Error)(nil), repeatedKey("")
-	switch {
-	case errors.As(err, &known):
+	_, known := errors.AsType[*models.Error](err)
+	switch repeated, ok := errors.AsType[repeatedKey](err); {
+	case known:
 		return nil, err
-	case errors.As(err, &repeated):
+	case ok:
 		return nil, refuse(indexName, models.Say("the name %s occurs twice", models.VisibleName(string(repeated))))
 	case err != nil || len(index) == 0:
 		return nil, refuse(indexName, models.Say("it has no weight_map with names of files"))
@@ -199,26 +199,15 @@ func tensorFiles(folder fs.FS) (names []string, note models.Text, err error) {
 // IsONNX reports whether a file is a model in ONNX format by its name.
 func IsONNX(name string) bool { return path.Ext(name) == onnxExtension }
 
-// Open opens a regular file for reading at any place; close it. Size is in bytes.
-func Open(folder fs.FS, name string) (interface {
-	io.ReaderAt
-	io.Closer
-	Size() int64
-}, error) {
-	return openFile(folder, name)
-}
-
-// openedFile is a file that can be read at any place.
-type openedFile struct {
+// OpenFile is a file that can be read at any place.
+type OpenFile struct {
 	fs.File
 	io.ReaderAt
-	size int64
+	Size int64 // bytes
 }
 
-func (f openedFile) Size() int64 { return f.size }
-
-// openFile opens a regular file of the model, which can be read at any place.
-func openFile(folder fs.FS, name string) (f openedFile, err error) {
+// Open opens a regular file of the model for reading at any place; close it.
+func Open(folder fs.FS, name string) (f OpenFile, err error) {
 	if f.File, err = folder.Open(name); err != nil {
 		if models.KindOf(err) == models.KindNotFound || errors.Is(err, fs.ErrNotExist) {
 			err = models.Conflict("The file %s was not found.", models.VisibleName(name))
@@ -233,7 +222,7 @@ func openFile(folder fs.FS, name string) (f openedFile, err error) {
 	if err != nil {
 		return f, errors.Join(err, f.Close())
 	}
-	f.ReaderAt, f.size = r, info.Size()
+	f.ReaderAt, f.Size = r, info.Size()
 	return f, nil
 }
 
@@ -242,14 +231,14 @@ func ReadSmall(folder fs.FS, name string, most int64) ([]byte, error) {
 	if _, err := fs.Stat(folder, name); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	f, err := openFile(folder, name)
+	f, err := Open(folder, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if f.size > most {
+	if f.Size > most {
 		return nil, refuse(name, models.Say("it has more than %d bytes", most))
 	}
-	content := make([]byte, f.size)
+	content := make([]byte, f.Size)
 	return content, readFull(f, content, 0)
 }

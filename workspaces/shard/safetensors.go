@@ -137,7 +137,7 @@ func (f *File) parse(text []byte) (why models.Text) {
 		}
 		return nil
 	})
-	if repeated := (repeatedKey)(""); errors.As(err, &repeated) {
+	if repeated, ok := errors.AsType[repeatedKey](err); ok {
 		return models.Say("the name %s occurs twice", models.VisibleName(string(repeated)))
 	}
 	if err == nil {
@@ -210,10 +210,7 @@ func sizeOf(name string, shape []int64) (parameters, bytes int64, ok bool) {
 // checkOffsets sorts the tensors by their bytes, which must follow on each other.
 func (f *File) checkOffsets() models.Text {
 	slices.SortStableFunc(f.Tensors, func(a, b Tensor) int {
-		if a.From != b.From {
-			return cmp.Compare(a.From, b.From)
-		}
-		return cmp.Compare(a.Until, b.Until)
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Until, b.Until))
 	})
 	at := f.Header
 	for _, t := range f.Tensors {

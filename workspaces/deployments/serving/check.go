@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -15,9 +16,6 @@ import (
 // Refuse returns the reason for which the worker does not serve a model as a conflict; nil if
 // it serves it. The worker would compute other models than these wrongly.
 func Refuse(folder fs.FS, m shard.Model) error {
-	if why := Check(m); !why.Empty() {
-		return notServed(why)
-	}
 	_, err := readGeneration(folder, m)
 	return err
 }
@@ -241,14 +239,8 @@ func checkTensors(f family, m shard.Model) models.Text {
 			delete(needed, t.Name)
 		}
 	}
-	missing := ""
-	for name := range needed {
-		if missing == "" || name < missing {
-			missing = name
-		}
-	}
-	if missing != "" {
-		return models.Say("the tensor %s is missing", missing)
+	if len(needed) > 0 {
+		return models.Say("the tensor %s is missing", slices.Min(slices.Collect(maps.Keys(needed))))
 	}
 	return models.Text{}
 }

@@ -29,7 +29,7 @@ func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32,
 	}
 	var frames []frame
 	for chunk := range slices.Chunk(tokens, most) {
-		frames = append(frames, forward(len(chunk), at, tokenBytes(chunk)))
+		frames = append(frames, forward(len(chunk), at, bytesOf(chunk)))
 		at += len(chunk)
 	}
 	err = m.computeAll(parts, frames, func(result []float32) { logits = result })
@@ -211,26 +211,12 @@ func add(sums []float32, payload []byte) {
 // floats are the values of a payload.
 func floats(data []byte) []float32 {
 	values := make([]float32, len(data)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-	}
+	_, _ = binary.Decode(data, binary.LittleEndian, values) // they have the size
 	return values
 }
 
-// tokenBytes is a payload of tokens.
-func tokenBytes(tokens []int32) []byte {
-	data := make([]byte, 0, 4*len(tokens))
-	for _, t := range tokens {
-		data = binary.LittleEndian.AppendUint32(data, uint32(t))
-	}
-	return data
-}
-
-// bytesOf is a payload of values.
-func bytesOf(values []float32) []byte {
-	data := make([]byte, 0, 4*len(values))
-	for _, x := range values {
-		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(x))
-	}
+// bytesOf is a payload of tokens or values.
+func bytesOf[T int32 | float32](list []T) []byte {
+	data, _ := binary.Append(make([]byte, 0, 4*len(list)), binary.LittleEndian, list) // they have a size
 	return data
 }

@@ -46,7 +46,7 @@ func (m Model) batches(texts [][]int32, most int) (frames []frame, order []int) 
 			}
 			tokens, lengths = append(tokens, texts[i]...), append(lengths, len(texts[i]))
 		}
-		f := forward(len(tokens), at, tokenBytes(tokens))
+		f := forward(len(tokens), at, bytesOf(tokens))
 		f.Texts = lengths
 		frames = append(frames, f)
 		at, first = at+len(tokens), first+len(lengths)

@@ -2,6 +2,7 @@ package serving
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,12 +69,8 @@ func familyOf(m shard.Model) (f family, why models.Text) {
 	f, known := families[m.Facts.Architecture]
 	switch {
 	case !known:
-		names := make([]string, 0, len(families))
-		for name := range families {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		return f, models.Say("the architecture %s is not implemented; those that are: %s", m.Facts.Architecture, strings.Join(names, ", "))
+		return f, models.Say("the architecture %s is not implemented; those that are: %s", m.Facts.Architecture,
+			strings.Join(slices.Sorted(maps.Keys(families)), ", "))
 	case m.Facts.Type != f.modelType && m.Facts.Type != "":
 		return f, models.Say("model_type in config.json is %s, and for this architecture it is %s", m.Facts.Type, f.modelType)
 	case has(m.Config, "auto_map"):

@@ -43,13 +43,6 @@ type Store struct {
 	kept map[int64]*kept // by deployment
 }
 
-// PartFile is a part on the disk.
-type PartFile struct {
-	Name    string
-	Size    int64
-	Written bool // this time: its content was not there
-}
-
 // connectionsPerSequence is how many connections a part accepts for each sequence that is computed
 // at once: each server that sends requests may open one that waits.
 const connectionsPerSequence = 8
@@ -72,20 +65,20 @@ type part struct {
 	Filler  *int64 `json:"filler,omitempty"`  // token behind whose number the positions of a text begin
 }
 
-// partOf describes a part of a plan for a load.
-func partOf(m shard.Model, g Generation, plan models.ModelPlan, number int, load shard.Load) part {
-	p := part{Config: m.Config, First: number == 0, Last: number == len(plan.Parts)-1, Context: load.Context,
-		Connections: connectionsPerSequence * (load.Batch + 1), Sequences: load.Batch}
+// partOf describes a part of a deployment.
+func partOf(m shard.Model, g Generation, d models.Deployment, number int) part {
+	p := part{Config: m.Config, First: number == 0, Last: number == len(d.Plan.Parts)-1, Context: d.Context,
+		Connections: connectionsPerSequence * (d.Batch + 1), Sequences: d.Batch}
 	if g.Embedding != nil {
 		p.Pooling, p.Filler = g.Embedding.Pooling, families[m.Facts.Architecture].filler(m.Config)
 	}
-	if plan.Split == models.SplitHeads {
+	if d.Plan.Split == models.SplitHeads {
 		p.First, p.Last, p.Add = true, true, true
-		from := int64(plan.Parts[number].From)
+		from := int64(d.Plan.Parts[number].From)
 		p.Offset = shard.DivisionOf(m.Facts.Vocabulary, from, m.Facts.KVHeads)
 		p.Column = shard.DivisionOf(m.Facts.Hidden, from, m.Facts.KVHeads)
 	}
-	if plan.Split == models.SplitExperts {
+	if d.Plan.Split == models.SplitExperts {
 		p.First, p.Last, p.Add, p.Experts, p.Assists = true, true, true, true, number > 0
 	}
 	return p
@@ -95,36 +88,32 @@ func partOf(m shard.Model, g Generation, plan models.ModelPlan, number int, load
 func ProjectDir(project int64) string { return fmt.Sprint(projectPrefix, project) }
 
 // directory is that of a deployment. Earlier versions had it beside that of the project.
-func (s *Store) directory(project, deployment int64) string {
-	name := fmt.Sprint(deploymentPrefix, deployment)
-	dir := filepath.Join(s.Dir, ProjectDir(project), name)
+func (s *Store) directory(d models.Deployment) string {
+	name := fmt.Sprint(deploymentPrefix, d.ID)
+	dir := filepath.Join(s.Dir, ProjectDir(d.ProjectID), name)
 	_ = os.Rename(filepath.Join(s.Dir, name), dir) // mostly there is none
 	return dir
 }
 
 // Directory is the directory of a part.
-func (s *Store) Directory(project, deployment int64, number int) string {
-	return filepath.Join(s.directory(project, deployment), fmt.Sprint(number))
+func (s *Store) Directory(d models.Deployment, part int64) string {
+	return filepath.Join(s.directory(d), fmt.Sprint(part))
 }
 
-// Write writes the parts of a plan for the model in a folder. Parts whose content is there are
+// Write writes the parts of a deployment of the model in a folder. Parts whose content is there are
 // not written again. The plan was made of the same files: the error is a conflict if not.
-func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.FS, plan models.ModelPlan, load shard.Load) (
-	[]PartFile, error) {
+func (s *Store) Write(ctx context.Context, d models.Deployment, folder fs.FS) (list []models.WrittenPart, err error) {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
 	m, err := shard.Read(folder)
 	if err != nil {
 		return nil, err
 	}
-	if err := Refuse(folder, m); err != nil {
-		return nil, err
-	}
 	generation, err := readGeneration(folder, m)
 	if err != nil {
 		return nil, err
 	}
-	parts := filepath.Join(s.Dir, ProjectDir(project))
+	parts := filepath.Join(s.Dir, ProjectDir(d.ProjectID))
 	if err := errors.Join(makeDir(s.Dir), makeDir(parts)); err != nil {
 		return nil, err
 	}
@@ -133,24 +122,23 @@ func (s *Store) Write(ctx context.Context, project, deployment int64, folder fs.
 		return nil, err
 	}
 	defer root.Close()
-	manifest, err := split.Split(ctx, folder, root, m, plan)
+	manifest, err := split.Split(ctx, folder, root, m, d.Plan)
 	if err != nil {
 		return nil, withReason(err, m.Facts.Bytes)
 	}
-	var list []PartFile
 	for i, p := range manifest.Parts {
-		if err := s.lay(filepath.Join(parts, p.File), s.Directory(project, deployment, i), partOf(m, generation, plan, i, load)); err != nil {
+		if err := s.lay(filepath.Join(parts, p.File), s.Directory(d, int64(i)), partOf(m, generation, d, i)); err != nil {
 			return nil, err
 		}
-		list = append(list, PartFile{p.File, p.Size, p.Written})
+		list = append(list, models.WrittenPart{File: p.File, Size: p.Size})
 	}
-	dir := s.directory(project, deployment)
+	dir := s.directory(d)
 	return list, errors.Join(generation.keep(dir, folder), syncTree(dir), syncDir(parts))
 }
 
 // WriteWorker gives a part the program of this version.
-func (s *Store) WriteWorker(project, deployment int64, number int) error {
-	dir := s.Directory(project, deployment, number)
+func (s *Store) WriteWorker(d models.Deployment, part int64) error {
+	dir := s.Directory(d, part)
 	return errors.Join(os.Chmod(dir, 0o755), // Python lists where it imports from
 		fs.WalkDir(programs, ".", func(name string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() {
@@ -165,12 +153,12 @@ func (s *Store) WriteWorker(project, deployment int64, number int) error {
 // isProgram reports whether a file is of the program of a part.
 func isProgram(name string) bool { return filepath.Ext(name) == filepath.Ext(workerName) }
 
-// LinkParts gives a deployment of a project what another one has on the disk. Its parts are not there
-// twice.
-func (s *Store) LinkParts(project, deployment, of int64) error {
+// LinkParts gives a deployment what another one of its project, with the same plan, has on the disk. Its
+// parts are not there twice.
+func (s *Store) LinkParts(d models.Deployment, of int64) error {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
-	from, to := s.directory(project, of), s.directory(project, deployment)
+	from, to := s.directory(models.Deployment{ProjectID: d.ProjectID, ID: of}), s.directory(d)
 	if err := os.RemoveAll(to); err != nil {
 		return err
 	}

@@ -16,6 +16,11 @@ import (
 	"weir/workspaces/shard"
 )
 
+// numbered is a deployment of a project.
+func numbered(id int64) models.Deployment {
+	return models.Deployment{ProjectID: 3, ID: id, Vocabulary: 16}
+}
+
 // stored is a store with the whole model of two deployments of a project.
 func stored(t *testing.T) *Store {
 	t.Helper()
@@ -32,7 +37,9 @@ func stored(t *testing.T) *Store {
 	var writers sync.WaitGroup
 	for deployment := range int64(2) {
 		writers.Go(func() {
-			list, err := s.Write(t.Context(), 3, deployment+1, folder, plan, shard.Load{Batch: 1, Context: 8})
+			d := numbered(deployment + 1)
+			d.Plan, d.Batch, d.Context = plan, 1, 8
+			list, err := s.Write(t.Context(), d, folder)
 			if err != nil || len(list) != 1 {
 				t.Errorf("%v, %v", list, err)
 			}
@@ -45,10 +52,10 @@ func stored(t *testing.T) *Store {
 // What is not written yet is not taken for nothing later.
 func TestGenerationBeforeItIsWritten(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
-	if g, err := s.Generation(3, 1, 16); err != nil || g.End != nil {
+	if g, err := s.Generation(numbered(1)); err != nil || g.End != nil {
 		t.Errorf("%+v, %v", g, err)
 	}
-	dir := s.directory(3, 1)
+	dir := s.directory(numbered(1))
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
 		err = Generation{End: []int32{2}}.keep(dir, fstest.MapFS{})
@@ -56,7 +63,7 @@ func TestGenerationBeforeItIsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, err := s.Generation(3, 1, 16); err != nil || len(g.End) != 1 {
+	if g, err := s.Generation(numbered(1)); err != nil || len(g.End) != 1 {
 		t.Errorf("%+v, %v", g, err)
 	}
 }
@@ -96,14 +103,14 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v", parts)
 	}
 	for _, deployment := range []int64{1, 2} {
-		if _, err := os.Stat(filepath.Join(s.Directory(3, deployment, 0), "part.safetensors")); err != nil {
+		if _, err := os.Stat(filepath.Join(s.Directory(numbered(deployment), 0), "part.safetensors")); err != nil {
 			t.Error(err)
 		}
-		if g, err := s.Generation(3, deployment, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+		if g, err := s.Generation(numbered(deployment)); err != nil || !slices.Equal(g.End, []int32{2}) {
 			t.Errorf("%+v, %v", g, err)
 		}
 	}
-	if err := s.Remove(3, 1); err != nil {
+	if err := s.Remove(numbered(1)); err != nil {
 		t.Fatal(err)
 	}
 	if parts := sweep(2); len(parts) != 1 {
@@ -114,7 +121,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%v", parts)
 	}
 	s.writing.RUnlock()
-	if err := s.Remove(3, 2); err != nil {
+	if err := s.Remove(numbered(2)); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(s.Dir, "project-3", ".unfinished-x"), nil, 0o600); err != nil { // of a server that was killed
@@ -124,7 +131,7 @@ func TestSweep(t *testing.T) {
 	if list, err := os.ReadDir(s.Dir); err != nil || len(list) > 0 {
 		t.Errorf("%v is left, %v", list, err)
 	}
-	if g, err := s.Generation(3, 2, 16); err != nil || g.End != nil {
+	if g, err := s.Generation(numbered(2)); err != nil || g.End != nil {
 		t.Errorf("%+v, %v", g, err)
 	}
 }
@@ -133,29 +140,29 @@ func TestSweep(t *testing.T) {
 // one, also after half of the first.
 func TestLinkParts(t *testing.T) {
 	s := stored(t)
-	if err := s.WriteWorker(3, 1, 0); err != nil {
+	if err := s.WriteWorker(numbered(1), 0); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.LinkParts(3, 3, 1); err != nil {
+		if err := s.LinkParts(numbered(3), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{3}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := filepath.Glob(filepath.Join(s.Directory(3, 3, 0), "*.py")); err != nil || len(list) > 0 {
+	if list, err := filepath.Glob(filepath.Join(s.Directory(numbered(3), 0), "*.py")); err != nil || len(list) > 0 {
 		t.Errorf("it has the program of another one: %v, %v", list, err)
 	}
 	for _, name := range []string{"part.safetensors", "part.json"} {
-		if info, err := os.Stat(filepath.Join(s.Directory(3, 3, 0), name)); err != nil || info.Mode().Perm() != 0o644 {
+		if info, err := os.Stat(filepath.Join(s.Directory(numbered(3), 0), name)); err != nil || info.Mode().Perm() != 0o644 {
 			t.Errorf("%s: %v, %v", name, info, err)
 		}
 	}
-	if g, err := s.Generation(3, 3, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+	if g, err := s.Generation(numbered(3)); err != nil || !slices.Equal(g.End, []int32{2}) {
 		t.Errorf("%+v, %v", g, err)
 	}
-	if err := s.LinkParts(3, 4, 1); !errors.Is(err, fs.ErrNotExist) {
+	if err := s.LinkParts(numbered(4), 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of one that is not there: %v", err)
 	}
 }
@@ -164,7 +171,7 @@ func TestLinkParts(t *testing.T) {
 func TestEarlierLayout(t *testing.T) {
 	s := stored(t)
 	for deployment := range int64(2) { // beside the directory of the project
-		dir := s.directory(3, deployment+1)
+		dir := s.directory(numbered(deployment + 1))
 		if err := os.Rename(dir, filepath.Join(s.Dir, filepath.Base(dir))); err != nil {
 			t.Fatal(err)
 		}
@@ -172,12 +179,12 @@ func TestEarlierLayout(t *testing.T) {
 	if err := s.Sweep(t.Context(), func(context.Context) ([]int64, error) { return []int64{1}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if g, err := s.Generation(3, 1, 16); err != nil || !slices.Equal(g.End, []int32{2}) {
+	if g, err := s.Generation(numbered(1)); err != nil || !slices.Equal(g.End, []int32{2}) {
 		t.Errorf("%+v, %v", g, err)
 	}
-	at := filepath.Join(s.Directory(3, 1, 0), workerName)
+	at := filepath.Join(s.Directory(numbered(1), 0), workerName)
 	err := os.WriteFile(at, []byte("of another version"), 0o600)
-	if err := errors.Join(err, s.WriteWorker(3, 1, 0)); err != nil {
+	if err := errors.Join(err, s.WriteWorker(numbered(1), 0)); err != nil {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(at)

@@ -36,9 +36,12 @@ type Generation struct {
 	NoText string               `json:"-"` // why not; empty: it has none
 }
 
-// readGeneration reads it from the folder of a model. The tokens that end a text are those of
+// readGeneration reads it from the folder of a model that is served. The tokens that end a text are those of
 // generation_config.json or, if that has none, of config.json. The error is a conflict.
 func readGeneration(folder fs.FS, m shard.Model) (g Generation, err error) {
+	if why := Check(m); !why.Empty() {
+		return g, notServed(why)
+	}
 	switch TaskOf(m) {
 	case models.TaskImageClassification:
 		return Generation{Image: new(imageOf(m.Config))}, nil
@@ -131,15 +134,15 @@ func (s *Store) keptOf(deployment int64) *kept {
 	return k
 }
 
-// Generation is what was kept of a deployment whose model computes so many results.
-func (s *Store) Generation(project, deployment, vocabulary int64) (Generation, error) {
-	k := s.keptOf(deployment)
+// Generation is what was kept of a deployment.
+func (s *Store) Generation(d models.Deployment) (Generation, error) {
+	k := s.keptOf(d.ID)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.read {
 		return k.Generation, nil
 	}
-	g, err := s.readKept(s.directory(project, deployment), vocabulary)
+	g, err := s.readKept(s.directory(d), d.Vocabulary)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Generation{}, nil // not written yet, or by an earlier version, which kept nothing
 	}

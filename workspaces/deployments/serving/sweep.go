@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"weir/models"
 	"weir/workspaces/shard/split"
 )
 
@@ -21,11 +22,11 @@ const (
 
 // Remove deletes what a deployment has on the disk. Sweep deletes its parts, unless another
 // deployment has them, too.
-func (s *Store) Remove(project, deployment int64) error {
+func (s *Store) Remove(d models.Deployment) error {
 	s.mu.Lock()
-	delete(s.kept, deployment)
+	delete(s.kept, d.ID)
 	s.mu.Unlock()
-	return os.RemoveAll(s.directory(project, deployment))
+	return os.RemoveAll(s.directory(d))
 }
 
 // Sweep deletes what no deployment uses that live returns: directories of other deployments,
@@ -94,7 +95,7 @@ func sweepProject(ctx context.Context, dir string, list []fs.DirEntry, deploymen
 		case strings.HasPrefix(f.Name(), deploymentPrefix):
 			used = true
 		case !strings.HasSuffix(f.Name(), ".safetensors"):
-		case links(info) > 1:
+		case info.Sys().(*syscall.Stat_t).Nlink > 1:
 			used = true
 		default:
 			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))

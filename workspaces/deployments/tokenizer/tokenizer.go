@@ -90,12 +90,3 @@ func (t *Tokenizer) Bytes(token int32) string {
 	}
 	return t.texts[token]
 }
-
-// Decode returns the text of tokens. What is not UTF-8 is replaced by U+FFFD.
-func (t *Tokenizer) Decode(tokens []int32) string {
-	var b strings.Builder
-	for _, token := range tokens {
-		b.WriteString(t.Bytes(token))
-	}
-	return strings.ToValidUTF8(b.String(), "\uFFFD")
-}
