@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"math"
 
 	"weir/models"
@@ -24,18 +25,8 @@ func (s Settings) complete(n int) (Settings, error) {
 	if n < 1 || n > MaxCPUs {
 		p.Add("cpus", "must be from %d to %d", 1, MaxCPUs)
 	}
-	if s.SecondThreshold == 0 {
-		s.SecondThreshold = 0.5
-	}
-	if s.FirstThreshold == 0 {
-		s.FirstThreshold = 0.7
-	}
-	if s.ReducedCPUs == 0 {
-		s.ReducedCPUs = max(1, n*3/4)
-	}
-	if s.SerialCPUs == 0 {
-		s.SerialCPUs = max(1, n/2)
-	}
+	s.SecondThreshold, s.FirstThreshold = cmp.Or(s.SecondThreshold, 0.5), cmp.Or(s.FirstThreshold, 0.7)
+	s.ReducedCPUs, s.SerialCPUs = cmp.Or(s.ReducedCPUs, max(1, n*3/4)), cmp.Or(s.SerialCPUs, max(1, n/2))
 	within := func(field string, value, least float64) bool {
 		ok := value >= least && value <= 1
 		if !ok {

@@ -147,11 +147,9 @@ func (f *flow) respond(res *http.Response) {
 	if len(res.Trailer) > 0 || f.receiving() { // trailers need chunks; Close waits a moment for the rest of an upload
 		http.NewResponseController(f.w).Flush()
 	}
-	if len(res.Trailer) > 0 {
-		for name, values := range res.Trailer {
-			delete(h, name) // was sent with the header
-			h[http.TrailerPrefix+name] = values
-		}
+	for name, values := range res.Trailer {
+		delete(h, name) // was sent with the header
+		h[http.TrailerPrefix+name] = values
 	}
 }
 

@@ -24,9 +24,8 @@ var (
 
 // publicError returns what a visitor may see of an error of the gate.
 func (c Config) publicError(id int64, err error) *models.Error {
-	var e *models.Error
-	switch {
-	case !errors.As(err, &e) || e.Kind == models.KindInternal:
+	switch e, known := errors.AsType[*models.Error](err); {
+	case !known || e.Kind == models.KindInternal:
 		c.Logger.Error("workspace visitor cannot be admitted", "workspace", id, "error", err)
 		return errInternal
 	case e.Kind == models.KindNotFound:

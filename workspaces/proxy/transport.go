@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -129,15 +130,13 @@ func (t *transport) keep(f func(*conn) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at, conns := range t.idle {
-		kept := conns[:0]
-		for _, c := range conns {
+		kept := slices.DeleteFunc(conns, func(c *conn) bool {
 			if f(c) {
-				kept = append(kept, c)
-			} else {
-				c.Close()
+				return false
 			}
-		}
-		clear(conns[len(kept):])
+			c.Close()
+			return true
+		})
 		t.total -= len(conns) - len(kept)
 		if t.idle[at] = kept; len(kept) == 0 {
 			delete(t.idle, at)

@@ -42,19 +42,11 @@ type Config struct {
 
 // Result is how a graph was run.
 type Result struct {
-	Code      int           // 0, or the exit code of the first operator that failed
-	Failed    string        // which one that is, or the signal that ended the run; empty if all succeeded
-	Times     graph.Times   // measured
-	Operators []OperatorRun // in the order of their ends
-	Revisions int           // of the plan
-}
-
-// OperatorRun is one attempt to run an operator.
-type OperatorRun struct {
-	Branch, Operator string
-	CPUs             []int
-	Seconds          float64 // on one CPU
-	Code             int
+	Code      int             // 0, or the exit code of the first operator that failed
+	Failed    string          // which one that is, or the signal that ended the run; empty if all succeeded
+	Times     graph.Times     // measured
+	Operators []journal.Event // the ends of all attempts to run one
+	Revisions int             // of the plan
 }
 
 // Run runs a graph until all its branches have ended or cannot start any more.
@@ -280,8 +272,9 @@ func (r *runner) settle(e ending) {
 // end decides what follows from the end of an operator.
 func (r *runner) end(b *branch, cpus []int, e End) {
 	o := b.Operators[b.next-1]
-	r.result.Operators = append(r.result.Operators, OperatorRun{b.Name, o.Name, cpus, e.Seconds, e.Code})
-	r.record(journal.Event{Kind: journal.End, Branch: b.Name, Operator: o.Name, CPUs: cpus, Seconds: e.Seconds, Code: e.Code})
+	ended := journal.Event{Kind: journal.End, Branch: b.Name, Operator: o.Name, CPUs: cpus, Seconds: e.Seconds, Code: e.Code}
+	r.result.Operators = append(r.result.Operators, ended)
+	r.record(ended)
 	if e.Code == 0 {
 		r.Notes(fmt.Sprintf("%s/%s has ended: %.2f s on one CPU", b.Name, o.Name, e.Seconds))
 		if r.result.Times[b.Name] == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -31,10 +32,7 @@ type output struct {
 
 // jobs are the files of the parts: their models, what they need and what they compute.
 func (p *preparation) jobs(e *Execution) []job {
-	files := map[string]string{} // of the values between parts
-	for name, file := range p.Inputs {
-		files[name] = file
-	}
+	files := maps.Clone(p.Inputs) // and those of the values between parts
 	jobs := make([]job, len(p.parts))
 	for i, part := range p.parts { // each stands after those of which it uses values
 		jobs[i] = job{Model: filepath.Join(e.work, fmt.Sprintf("%d.onnx", i)), Inputs: []input{}, Outputs: []output{}}
