@@ -46,11 +46,7 @@ const (
 // complete. Archives with links, special files or paths that lead elsewhere are refused.
 func (s *Service) Extract(ctx context.Context, actor policies.Actor, project int64, to models.FilePath, format Format,
 	archive io.Reader) (Entry, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return Entry{}, err
-	}
-	target, err := v.requireChange(to)
+	v, target, err := s.viewAt(ctx, actor, project, to, (*view).requireChange)
 	if err != nil {
 		return Entry{}, err
 	}

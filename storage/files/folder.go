@@ -22,11 +22,7 @@ const maxFolder = 20_000
 // are for programs: what is downloaded is opened by Open.
 func (s *Service) Folder(ctx context.Context, actor policies.Actor, project int64,
 	path models.FilePath) (models.FilePath, fs.ReadDirFS, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return "", nil, err
-	}
-	clean, err := v.require(path, models.AccessRead)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireRead)
 	if err != nil {
 		return "", nil, err
 	}
@@ -82,7 +78,7 @@ func (f folder) ReadDir(string) (list []fs.DirEntry, err error) {
 		}
 		for _, name := range batch {
 			if info, err := dir.Stat(name); err == nil && f.view.check(rules.Join(f.path, name), models.AccessRead) == nil {
-				list = append(list, listed{info})
+				list = append(list, fs.FileInfoToDirEntry(listed{info}))
 			}
 		}
 	}
@@ -90,29 +86,23 @@ func (f folder) ReadDir(string) (list []fs.DirEntry, err error) {
 	return list, nil
 }
 
-// listed is an entry of a folder.
+// listed is what is known of an entry of a folder when it is listed.
 type listed struct{ info beneath.Info }
 
-func (l listed) Name() string { return l.info.Name }
-func (l listed) IsDir() bool  { return l.info.Kind == beneath.Directory }
+func (l listed) Name() string       { return l.info.Name }
+func (l listed) Size() int64        { return l.info.Size }
+func (l listed) ModTime() time.Time { return l.info.Modified }
+func (l listed) IsDir() bool        { return l.info.Kind == beneath.Directory }
+func (l listed) Sys() any           { return nil }
 
-func (l listed) Type() fs.FileMode {
+func (l listed) Mode() fs.FileMode {
+	mode := fs.FileMode(l.info.Mode).Perm()
 	switch l.info.Kind {
 	case beneath.Directory:
-		return fs.ModeDir
+		return mode | fs.ModeDir
 	case beneath.Regular:
-		return 0
+		return mode
 	default:
-		return fs.ModeIrregular
+		return mode | fs.ModeIrregular
 	}
 }
-
-func (l listed) Info() (fs.FileInfo, error) { return listedInfo{l}, nil }
-
-// listedInfo is what is known of an entry when it is listed.
-type listedInfo struct{ listed }
-
-func (i listedInfo) Size() int64        { return i.info.Size }
-func (i listedInfo) Mode() fs.FileMode  { return i.Type() | fs.FileMode(i.info.Mode).Perm() }
-func (i listedInfo) ModTime() time.Time { return i.info.Modified }
-func (i listedInfo) Sys() any           { return nil }

@@ -269,11 +269,7 @@ func (v *view) page(l *Listing, dir *beneath.Dir, path string, keys []key, in Li
 
 // Stat describes a file or directory.
 func (s *Service) Stat(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (Entry, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return Entry{}, err
-	}
-	clean, err := v.resolve(path)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).resolve)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -312,11 +308,7 @@ type Found struct {
 
 // Search finds entries below a directory whose name contains a text, in any case.
 func (s *Service) Search(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, text string) (f Found, err error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return f, err
-	}
-	clean, err := v.require(path, models.AccessRead)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireRead)
 	if err != nil {
 		return f, err
 	}

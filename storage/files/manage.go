@@ -14,11 +14,7 @@ import (
 
 // MakeDirectory creates a directory.
 func (s *Service) MakeDirectory(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (Entry, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return Entry{}, err
-	}
-	clean, err := v.requireChange(path)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireChange)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -106,10 +102,7 @@ func (s *Service) Move(ctx context.Context, actor policies.Actor, project int64,
 // pair resolves a source that the user can read, and a target.
 func (s *Service) pair(ctx context.Context, actor policies.Actor, project int64, from, to models.FilePath) (
 	v *view, source, target string, err error) {
-	if v, err = s.viewOf(ctx, actor, project); err != nil {
-		return v, "", "", err
-	}
-	if source, err = v.require(from, models.AccessRead); err != nil {
+	if v, source, err = s.viewAt(ctx, actor, project, from, (*view).requireRead); err != nil {
 		return v, "", "", err
 	}
 	target, err = v.requireChange(to)

@@ -30,11 +30,7 @@ func (c *Content) Close() error {
 // Open opens a file for a download; close it. sends is whether its content is wanted and
 // not only its header.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, sends bool) (*Content, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return nil, err
-	}
-	clean, err := v.requireDownload(path)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireDownload)
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +69,7 @@ func (v *view) auditDownload(ctx context.Context, path string, bytes int64) erro
 // Checksum returns the SHA-256 of a file, in hexadecimal.
 func (s *Service) Checksum(ctx context.Context, actor policies.Actor, project int64, path models.FilePath) (
 	sum string, e Entry, err error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return "", e, err
-	}
-	clean, err := v.require(path, models.AccessRead)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireRead)
 	if err != nil {
 		return "", e, err
 	}

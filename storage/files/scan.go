@@ -75,17 +75,6 @@ type scan struct {
 	skipped int
 }
 
-// Measure compares the use of a project with its files. What operations in progress have
-// written is reserved, not used. It fails for a project without a directory, which counts
-// as missing once it was measured.
-func (s *Service) Measure(ctx context.Context, project int64) error {
-	for {
-		if done, err := s.measure(ctx, project, 0); done || err != nil {
-			return err
-		}
-	}
-}
-
 // measureDue measures the projects whose last measurement is old, in turn.
 func (s *Service) measureDue(ctx context.Context) error {
 	for {
@@ -104,7 +93,10 @@ func (s *Service) measureDue(ctx context.Context) error {
 	}
 }
 
-// measure continues a measurement for a slice, and reports whether it is complete.
+// measure continues a measurement for a slice, which compares the use of a project with its
+// files, and reports whether it is complete. What operations in progress have written is
+// reserved, not used. It fails for a project without a directory, which counts as missing
+// once it was measured.
 func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, error) {
 	use, err := s.Store.Read(ctx).StorageUse(project)
 	if err != nil {

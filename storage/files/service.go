@@ -101,6 +101,17 @@ func (s *Service) viewOf(ctx context.Context, actor policies.Actor, project int6
 	return v, err
 }
 
+// viewAt is viewOf with the path that require finds for one.
+func (s *Service) viewAt(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
+	require func(*view, models.FilePath) (string, error)) (*view, string, error) {
+	v, err := s.viewOf(ctx, actor, project)
+	if err != nil {
+		return nil, "", err
+	}
+	clean, err := require(v, path)
+	return v, clean, err
+}
+
 // as is a directory in which things are created for the user.
 func (v *view) as(d *beneath.Dir) *beneath.Dir {
 	if v.owner == nil {
@@ -184,6 +195,10 @@ func (v *view) require(path models.FilePath, access models.FileAccess) (string, 
 		return "", err
 	}
 	return clean, v.check(clean, access)
+}
+
+func (v *view) requireRead(path models.FilePath) (string, error) {
+	return v.require(path, models.AccessRead)
 }
 
 func (v *view) check(path string, access models.FileAccess) error {
@@ -332,9 +347,8 @@ func idName(id int64) string { return strconv.FormatInt(id, 10) }
 
 // fileError is an error of the file system for users.
 func fileError(err error) error {
-	var known *models.Error
-	switch {
-	case err == nil, errors.As(err, &known):
+	switch _, known := errors.AsType[*models.Error](err); {
+	case err == nil, known:
 		return err
 	case errors.Is(err, beneath.ErrIrregular):
 		return models.Conflict("This is a link or a special file. It can only be used in a notebook.")

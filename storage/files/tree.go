@@ -3,11 +3,8 @@ package files
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"weir/models"
 	"weir/policies"
@@ -85,8 +82,8 @@ func (v *view) expand(ctx context.Context, list []TreeDirectory, path string) (o
 
 func (v *view) openBranch(ctx context.Context, d *TreeDirectory, path string) error {
 	dir, err := v.Root.Dir(strings.TrimPrefix(string(d.Path), "/"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, beneath.ErrIrregular) {
-		return nil // removed or replaced since
+	if gone(err) {
+		return nil
 	}
 	if err != nil {
 		return fileError(err)

@@ -32,11 +32,7 @@ const uploadKind = "upload"
 // BeginUpload begins the upload of a file of so many bytes.
 func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (
 	*Upload, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return nil, err
-	}
-	clean, err := v.requireChange(path)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireChange)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +100,12 @@ func (s *Service) CheckUploads(ctx context.Context, actor policies.Actor, projec
 
 // lock opens the temporary file, which one request at a time may use: also of other
 // servers, on the same file system. Close unlocks it.
-func (u *Upload) lock(tmp *beneath.Dir) (*os.File, error) {
+func (u *Upload) lock() (*os.File, error) {
+	tmp, err := u.meta(u.project, u.row.Path, tmpDir)
+	if err != nil {
+		return nil, err
+	}
+	defer tmp.Close()
 	f, err := tmp.Append(idName(u.row.ID))
 	if err != nil {
 		return nil, fileError(err)
@@ -120,12 +121,7 @@ func (u *Upload) lock(tmp *beneath.Dir) (*os.File, error) {
 
 // Append writes a part at an offset. What has arrived when it fails is kept.
 func (u *Upload) Append(ctx context.Context, offset int64, part io.Reader) (n int64, err error) {
-	tmp, err := u.meta(u.project, u.row.Path, tmpDir)
-	if err != nil {
-		return 0, err
-	}
-	defer tmp.Close()
-	f, err := u.lock(tmp)
+	f, err := u.lock()
 	if err != nil {
 		return 0, err
 	}
@@ -140,19 +136,12 @@ func (u *Upload) Append(ctx context.Context, offset int64, part io.Reader) (n in
 	if err := u.renew(ctx, 0); err != nil {
 		return 0, err
 	}
-	n, err = io.CopyBuffer(&earlyWriter{f, offset, offset}, io.TeeReader(io.LimitReader(part, u.Length-offset), renewer{u, ctx}),
-		make([]byte, 1<<20))
+	u.bytes = offset
+	arriving := io.TeeReader(io.LimitReader(part, u.Length-offset), accounter{u.operation, ctx}) // all is reserved already
+	n, err = io.CopyBuffer(&earlyWriter{f, offset, offset}, arriving, make([]byte, 1<<20))
 	u.Offset += n
 	return n, fileError(err)
 }
-
-// renewer keeps an upload alive while bytes arrive.
-type renewer struct {
-	*Upload
-	ctx context.Context
-}
-
-func (k renewer) Write(b []byte) (int, error) { return len(b), k.account(k.ctx, 0) }
 
 // Finish puts the file at its path.
 func (u *Upload) Finish(ctx context.Context) (Entry, error) {
@@ -169,7 +158,7 @@ func (u *Upload) Finish(ctx context.Context) (Entry, error) {
 		return Entry{}, err
 	}
 	defer dir.Close()
-	f, err := u.lock(tmp)
+	f, err := u.lock()
 	if err != nil {
 		return Entry{}, err
 	}
@@ -183,12 +172,7 @@ func (u *Upload) Finish(ctx context.Context) (Entry, error) {
 
 // Cancel ends the upload.
 func (u *Upload) Cancel(ctx context.Context) error {
-	tmp, err := u.meta(u.project, u.row.Path, tmpDir)
-	if err != nil {
-		return err
-	}
-	defer tmp.Close()
-	f, err := u.lock(tmp)
+	f, err := u.lock()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,15 @@ type world struct {
 	path                       string // of the root
 	project, member            int64
 	managing, acting, stranger policies.Actor
+}
+
+// Measure measures a project to the end.
+func (w *world) Measure(ctx context.Context, project int64) error {
+	for {
+		if done, err := w.measure(ctx, project, 0); done || err != nil {
+			return err
+		}
+	}
 }
 
 func each(t *testing.T, test func(t *testing.T, w *world)) {

@@ -46,11 +46,7 @@ func (c Condition) check(info beneath.Info, present bool) error {
 // overwritten is kept as a version.
 func (s *Service) Write(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, content io.Reader, size int64,
 	c Condition) (Entry, error) {
-	v, err := s.viewOf(ctx, actor, project)
-	if err != nil {
-		return Entry{}, err
-	}
-	clean, err := v.requireChange(path)
+	v, clean, err := s.viewAt(ctx, actor, project, path, (*view).requireChange)
 	if err != nil {
 		return Entry{}, err
 	}
