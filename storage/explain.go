@@ -100,8 +100,8 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int
 	if err != nil {
 		return nil, err
 	}
-	return s.effects(q, project, members, func(u models.DirectoryUser) (rules.Verdict, rules.Verdict) {
-		return before.user(u).Verdict(string(in.Path)), after.user(u).Verdict(string(in.Path))
+	return ofMembers(q, project, members, func(m models.MemberView, u models.DirectoryUser) Effect {
+		return Effect{m, before.user(u).Verdict(string(in.Path)), after.user(u).Verdict(string(in.Path))}
 	})
 }
 
@@ -134,28 +134,22 @@ func (s *Service) MemberVerdicts(ctx context.Context, actor policies.Actor, proj
 		return nil, err
 	}
 	set := s.verdicts.setOf(project, rows)
-	effects, err := s.effects(q, project, members, func(u models.DirectoryUser) (now, after rules.Verdict) {
-		return set.user(u).Verdict(clean),
-			after
+	return ofMembers(q, project, members, func(m models.MemberView, u models.DirectoryUser) MemberVerdict {
+		return MemberVerdict{m, set.user(u).Verdict(clean)}
 	})
-	list := make([]MemberVerdict, len(effects))
-	for i, e := range effects {
-		list[i] = MemberVerdict{e.Member, e.Before}
-	}
-	return list, err
 }
 
-func (s *Service) effects(q *store.Queries, project int64, members []models.MemberView,
-	verdicts func(models.DirectoryUser) (before, after rules.Verdict)) ([]Effect, error) {
+// ofMembers calls a function for each of some members.
+func ofMembers[T any](q *store.Queries, project int64, members []models.MemberView, of func(models.MemberView, models.DirectoryUser) T) (
+	[]T, error) {
 	ids, views := []int64{}, map[int64]models.MemberView{}
 	for _, m := range members {
 		ids, views[m.ID] = append(ids, m.ID), m
 	}
 	users, err := q.DirectoryUsers(project, ids)
-	list := make([]Effect, len(users))
+	list := make([]T, len(users))
 	for i, u := range users {
-		list[i].Member = views[u.MemberID]
-		list[i].Before, list[i].After = verdicts(u)
+		list[i] = of(views[u.MemberID], u)
 	}
 	return list, err
 }

@@ -64,22 +64,23 @@ func (d *Directories) correct(ctx context.Context, project int64, after string, 
 	defer root.Close()
 	p := &ownerPass{Directories: d, root: root, project: project, after: after, save: save, linked: map[uint64][]string{}}
 	top := rules.ProjectDir(project)
-	if err := p.one(top); err != nil {
+	if err := p.one(top, func(beneath.Info) bool { return true }); err != nil {
 		return err
 	}
 	if err := p.walk(ctx, top); err != nil {
 		return err
 	}
 	for inode, names := range p.linked {
-		if err := p.link(inode, names); err != nil {
+		isAll := func(i beneath.Info) bool { return i.Inode == inode && i.Links == uint64(len(names)) }
+		if err := p.one(names[0], isAll); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// one corrects what is at a path.
-func (p *ownerPass) one(path string) error {
+// one corrects what is at a path, if it is what is expected.
+func (p *ownerPass) one(path string, expected func(beneath.Info) bool) error {
 	above, name := rules.Split(path)
 	dir, err := p.root.Dir(above[1:])
 	if err != nil {
@@ -87,7 +88,7 @@ func (p *ownerPass) one(path string) error {
 	}
 	defer dir.Close()
 	info, err := dir.Stat(name)
-	if err != nil {
+	if err != nil || !expected(info) {
 		return gone(err)
 	}
 	return gone(p.setAttributes(dir, info, p.project, path))
@@ -164,20 +165,6 @@ func (p *ownerPass) entry(dir *beneath.Dir, info beneath.Info, path string) erro
 		return nil
 	}
 	return gone(p.setAttributes(dir, info, p.project, path))
-}
-
-func (p *ownerPass) link(inode uint64, names []string) error {
-	above, name := rules.Split(names[0])
-	dir, err := p.root.Dir(above[1:])
-	if err != nil {
-		return gone(err)
-	}
-	defer dir.Close()
-	info, err := dir.Stat(name)
-	if err != nil || info.Inode != inode || info.Links != uint64(len(names)) {
-		return gone(err)
-	}
-	return gone(p.setAttributes(dir, info, p.project, names[0]))
 }
 
 // passed reports whether an earlier part of the pass has corrected a directory's entries.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -171,7 +172,7 @@ func (s *Service) Put(ctx context.Context, actor policies.Actor, project int64, 
 			return err
 		default:
 			if n, err := q.CountFileRules(project); err != nil || n >= models.MaxFileRules {
-				return tooManyRules(err)
+				return cmp.Or[error](err, models.Conflict("A project can have at most %d rules.", int64(models.MaxFileRules)))
 			}
 		}
 		r = in.rule(project)
@@ -183,13 +184,6 @@ func (s *Service) Put(ctx context.Context, actor policies.Actor, project int64, 
 		return actor.Audit(q, change)
 	})
 	return r, err
-}
-
-func tooManyRules(err error) error {
-	if err != nil {
-		return err
-	}
-	return models.Conflict("A project can have at most %d rules.", int64(models.MaxFileRules))
 }
 
 // Delete removes a rule.

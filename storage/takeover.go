@@ -122,8 +122,7 @@ func (o *Owners) begin(ctx context.Context, t *store.FileTakeover) (begun bool, 
 		if err != nil || slices.Contains(inUse, t.ProjectID) {
 			return err
 		}
-		now := q.Now()
-		t.BegunAt, begun = &now, true
+		t.BegunAt, begun = new(q.Now()), true
 		return q.SaveFileTakeover(*t)
 	})
 	return begun && err == nil, err

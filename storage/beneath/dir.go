@@ -28,7 +28,6 @@ type Info struct {
 	Modified time.Time
 	Changed  time.Time // of content or attributes, by the file system's clock
 	Inode    uint64
-	Blocks   int64 // bytes on the disk
 	UID, GID uint32
 	Mode     uint32 // permissions, with those for setting IDs
 	Links    uint64
@@ -36,7 +35,7 @@ type Info struct {
 
 func infoOf(name string, st *unix.Stat_t) Info {
 	i := Info{Name: name, Kind: Irregular, Modified: time.Unix(st.Mtim.Unix()), Changed: time.Unix(st.Ctim.Unix()), Inode: st.Ino,
-		Blocks: st.Blocks * 512, UID: st.Uid, GID: st.Gid, Mode: st.Mode & 0o7777, Links: uint64(st.Nlink)}
+		UID: st.Uid, GID: st.Gid, Mode: st.Mode & 0o7777, Links: uint64(st.Nlink)}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 		i.Kind = Directory
@@ -93,17 +92,21 @@ func (d *Dir) Dir(name string) (*Dir, error) {
 	return newDir(fd, name, d.owner), nil
 }
 
+// openat opens an entry for an operation. It does not follow links.
+func (d *Dir) openat(op, name string, flags int, mode uint32) (int, error) {
+	if err := checkName(name); err != nil {
+		return -1, err
+	}
+	fd, err := retried(func() (int, error) { return unix.Openat(d.fd(), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode) })
+	return fd, d.fail(op, name, err)
+}
+
 // Open opens a regular file for reading. The entry is first opened without effect, so
 // that nothing else is ever opened for reading, then again through its handle.
 func (d *Dir) Open(name string) (*os.File, Info, error) {
-	if err := checkName(name); err != nil {
-		return nil, Info{}, err
-	}
-	path, err := retried(func() (int, error) {
-		return unix.Openat(d.fd(), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	path, err := d.openat("open", name, unix.O_PATH, 0)
 	if err != nil {
-		return nil, Info{}, d.fail("open", name, err)
+		return nil, Info{}, err
 	}
 	defer unix.Close(path)
 	var st unix.Stat_t
@@ -126,14 +129,9 @@ func (d *Dir) Open(name string) (*os.File, Info, error) {
 
 // Create creates a file that does not exist, for reading and writing.
 func (d *Dir) Create(name string) (*os.File, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(d.fd(), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	})
+	fd, err := d.openat("create", name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
-		return nil, d.fail("create", name, err)
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	if err := d.owner.own(fd, 0o664, 0o660); err != nil {
@@ -144,14 +142,9 @@ func (d *Dir) Create(name string) (*os.File, error) {
 
 // Append opens a file for appending that was created by [Dir.Create].
 func (d *Dir) Append(name string) (*os.File, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(d.fd(), name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := d.openat("open", name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, d.fail("open", name, err)
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
 	var st unix.Stat_t

@@ -66,14 +66,9 @@ func ShareFD(fd int) error {
 // SetOwner sets owner and permissions of an entry if it still is what info says. Nothing
 // is opened for reading, and no link is followed.
 func (d *Dir) SetOwner(info Info, uid, gid int, mode uint32) error {
-	if err := checkName(info.Name); err != nil {
-		return err
-	}
-	fd, err := retried(func() (int, error) {
-		return unix.Openat(d.fd(), info.Name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := d.openat("chown", info.Name, unix.O_PATH, 0)
 	if err != nil {
-		return d.fail("chown", info.Name, err)
+		return err
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t

@@ -1,11 +1,6 @@
 package rules
 
-import (
-	"strconv"
-	"strings"
-
-	"weir/models"
-)
+import "weir/models"
 
 // IDRange is the numeric IDs for members and projects on the file system. They follow
 // from the numbers that also name the directories: those are never used again, so no file
@@ -63,17 +58,16 @@ func (o Owners) Attributes(project int64, path string, kind Kind, is Attributes)
 	if err != nil {
 		return is, err
 	}
-	top, member := o.area(project, path)
-	owner := o.UID
+	owner, member := o.UID, MemberOf(project, path)
 	if member != 0 {
 		if owner, err = o.Range.User(member); err != nil {
 			return is, err
 		}
 	}
-	switch {
+	switch above, _ := Split(path); {
 	case path == ProjectDir(project):
 		return Attributes{o.UID, group, setGroupID | 0o750}, nil
-	case path == top:
+	case above == ProjectDir(project):
 		return Attributes{owner, group, setGroupID | 0o770}, nil
 	}
 	want := Attributes{is.UID, group, is.Mode & 0o777}
@@ -87,19 +81,4 @@ func (o Owners) Attributes(project int64, path string, kind Kind, is Attributes)
 		want.Mode |= is.Mode & 0o700 >> 3
 	}
 	return want, nil
-}
-
-// area returns the directory of the layout that a path is in, and whose it is; 0: the
-// project's.
-func (o Owners) area(project int64, path string) (top string, member int64) {
-	root := ProjectDir(project)
-	if path == root {
-		return root, 0
-	}
-	name, _, _ := strings.Cut(path[len(root)+1:], "/")
-	top = root + "/" + name
-	if id, err := strconv.ParseInt(name, 10, 64); err == nil && MemberDir(project, id) == top {
-		member = id
-	}
-	return top, member
 }

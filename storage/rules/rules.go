@@ -58,16 +58,15 @@ func Of(r models.FileRule) *Rule {
 
 // Set is the rules of one project, indexed. It does not change.
 type Set struct {
-	project int64
-	dir     string                      // of the project
-	at      map[string]map[string]*Rule // by path, then by subject
-	paths   []string                    // with rules, sorted
-	shared  bool                        // with everyone
+	dir    string                      // of the project
+	at     map[string]map[string]*Rule // by path, then by subject
+	paths  []string                    // with rules, sorted
+	shared bool                        // with everyone
 }
 
 // NewSet returns the set of a project's rules.
 func NewSet(project int64, rows []models.FileRule) *Set {
-	s := &Set{project: project, dir: ProjectDir(project), at: map[string]map[string]*Rule{}}
+	s := &Set{dir: ProjectDir(project), at: map[string]map[string]*Rule{}}
 	for _, row := range rows {
 		r := Of(row)
 		path := string(r.Path)
@@ -80,9 +79,6 @@ func NewSet(project int64, rows []models.FileRule) *Set {
 	s.paths = slices.Sorted(maps.Keys(s.at))
 	return s
 }
-
-// Project is the project of the set.
-func (s *Set) Project() int64 { return s.project }
 
 // Applicable appends the rules that apply to a clean path for the subjects of a user: the
 // first one wins.
