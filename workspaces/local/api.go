@@ -62,11 +62,7 @@ func (r *Runtime) openAPI(in *instance) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a killed server
 		return err
 	}
-	address := path
-	if len(address) > maxSocketPath {
-		address = fmt.Sprintf("/proc/self/fd/%d/%s/api/%s", r.root.Fd(), filepath.Base(in.dir), apiSocket)
-	}
-	listener, err := net.Listen("unix", address)
+	listener, err := net.Listen("unix", r.address(path))
 	if err != nil {
 		return fmt.Errorf("the API socket of workspace %d: %w", in.Workspace, err)
 	}

@@ -209,7 +209,7 @@ func (m cgroupMount) makeBelow(base, dir, controller string) error {
 		}
 	}
 	parent := filepath.Dir(dir)
-	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return err
 	}
 	if m.v2 {
@@ -217,10 +217,7 @@ func (m cgroupMount) makeBelow(base, dir, controller string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return os.MkdirAll(dir, 0o755)
 }
 
 // enable delegates a controller of cgroup v2 to a group's children.

@@ -173,11 +173,10 @@ func serverResponds(ctx context.Context, socket, token string) (bool, error) {
 // maxSocketPath is the maximum length of a path in a socket address.
 const maxSocketPath = 107
 
-// endpoint returns the address of the notebook for this process.
-func (r *Runtime) endpoint(in *instance) models.Endpoint {
-	address := in.socket()
-	if len(address) > maxSocketPath {
-		address = fmt.Sprintf("/proc/self/fd/%d/%s/%s", r.root.Fd(), filepath.Base(in.dir), socketName)
+// address returns the address, for this process, of a socket in the run directory.
+func (r *Runtime) address(socket string) string {
+	if len(socket) <= maxSocketPath {
+		return socket
 	}
-	return models.Endpoint{Network: "unix", Address: address}
+	return fmt.Sprintf("/proc/self/fd/%d%s", r.root.Fd(), strings.TrimPrefix(socket, r.config.Dir))
 }

@@ -69,9 +69,7 @@ type Runtime struct {
 	beforeOpen func() // failpoint before the gate is opened
 }
 
-var (
-	_ runtime.Runtime = (*Runtime)(nil)
-)
+var _ runtime.Runtime = (*Runtime)(nil)
 
 // New returns a Runtime on c.Dir. If this machine cannot run a sandbox, the error
 // describes what to install or to configure.

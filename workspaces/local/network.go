@@ -61,25 +61,19 @@ type network struct {
 // findNetwork returns what this machine can do for sandboxes of a user.
 func findNetwork(user identity) network {
 	n := network{wait: connectTime}
-	for name, path := range map[string]*string{"slirp4netns": &n.helper, "nsenter": &n.nsenter, "ip": &n.ip} {
-		for _, candidate := range []string{name, "/usr/sbin/" + name, "/sbin/" + name} {
-			if found, err := exec.LookPath(candidate); err == nil && *path == "" {
-				*path = found
+	for _, program := range []struct {
+		name string
+		path *string
+	}{{"slirp4netns", &n.helper}, {"nsenter", &n.nsenter}, {"ip", &n.ip}} {
+		for _, candidate := range []string{program.name, "/usr/sbin/" + program.name, "/sbin/" + program.name} {
+			if found, err := exec.LookPath(candidate); err == nil && *program.path == "" {
+				*program.path = found
 			}
 		}
-	}
-	absent := ""
-	switch {
-	case n.helper == "":
-		absent = "slirp4netns"
-	case n.nsenter == "":
-		absent = "nsenter"
-	case n.ip == "":
-		absent = "ip"
-	}
-	if absent != "" {
-		n.missing = models.Say("shared with this machine and other workspaces: the program %s is not installed", absent)
-		return n
+		if *program.path == "" {
+			n.missing = models.Say("shared with this machine and other workspaces: the program %s is not installed", program.name)
+			return n
+		}
 	}
 	info, err := os.Stat(tunDevice)
 	if err == nil && (info.Mode().Perm()&0o006 == 0o006 || !user.drop && unix.Access(tunDevice, unix.R_OK|unix.W_OK) == nil) {

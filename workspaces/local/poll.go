@@ -54,7 +54,7 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 		return status, nil
 	}
 	status.Phase, status.Progress, status.Message = runtime.PhaseRunning, 100, models.Say("Jupyter is running")
-	status.Endpoint = r.endpoint(in)
+	status.Endpoint = models.Endpoint{Network: "unix", Address: r.address(in.socket())}
 	if in.Cgroup.outOfMemory() > 0 {
 		status.Message = models.Say("Jupyter is running; a process was killed: memory limit of %s exceeded", models.FormatMiB(in.MemoryMiB))
 	}

@@ -169,12 +169,10 @@ func (r *Runtime) directories() ([]key, error) {
 // loadOrEmpty reads the record of a start; one without processes if a server crashed
 // before it wrote the record.
 func (r *Runtime) loadOrEmpty(k key) (in *instance, recorded bool, err error) {
-	in, err = r.load(k)
-	var path *fs.PathError
-	switch {
-	case err == nil:
+	if in, err = r.load(k); err == nil {
 		return in, true, nil
-	case errors.As(err, &path) && !saysGone(err):
+	}
+	if _, unread := errors.AsType[*fs.PathError](err); unread && !saysGone(err) {
 		return nil, false, err
 	}
 	return r.instance(k), false, nil

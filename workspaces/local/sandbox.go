@@ -152,13 +152,8 @@ func memoryFile(name, content string) (*os.File, error) {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), name)
-	if _, err := f.WriteString(content); err != nil {
-		f.Close()
-		return nil, err
-	}
-	if _, err := f.Seek(0, 0); err != nil {
-		f.Close()
-		return nil, err
+	if _, err := f.WriteAt([]byte(content), 0); err != nil { // which leaves the offset at the beginning
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
