@@ -10,11 +10,13 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
+	"weir/handlers/reference"
 	"weir/models"
 	"weir/models/store"
 )
@@ -159,28 +161,23 @@ func asProblem(err error) *Problem {
 
 // documentHeaders adds the headers of responses that no output type has.
 func documentHeaders(doc *huma.OpenAPI) {
-	for _, item := range doc.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op == nil {
-				continue
+	for op := range reference.Operations(doc) {
+		if limited := op.Responses["429"]; limited != nil {
+			limited.Headers = map[string]*huma.Param{"Retry-After": {Description: "seconds after which to try again",
+				Schema: &huma.Schema{Type: huma.TypeInteger}}}
+		}
+		if refused := op.Responses["403"]; refused != nil {
+			refused.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString},
+				Description: `if the access token lacks a scope: Bearer error="insufficient_scope" and the scope`}}
+		}
+		if done := op.Responses[strconv.Itoa(op.DefaultStatus)]; done != nil && creates(op.Method, op.DefaultStatus) {
+			headers := maps.Clone(done.Headers)
+			if headers == nil {
+				headers = map[string]*huma.Param{}
 			}
-			if limited := op.Responses["429"]; limited != nil {
-				limited.Headers = map[string]*huma.Param{"Retry-After": {Description: "seconds after which to try again",
-					Schema: &huma.Schema{Type: huma.TypeInteger}}}
-			}
-			if refused := op.Responses["403"]; refused != nil {
-				refused.Headers = map[string]*huma.Param{"WWW-Authenticate": {Schema: &huma.Schema{Type: huma.TypeString},
-					Description: `if the access token lacks a scope: Bearer error="insufficient_scope" and the scope`}}
-			}
-			if done := op.Responses[fmt.Sprint(op.DefaultStatus)]; done != nil && creates(op.Method, op.DefaultStatus) {
-				headers := maps.Clone(done.Headers)
-				if headers == nil {
-					headers = map[string]*huma.Param{}
-				}
-				headers["Idempotent-Replayed"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeBoolean},
-					Description: "true if this is the response to an earlier request with the same Idempotency-Key"}
-				done.Headers = headers
-			}
+			headers["Idempotent-Replayed"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeBoolean},
+				Description: "true if this is the response to an earlier request with the same Idempotency-Key"}
+			done.Headers = headers
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/reference"
 	"weir/models"
 	"weir/web"
 )
@@ -30,12 +31,9 @@ var apiView = sync.OnceValue(func() web.APIView {
 })
 
 func operationsOf(doc *huma.OpenAPI, tag string) (list []web.APIOperation) {
-	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
-		item := doc.Paths[path]
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
-			if op != nil && slices.Contains(op.Tags, tag) {
-				list = append(list, operationView(doc.Components.Schemas, op))
-			}
+	for op := range reference.Operations(doc) {
+		if slices.Contains(op.Tags, tag) {
+			list = append(list, operationView(doc.Components.Schemas, op))
 		}
 	}
 	return list

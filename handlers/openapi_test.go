@@ -98,7 +98,7 @@ func TestAPIDocumentIsServed(t *testing.T) {
 	}
 	rec := httptest.NewRecorder()
 	w.app.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/api/docs", nil))
-	for _, text := range []string{"/api/v1/projects/{id}", "quota.gpu_cores", "launch-workspace", apiDocument} {
+	for _, text := range []string{"/api/v1/projects/{id}", "quota.gpu_cores", "launch-workspace", "change-reservation", apiDocument} {
 		if rec.Code != 200 || !strings.Contains(rec.Body.String(), text) {
 			t.Errorf("the page of the API has no %s (%d)", text, rec.Code)
 		}

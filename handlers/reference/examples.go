@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"maps"
 	"path"
 	"slices"
 
@@ -61,9 +62,7 @@ func (c composer) all(parts []*huma.Schema) any {
 	whole := map[string]any{}
 	for _, part := range parts {
 		if o, ok := c.value(part).(map[string]any); ok {
-			for name, v := range o {
-				whole[name] = v
-			}
+			maps.Copy(whole, o)
 		}
 	}
 	return whole

@@ -4,7 +4,9 @@ import (
 	_ "embed"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -43,7 +45,7 @@ func Complete(doc *huma.OpenAPI) {
 		t.describeSchema(name, s)
 	}
 	c := composer{t, doc.Components.Schemas}
-	for op := range operations(doc.Paths) {
+	for op := range Operations(doc) {
 		t.describeOperation(op)
 		c.addExamples(op)
 	}
@@ -52,9 +54,11 @@ func Complete(doc *huma.OpenAPI) {
 	}
 }
 
-func operations(paths map[string]*huma.PathItem) iter.Seq[*huma.Operation] {
+// Operations are the operations of a document by their paths.
+func Operations(doc *huma.OpenAPI) iter.Seq[*huma.Operation] {
 	return func(yield func(*huma.Operation) bool) {
-		for _, item := range paths {
+		for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
+			item := doc.Paths[path]
 			for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete, item.Head} {
 				if op != nil && !yield(op) {
 					return
@@ -141,7 +145,7 @@ func addConditions(doc *huma.OpenAPI) {
 		Description: "ETags of representations that the client has. If the current one is among them, the response is 304 without a body."}
 	doc.Components.Responses = map[string]*huma.Response{unmodified: {Description: "Not Modified",
 		Headers: map[string]*huma.Param{tag: header}}}
-	for op := range operations(doc.Paths) {
+	for op := range Operations(doc) {
 		ok := op.Responses["200"]
 		if op.Method != http.MethodGet || ok == nil || ok.Content["application/json"] == nil && ok.Content["text/calendar"] == nil {
 			continue
