@@ -68,7 +68,7 @@ func rights() []string {
 }
 
 func accessCheckOf(e policies.Explanation) *web.AccessCheck {
-	v := &web.AccessCheck{Person: e.Person.Name, PersonID: e.Person.ID, Project: e.Project.Name, ProjectID: e.Project.ID,
+	v := &web.AccessCheck{Person: e.Person.Name, Project: e.Project.Name, ProjectID: e.Project.ID,
 		Right: e.Object + ":" + e.Act, May: e.Allowed}
 	for _, s := range e.Steps {
 		v.Steps = append(v.Steps, web.AccessCheckStep{Text: s.Text, Effect: string(s.Effect)})

@@ -47,9 +47,6 @@ type AccountingOf struct {
 	projects.AccountingQuery
 }
 
-// AllAccountingFile selects the accounting of all projects, without pages.
-type AllAccountingFile struct{ projects.AccountingQuery }
-
 // AccountingFileOf selects the accounting of one project, without pages.
 type AccountingFileOf struct {
 	ByID
@@ -138,8 +135,8 @@ func (a rest) accountingFile(ctx context.Context, project int64, in projects.Acc
 	})
 }
 
-func (a rest) downloadAccounting(ctx context.Context, in *AllAccountingFile) (*huma.StreamResponse, error) {
-	return a.accountingFile(ctx, 0, in.AccountingQuery)
+func (a rest) downloadAccounting(ctx context.Context, in *projects.AccountingQuery) (*huma.StreamResponse, error) {
+	return a.accountingFile(ctx, 0, *in)
 }
 
 func (a rest) downloadProjectAccounting(ctx context.Context, in *AccountingFileOf) (*huma.StreamResponse, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -26,20 +27,15 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 		project = number(c, "id")
 	}
 	in := projects.AccountingQuery{UsageQuery: usageQuery(c), Group: c.QueryParam("group")}
-	u, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, pageAfter(c, pageSize))
+	u, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
 	v := web.AccountingView{UsageRange: a.usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
-		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total)}
-	for _, r := range u.Rows {
-		v.Rows = append(v.Rows, accountedRow(r))
-	}
-	for _, s := range u.Steps {
-		v.Steps = append(v.Steps, web.AccountingStep(s))
-	}
+		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total), Rows: convert(u.Rows, accountedRow),
+		Steps: convert(u.Steps, func(s projects.AccountingStep) web.AccountingStep { return web.AccountingStep(s) })}
 	if u.Next > 0 {
-		v.Next = nextPage(c, len(u.Rows), pageSize, u.Next)
+		v.Next = pageAt(c, store.Page{After: u.Next})
 	}
 	return web.AccountingPage(v), nil
 }

@@ -51,13 +51,7 @@ func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	return found(actor.User.Version, me, err)
 }
 
-// SelfUpdate changes one's own account.
-type SelfUpdate struct {
-	IfMatch
-	Body policies.SelfChange
-}
-
-func (a rest) updateMe(ctx context.Context, in *SelfUpdate) (*Found[Person], error) {
+func (a rest) updateMe(ctx context.Context, in *UpdateSingleton[policies.SelfChange]) (*Found[Person], error) {
 	in.Body.Version = in.version
 	u, err := a.Accounts.UpdateSelf(ctx, actorOf(ctx), in.Body)
 	me, err := a.personFound(ctx, u, err)
@@ -84,14 +78,11 @@ func (a rest) listSessions(ctx context.Context, in *Paging) (*Response[List[Sess
 }
 
 func (a rest) endSession(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Accounts.EndSession(ctx, actorOf(ctx), in.ID))
+	return nil, a.Accounts.EndSession(ctx, actorOf(ctx), in.ID)
 }
 
 func (a rest) endSessions(ctx context.Context, _ *struct{}) (*Nothing, error) {
-	if err := a.Accounts.EndSessions(ctx, actorOf(ctx)); err != nil {
-		return nil, err
-	}
-	return nothing(a.continueSession(ctx, actorOf(ctx).User.ID))
+	return nil, a.continueSession(ctx, a.Accounts.EndSessions(ctx, actorOf(ctx)))
 }
 
 // PasswordChange replaces one's own password.
@@ -101,11 +92,7 @@ type PasswordChange struct {
 }
 
 func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*Nothing, error) {
-	actor := actorOf(ctx)
-	if err := a.Accounts.ChangePassword(ctx, actor, in.Body.Current, in.Body.Password); err != nil {
-		return nil, err
-	}
-	return nothing(a.continueSession(ctx, actor.User.ID))
+	return nil, a.continueSession(ctx, a.Accounts.ChangePassword(ctx, actorOf(ctx), in.Body.Current, in.Body.Password))
 }
 
 func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]], error) {
@@ -142,5 +129,5 @@ func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created
 }
 
 func (a rest) deleteToken(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID))
+	return nil, a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func (a *App) accountsRoutes(p *echo.Group) {
-	p.GET("/tokens", a.page(a.tokensPage))
+	p.GET("/tokens", a.page(a.tokensWith("", "")))
 	p.POST("/tokens", a.createTokenPage)
 	p.GET("/tokens/:id/delete", a.page(a.confirmDeleteTokenPage))
 	p.POST("/tokens/:id/delete", a.submit(nil, a.deleteTokenPage))
@@ -33,10 +33,6 @@ func (a *App) tokensWith(name, secret string) pageFunc {
 	}
 }
 
-func (a *App) tokensPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.tokensWith("", "")(ctx, c)
-}
-
 func (a *App) createTokenPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
@@ -50,7 +46,7 @@ func (a *App) createTokenPage(c echo.Context) error {
 		t, secret, err = a.Accounts.CreateToken(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, f, err, a.tokensPage)
+		return a.refused(c, f, err, a.tokensWith("", ""))
 	}
 	return a.showPage(c, http.StatusCreated, a.tokensWith(t.Name, secret))
 }
@@ -120,13 +116,10 @@ func (a *App) accountForms(c echo.Context) (self, password web.Form) {
 
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	f.samePasswords()
-	actor := actorOf(ctx)
 	err := f.errWith(policies.CheckPassword(f.text("password")))
 	if err == nil {
-		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
+		err = a.Accounts.ChangePassword(ctx, actorOf(ctx), f.text("current"), f.text("password"))
 	}
-	if err == nil {
-		err = a.continueSession(ctx, actor.User.ID)
-	}
-	return redirect{"/account", models.Say("Password changed. Your other sessions and all your tokens were revoked.")}, err
+	return redirect{"/account", models.Say("Password changed. Your other sessions and all your tokens were revoked.")},
+		a.continueSession(ctx, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/policies"
 	"weir/web"
 )
@@ -27,7 +28,9 @@ func (a *App) auditPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := f.auditQuery()
 	v := web.AuditView{Form: f.asSubmitted(), Filtered: in != policies.AuditQuery{}, CSV: apiPrefix + "/audit.csv" + auditAddress(in)}
-	rows, err := a.Accounts.AuditEntries(ctx, actor, in, pageAfter(c, pageSize+1))
+	page := pageAfter(c)
+	page.Limit++
+	rows, err := a.Accounts.AuditEntries(ctx, actor, in, page)
 	if err != nil && models.KindOf(err) != models.KindInvalid {
 		return err
 	}
@@ -37,7 +40,7 @@ func (a *App) auditPage(c echo.Context) error {
 	}
 	v.Rows = rows[:min(pageSize, len(rows))]
 	if len(rows) > pageSize {
-		v.Next = nextPage(c, pageSize, pageSize, v.Rows[pageSize-1].ID)
+		v.Next = pageAt(c, store.Page{After: v.Rows[pageSize-1].ID})
 	}
 	return a.render(c, http.StatusOK, web.AuditPage(v))
 }

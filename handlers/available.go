@@ -34,9 +34,6 @@ func (a rest) listAvailable(ctx context.Context, in *ByID) (*Response[List[SizeA
 }
 
 // availableRows lists which common share sizes are available.
-func availableRows(list []workspaces.SizeAvailability) (rows []web.AvailableRow) {
-	for _, f := range list {
-		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Reasons: f.Reasons, Simulated: f.Simulated})
-	}
-	return rows
+func availableRows(list []workspaces.SizeAvailability) []web.AvailableRow {
+	return convert(list, func(f workspaces.SizeAvailability) web.AvailableRow { return web.AvailableRow(f) })
 }

@@ -1,10 +1,8 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
@@ -43,10 +41,8 @@ func (a *App) allocateBarriersPage(c echo.Context) error {
 	v := web.BarriersView{Form: f.asSubmitted(), Report: result.Report, Done: true}
 	v.Form.Values["ptx"] = in.PTX
 	if err != nil {
-		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-			v.Form, v.Done = v.Form.Refuse(err), false
-			return web.BarriersPage(v), nil
-		})
+		v.Form, v.Done = v.Form.Refuse(err), false
+		return a.refused(c, f, err, showing(web.BarriersPage(v)))
 	}
 	if f.bool("download") {
 		c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="barriers.ptx"`)

@@ -68,13 +68,7 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 		convert(foreign, func(f models.Foreign) ForeignWork { return ForeignWork(f) }), list.Body.Items, list.Body.NextCursor}, err)
 }
 
-// OvercommitUpdate changes the overcommit ratios.
-type OvercommitUpdate struct {
-	IfMatch
-	Body projects.OvercommitInput
-}
-
-func (a rest) setCapacity(ctx context.Context, in *OvercommitUpdate) (*Found[models.Overcommit], error) {
+func (a rest) setCapacity(ctx context.Context, in *UpdateSingleton[projects.OvercommitInput]) (*Found[models.Overcommit], error) {
 	in.Body.Version = in.version
 	o, err := a.Capacity.Set(ctx, actorOf(ctx), in.Body)
 	return found(o.Version, o, err)

@@ -29,7 +29,7 @@ func capacityRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
 
 // capacityPage is the page of quotas and capacity, with the form of the overcommit.
 func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c, pageSize))
+	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +50,7 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 	for _, to := range p.Projects {
 		v.Projects = append(v.Projects, web.AllocatedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Allocated: to.Allocated, InUse: to.InUse})
 	}
-	if n := len(p.Projects); n > 0 {
-		v.Next = nextPage(c, n, pageSize, p.Projects[n-1].ID)
-	}
+	v.Next = nextPage(c, p.Projects, func(p projects.ProjectView) int64 { return p.ID })
 	return web.CapacityPage(v), nil
 }
 

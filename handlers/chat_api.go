@@ -8,12 +8,6 @@ import (
 	"weir/workspaces/deployments/serving"
 )
 
-// ChatByID is a conversation with a deployment.
-type ChatByID struct {
-	ByID
-	Body workspaces.ChatInput
-}
-
 // ChatCompletion is the next message of a conversation, as OpenAI's API returns it.
 type ChatCompletion struct {
 	ID      string          `json:"id" doc:"identifier of this completion"`
@@ -73,7 +67,7 @@ type ChatDelta struct {
 	Logprobs     *ChatLogprobs    `json:"logprobs,omitempty"`
 }
 
-func (a rest) createChatCompletion(ctx context.Context, in *ChatByID) (*CompletionResponse, error) {
+func (a rest) createChatCompletion(ctx context.Context, in *CreateIn[workspaces.ChatInput]) (*CompletionResponse, error) {
 	c, err := a.Workspaces.Chat(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
 		return nil, err

@@ -37,12 +37,6 @@ func (a rest) listServedModels(ctx context.Context, in *ByID) (*Response[ServedM
 	return &Response[ServedModels]{ServedModels{"list", []ServedModel{{d.Name, "model", d.RequestedAt.Unix(), d.ProjectName}}}}, err
 }
 
-// CompletionByID is a request to a deployment.
-type CompletionByID struct {
-	ByID
-	Body workspaces.CompletionInput
-}
-
 // Completion is what a deployment has generated, as OpenAI's API returns it.
 type Completion struct {
 	ID      string             `json:"id" doc:"identifier of this completion"`
@@ -108,7 +102,7 @@ func describeCompletions(s section) {
 // CompletionResponse writes a completion at once or as events.
 type CompletionResponse struct{ Body func(huma.Context) }
 
-func (a rest) createCompletion(ctx context.Context, in *CompletionByID) (*CompletionResponse, error) {
+func (a rest) createCompletion(ctx context.Context, in *CreateIn[workspaces.CompletionInput]) (*CompletionResponse, error) {
 	c, err := a.Workspaces.Complete(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
 		return nil, err

@@ -41,9 +41,9 @@ func (a rest) listCurators(ctx context.Context, in *Paging) (*Response[List[Cura
 
 func (a rest) addCurator(ctx context.Context, in *Create[storage.CuratorInput]) (*Created[Curator], error) {
 	c, err := a.Storage.AddCurator(ctx, actorOf(ctx), in.Body)
-	return &Created[Curator]{Location: apiPrefix + path("curators", c.ID), Body: curatorOf(c)}, err
+	return created(0, curatorOf(c), err, "curators", c.ID)
 }
 
 func (a rest) removeCurator(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Storage.RemoveCurator(ctx, actorOf(ctx), in.ID))
+	return nil, a.Storage.RemoveCurator(ctx, actorOf(ctx), in.ID)
 }

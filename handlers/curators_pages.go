@@ -20,12 +20,9 @@ func (a *App) curatorsRoutes(p *echo.Group) {
 }
 
 func (a *App) curatorsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	list, err := a.Storage.Curators(ctx, actorOf(ctx), pageAfter(c, pageSize))
-	v := web.CuratorsView{Rows: list, Directories: rules.PublicDirs(), Form: submittedOr(c, formOf(0))}
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
-	return web.CuratorsPage(v), err
+	list, err := a.Storage.Curators(ctx, actorOf(ctx), pageAfter(c))
+	return web.CuratorsPage(web.CuratorsView{Rows: list, Directories: rules.PublicDirs(), Form: submittedOr(c, formOf(0)),
+		Next: nextPage(c, list, func(r models.CuratorView) int64 { return r.ID })}), err
 }
 
 func (a *App) addCuratorPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {

@@ -62,5 +62,5 @@ func (a rest) renameDepartment(ctx context.Context, in *Update[policies.Departme
 }
 
 func (a rest) deleteDepartment(ctx context.Context, in *Versioned) (*Nothing, error) {
-	return nothing(a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, in.version))
+	return nil, a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, in.version)
 }

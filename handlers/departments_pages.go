@@ -23,15 +23,12 @@ func (a *App) departmentsRoutes(p *echo.Group) {
 }
 
 func (a *App) departmentsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	list, err := a.Accounts.Departments(ctx, actorOf(ctx), pageAfter(c, pageSize))
-	var v web.DepartmentsView
-	for _, d := range list {
-		v.Rows = append(v.Rows, web.DepartmentRow{Department: d.Department, Sums: d.DepartmentSums})
-	}
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
-	return web.DepartmentsPage(v), err
+	list, err := a.Accounts.Departments(ctx, actorOf(ctx), pageAfter(c))
+	return web.DepartmentsPage(web.DepartmentsView{
+		Rows: convert(list, func(d policies.DepartmentView) web.DepartmentRow {
+			return web.DepartmentRow{Department: d.Department, Sums: d.DepartmentSums}
+		}),
+		Next: nextPage(c, list, func(d policies.DepartmentView) int64 { return d.ID })}), err
 }
 
 func (f *form) departmentInput() policies.DepartmentInput {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/storage/files"
@@ -43,12 +42,10 @@ func (a *App) modelPage(c echo.Context) error {
 		v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)
 	}
 	if err != nil {
-		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-			v.Form = v.Form.Refuse(err)
-			v.Form.Values["batch"] = cmp.Or(v.Form.Values["batch"], "1")
-			v.Form.Values["context"] = cmp.Or(v.Form.Values["context"], strconv.Itoa(deployments.DefaultContext))
-			return web.ModelFactsPage(v), nil
-		})
+		v.Form = v.Form.Refuse(err)
+		v.Form.Values["batch"] = cmp.Or(v.Form.Values["batch"], "1")
+		v.Form.Values["context"] = cmp.Or(v.Form.Values["context"], strconv.Itoa(deployments.DefaultContext))
+		return a.refused(c, f, err, showing(web.ModelFactsPage(v)))
 	}
 	v.Done, v.CanSplit = true, a.Deployments.MaySplit(actorOf(ctx), id)
 	v.ServiceTypes = serviceTypeOptions(a.localized(c), v.Report.ServiceTypes, "")

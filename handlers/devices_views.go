@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"slices"
 	"strconv"
 
 	"weir/models"
@@ -109,10 +110,5 @@ func devicesOf(view pool.View, holder, me int64) (list []web.Device) {
 }
 
 func anySimulated(devices []web.Device) bool {
-	for _, d := range devices {
-		if d.Simulated {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(devices, func(d web.Device) bool { return d.Simulated })
 }

@@ -15,12 +15,6 @@ const embeddingsPath = "/deployments/{id}/v1/embeddings"
 
 func isEmbeddings(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/embeddings") }
 
-// EmbeddingsByID is a request to a deployment.
-type EmbeddingsByID struct {
-	ByID
-	Body workspaces.EmbeddingInput
-}
-
 // Embeddings are vectors for texts, as OpenAI's API returns them.
 type Embeddings struct {
 	Object string         `json:"object" enum:"list"`
@@ -42,7 +36,7 @@ type EmbeddingUsage struct {
 	Total  int `json:"total_tokens" doc:"the same"`
 }
 
-func (a rest) createEmbeddings(ctx context.Context, in *EmbeddingsByID) (*Response[Embeddings], error) {
+func (a rest) createEmbeddings(ctx context.Context, in *CreateIn[workspaces.EmbeddingInput]) (*Response[Embeddings], error) {
 	v, err := a.Workspaces.Embed(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
 		return nil, err

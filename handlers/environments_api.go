@@ -112,5 +112,5 @@ func (a rest) updateEnvironment(ctx context.Context, in *Update[workspaces.Envir
 }
 
 func (a rest) deleteEnvironment(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Catalog.Delete(ctx, actorOf(ctx), in.ID))
+	return nil, a.Catalog.Delete(ctx, actorOf(ctx), in.ID)
 }

@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"context"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -61,7 +61,7 @@ func environmentForm(e models.Environment) web.Form {
 	for tool, version := range e.Versions {
 		lines = append(lines, tool+" "+version)
 	}
-	sort.Strings(lines)
+	slices.Sort(lines)
 	f.Values["versions"] = strings.Join(lines, "\n")
 	putLaunch(f, "launch.", e.Launch)
 	for name, n := range map[string]int64{"gpus": e.Minimum.GPUs, "cores": e.Minimum.Cores, "gpu_memory_mib": e.Minimum.GPUMemoryMiB,

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -8,7 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -180,12 +181,10 @@ type Estimate struct {
 }
 
 func offerOf(d models.Decision) *Offer {
-	o := &Offer{Outcome: d.Outcome, Waiting: d.Waiting, CanWait: d.Outcome != models.OutcomeRefused}
+	o := &Offer{Outcome: d.Outcome, Waiting: d.Waiting, CanWait: d.Outcome != models.OutcomeRefused,
+		Reasons: convert(d.Reasons, models.Text.String)}
 	if d.Fewer != nil {
 		o.Cores, o.GPUMemoryMiB = d.Fewer.Cores, d.Fewer.GPUMemoryMiB
-	}
-	for _, r := range d.Reasons {
-		o.Reasons = append(o.Reasons, r.String())
 	}
 	return o
 }
@@ -222,13 +221,11 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 	case http.StatusUnprocessableEntity:
 		p.Detail = "Some fields are invalid."
 	}
-	for _, err := range errs {
-		p.Errors = append(p.Errors, problemField(err))
-	}
+	p.Errors = convert(errs, problemField)
 	if status == http.StatusBadRequest {
 		p.Detail = "The body must be JSON."
 	}
-	sort.Slice(p.Errors, func(i, j int) bool { return p.Errors[i].Field < p.Errors[j].Field })
+	slices.SortFunc(p.Errors, func(a, b ProblemField) int { return cmp.Compare(a.Field, b.Field) })
 	p.Errors = p.Errors[:min(len(p.Errors), maxProblemFields)]
 	return p
 }

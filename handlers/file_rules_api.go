@@ -73,7 +73,7 @@ type ByFileRule struct {
 }
 
 func (a rest) deleteFileRule(ctx context.Context, in *ByFileRule) (*Nothing, error) {
-	return nothing(a.Storage.Delete(ctx, actorOf(ctx), in.ID, in.Rule))
+	return nil, a.Storage.Delete(ctx, actorOf(ctx), in.ID, in.Rule)
 }
 
 // FileEffect is what a change of the rules means for a member.

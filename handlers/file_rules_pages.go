@@ -30,11 +30,9 @@ func (a *App) fileRulesPage(ctx context.Context, c echo.Context) (templ.Componen
 		return nil, err
 	}
 	v := web.FileRulesView{ProjectID: project.ID, Project: project.Name}
-	list, err := a.Storage.List(ctx, actorOf(ctx), v.ProjectID, storage.RuleQuery{}, pageAfter(c, pageSize))
+	list, err := a.Storage.List(ctx, actorOf(ctx), v.ProjectID, storage.RuleQuery{}, pageAfter(c))
 	v.Rows = convert(list, ruleRowOf)
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
+	v.Next = nextPage(c, list, func(r storage.NamedRule) int64 { return r.ID })
 	return web.FileRulesPage(v), err
 }
 
@@ -123,7 +121,7 @@ func (a *App) pathRules(c echo.Context, v *web.FileAccessView, member int64) err
 	}
 	v.Rules = convert(list, ruleRowOf)
 	slices.SortStableFunc(v.Rules, func(a, b web.FileRuleRow) int { return len(b.Path) - len(a.Path) })
-	verdicts, err := a.Storage.MemberVerdicts(ctx, actor, id, v.Path, pageAfter(c, pageSize))
+	verdicts, err := a.Storage.MemberVerdicts(ctx, actor, id, v.Path, pageAfter(c))
 	if err != nil {
 		return err
 	}
@@ -134,9 +132,7 @@ func (a *App) pathRules(c echo.Context, v *web.FileAccessView, member int64) err
 			v.Member = m.Member.UserName
 		}
 	}
-	if n := len(verdicts); n > 0 {
-		v.More = nextPage(c, n, pageSize, verdicts[n-1].Member.ID)
-	}
+	v.More = nextPage(c, verdicts, func(m storage.MemberVerdict) int64 { return m.Member.ID })
 	if !v.CanRule {
 		return nil
 	}

@@ -270,7 +270,7 @@ func (a rest) restoreTrash(ctx context.Context, in *TrashRestoration) (*FoundFil
 }
 
 func (a rest) purgeTrash(ctx context.Context, in *ByTrashItem) (*Nothing, error) {
-	return nothing(a.Files.Purge(ctx, actorOf(ctx), in.ID, in.Item))
+	return nil, a.Files.Purge(ctx, actorOf(ctx), in.ID, in.Item)
 }
 
 // FileVersionQuery selects versions of a file.
@@ -306,5 +306,5 @@ func (a rest) restoreFileVersion(ctx context.Context, in *ByFileVersion) (*Found
 
 func (a rest) purgeFileVersion(ctx context.Context, in *ByFileVersion) (*Nothing, error) {
 	_, err := a.Files.PurgeVersion(ctx, actorOf(ctx), in.ID, in.Version)
-	return nothing(err)
+	return nil, err
 }

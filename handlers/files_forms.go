@@ -7,6 +7,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -266,7 +267,7 @@ func (a *App) freePath(ctx context.Context, project int64, wanted models.FilePat
 	ext := filepath.Ext(string(wanted))
 	stem := strings.TrimSuffix(string(wanted), ext)
 	at := wanted
-	for n := int64(2); n < maxKept; n++ {
+	for n := 2; n < maxKept; n++ {
 		_, err := a.Files.Stat(ctx, actorOf(ctx), project, at)
 		if models.KindOf(err) == models.KindNotFound {
 			return at, nil
@@ -274,7 +275,7 @@ func (a *App) freePath(ctx context.Context, project int64, wanted models.FilePat
 		if err != nil {
 			return "", err
 		}
-		at = models.FilePath(stem + " (" + path(n)[1:] + ")" + ext)
+		at = models.FilePath(stem + " (" + strconv.Itoa(n) + ")" + ext)
 	}
 	return "", models.Conflict("There is already a file or directory with this name.")
 }

@@ -78,9 +78,7 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 	}
 	a.locate(&v, list.Directory)
 	v.Tree = branchesOf(v.Roots, list.Tree)
-	for _, e := range list.Entries {
-		v.Rows = append(v.Rows, fileRowOf(e))
-	}
+	v.Rows = convert(list.Entries, fileRowOf)
 	v.HasModel = hasModel(v.Rows)
 	if list.Next != "" {
 		q := c.Request().URL.Query()
@@ -122,9 +120,7 @@ func (a *App) foundFilesPage(ctx context.Context, v web.FilesView, dir models.Fi
 	a.locate(&v, found.Directory)
 	v.Tree = branchesOf(v.Roots, found.Tree)
 	v.Partial = !found.Complete
-	for _, e := range found.Entries {
-		v.Rows = append(v.Rows, fileRowOf(e))
-	}
+	v.Rows = convert(found.Entries, fileRowOf)
 	return web.FilesPage(v), nil
 }
 
@@ -159,14 +155,11 @@ func (a *App) locate(v *web.FilesView, e files.Entry) {
 	if len(v.Crumbs) > 1 && e.Owner != "" {
 		v.Crumbs[1].Label = e.Owner
 	}
-	current := -1
-	for i, r := range v.Roots {
+	for i, r := range slices.Backward(v.Roots) {
 		if rules.Within(string(e.Path), string(r.Path)) {
-			current = i
+			v.Roots[i].Current = true
+			break
 		}
-	}
-	if current >= 0 {
-		v.Roots[current].Current = true
 	}
 }
 
@@ -251,13 +244,9 @@ func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, er
 	if v.IsModel {
 		v.Model = a.modelView(ctx, c, id, e.Path)
 	}
-	versions, err := a.Files.Versions(ctx, actor, id, e.Path, pageAfter(c, pageSize))
-	for _, version := range versions {
-		v.Versions = append(v.Versions, versionRowOf(version))
-	}
-	if n := len(versions); n > 0 {
-		v.More = nextPage(c, n, pageSize, versions[n-1].ID)
-	}
+	versions, err := a.Files.Versions(ctx, actor, id, e.Path, pageAfter(c))
+	v.Versions = convert(versions, versionRowOf)
+	v.More = nextPage(c, versions, func(v files.Version) int64 { return v.ID })
 	return web.FilePage(v), err
 }
 
@@ -271,13 +260,9 @@ func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, e
 		return nil, err
 	}
 	v := web.TrashView{ProjectID: common.ProjectID, Project: common.Project, Member: common.Member, Age: a.Files.TrashAge}
-	items, err := a.Files.Trash(ctx, actorOf(ctx), v.ProjectID, pageAfter(c, pageSize))
-	for _, item := range items {
-		v.Rows = append(v.Rows, trashRowOf(item))
-	}
-	if n := len(items); n > 0 {
-		v.Next = nextPage(c, n, pageSize, items[n-1].ID)
-	}
+	items, err := a.Files.Trash(ctx, actorOf(ctx), v.ProjectID, pageAfter(c))
+	v.Rows = convert(items, trashRowOf)
+	v.Next = nextPage(c, items, func(t files.Trashed) int64 { return t.ID })
 	return web.TrashPage(v), err
 }
 

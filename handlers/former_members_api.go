@@ -57,26 +57,14 @@ func (a rest) listFormerMembers(ctx context.Context, in *PageOf) (*Response[List
 
 func (a rest) getHandover(ctx context.Context, in *ByMember) (*Response[FormerMember], error) {
 	l, err := a.Projects.FormerMember(ctx, actorOf(ctx), in.ID, in.Member)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[FormerMember]{formerMemberOf(l)}, nil
+	return &Response[FormerMember]{formerMemberOf(l)}, err
 }
 
-// HandoverCreation hands a directory over.
-type HandoverCreation struct {
-	ByMember
-	Body projects.HandoverInput
-}
-
-func (a rest) createHandover(ctx context.Context, in *HandoverCreation) (*Response[FormerMember], error) {
+func (a rest) createHandover(ctx context.Context, in *CreateInMember[projects.HandoverInput]) (*Response[FormerMember], error) {
 	l, err := a.Projects.CreateHandover(ctx, actorOf(ctx), in.ID, in.Member, in.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[FormerMember]{formerMemberOf(l)}, nil
+	return &Response[FormerMember]{formerMemberOf(l)}, err
 }
 
 func (a rest) endHandover(ctx context.Context, in *ByMember) (*Nothing, error) {
-	return nothing(a.Projects.EndHandover(ctx, actorOf(ctx), in.ID, in.Member))
+	return nil, a.Projects.EndHandover(ctx, actorOf(ctx), in.ID, in.Member)
 }

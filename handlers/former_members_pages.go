@@ -48,10 +48,8 @@ func (a *App) formerMembersPage(ctx context.Context, c echo.Context) (templ.Comp
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.formerMembersView(ctx, p.Project, pageAfter(c, pageSize))
-	if n := len(v.Rows); n > 0 {
-		v.Next = nextPage(c, n, pageSize, v.Rows[n-1].ID)
-	}
+	v, err := a.formerMembersView(ctx, p.Project, pageAfter(c))
+	v.Next = nextPage(c, v.Rows, func(m models.FormerMember) int64 { return m.ID })
 	return web.FormerMembersPage(v), err
 }
 

@@ -2,10 +2,8 @@ package handlers
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
@@ -58,10 +56,8 @@ func (a *App) modelGraphPage(c echo.Context) error {
 	if v.Done = err == nil; v.Done {
 		return a.render(c, http.StatusOK, web.ModelGraphPage(v))
 	}
-	return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-		v.Form = v.Form.Refuse(err)
-		return web.ModelGraphPage(v), nil
-	})
+	v.Form = v.Form.Refuse(err)
+	return a.refused(c, f, err, showing(web.ModelGraphPage(v)))
 }
 
 // planGraphPage shows the plan.
@@ -79,10 +75,8 @@ func (a *App) planGraphPage(c echo.Context) error {
 	v.Form = f.asSubmitted()
 	v.Form.Values["graph"] = in.Graph
 	if err != nil {
-		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-			v.Form, v.Done = v.Form.Refuse(err), false
-			return web.GraphsPage(v), nil
-		})
+		v.Form, v.Done = v.Form.Refuse(err), false
+		return a.refused(c, f, err, showing(web.GraphsPage(v)))
 	}
 	return a.render(c, http.StatusOK, web.GraphsPage(v))
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/handlers/sheet"
@@ -55,10 +54,8 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 		}
 		t.view.Form, t.view.Rows = web.Form{Values: map[string]string{"csv": text, "plan": report.Plan}}, report.Rows
 		if err != nil {
-			return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-				t.view.Form = t.view.Form.Refuse(err)
-				return web.ImportPage(t.view), nil
-			})
+			t.view.Form = t.view.Form.Refuse(err)
+			return a.refused(c, f, err, showing(web.ImportPage(t.view)))
 		}
 		if !report.Done {
 			return a.render(c, http.StatusOK, web.ImportPage(t.view))

@@ -68,10 +68,7 @@ type InvitationURLs struct {
 }
 
 func (a rest) invited(ctx context.Context, list []projects.Invited, err error) (*Response[InvitationURLs], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Response[InvitationURLs]{InvitationURLs{a.invitationURLs(ctx, list)}}, nil
+	return &Response[InvitationURLs]{InvitationURLs{a.invitationURLs(ctx, list)}}, err
 }
 
 func (a rest) invitationURLs(ctx context.Context, list []projects.Invited) []InvitationURL {
@@ -107,15 +104,12 @@ func (a rest) invitationsOf(ctx context.Context, in Paging, project int64) (*Res
 
 func (a rest) getInvitation(ctx context.Context, in *ByID) (*Response[Invitation], error) {
 	i, err := a.Invitations.Invitation(ctx, actorOf(ctx), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[Invitation]{a.invitationOf(i)}, nil
+	return &Response[Invitation]{a.invitationOf(i)}, err
 }
 
 func (a rest) revokeInvitation(ctx context.Context, in *ByID) (*Nothing, error) {
 	_, err := a.Invitations.Revoke(ctx, actorOf(ctx), in.ID)
-	return nothing(err)
+	return nil, err
 }
 
 // Acceptance accepts an invitation.
@@ -127,8 +121,5 @@ type Acceptance struct {
 
 func (a rest) acceptInvitation(ctx context.Context, in *Create[Acceptance]) (*Response[User], error) {
 	u, err := a.Invitations.Accept(ctx, actorOf(ctx), in.Body.Token, policies.NewUser{Name: in.Body.Name, Password: in.Body.Password})
-	if err != nil {
-		return nil, err
-	}
-	return &Response[User]{userOf(u)}, nil
+	return &Response[User]{userOf(u)}, err
 }

@@ -56,7 +56,7 @@ func (a *App) invitationsPage(ctx context.Context, c echo.Context) (templ.Compon
 func (a *App) invitationsWith(project int64, made []projects.Invited) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		actor := actorOf(ctx)
-		rows, err := a.Invitations.List(ctx, actor, project, pageAfter(c, pageSize))
+		rows, err := a.Invitations.List(ctx, actor, project, pageAfter(c))
 		if err != nil {
 			return nil, err
 		}
@@ -70,9 +70,7 @@ func (a *App) invitationsWith(project int64, made []projects.Invited) pageFunc {
 			v.Project, v.CanInvite = p.Name, a.Projects.Permissions(actor, project).EditMembers
 		}
 		v.Links = a.invitationLinks(c, made)
-		if n := len(rows); n > 0 {
-			v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
-		}
+		v.Next = nextPage(c, rows, func(i models.InvitationView) int64 { return i.ID })
 		return web.InvitationsPage(v), nil
 	}
 }

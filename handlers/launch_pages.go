@@ -3,10 +3,10 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -103,12 +103,7 @@ func grantedDevices(decision models.Decision, view pool.LaunchView) (list []web.
 // versionsOf formats the versions of an environment.
 func versionsOf(e models.Environment) string {
 	parts := []string{strings.TrimSpace(e.Language + " " + e.LanguageVersion)}
-	tools := make([]string, 0, len(e.Versions))
-	for tool := range e.Versions {
-		tools = append(tools, tool)
-	}
-	sort.Strings(tools)
-	for _, tool := range tools {
+	for _, tool := range slices.Sorted(maps.Keys(e.Versions)) {
 		parts = append(parts, tool+" "+e.Versions[tool])
 	}
 	return strings.Join(parts, " · ")
@@ -195,11 +190,9 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range p.Projects {
-		v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.ID), "/"), Label: m.Name})
-	}
+	v.Projects = projectOptions(p.Projects)
 	v.Project, v.Role, v.Model, v.Needs = p.Project.Name, p.Role, models.VisibleName(f.values.Get("model_path")), p.Model.Needs
-	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
+	v.Form.Values["project_id"] = strconv.FormatInt(p.Project.ID, 10)
 	if p.Environment.ID != 0 { // the best one may not permit the amounts
 		v.Form.Values["environment_id"] = strconv.FormatInt(p.Environment.ID, 10)
 	}

@@ -106,7 +106,7 @@ func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member
 }
 
 func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) {
-	return nothing(a.Projects.RemoveMember(ctx, actorOf(ctx), in.ID, in.Member))
+	return nil, a.Projects.RemoveMember(ctx, actorOf(ctx), in.ID, in.Member)
 }
 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {

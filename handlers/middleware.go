@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -208,8 +209,8 @@ func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		r := c.Request()
-		if r.Method == http.MethodGet && r.URL.Path != "/events" {
-			return c.Redirect(http.StatusSeeOther, "/signin?next="+queryEscape(r.URL.RequestURI()))
+		if r.Method == http.MethodGet && r.URL.Path != eventsPath {
+			return c.Redirect(http.StatusSeeOther, "/signin?next="+url.QueryEscape(r.URL.RequestURI()))
 		}
 		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 	}

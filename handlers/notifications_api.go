@@ -88,7 +88,7 @@ type UpTo struct {
 }
 
 func (a rest) readNotifications(ctx context.Context, in *UpTo) (*Nothing, error) {
-	return nothing(a.Notifications.ReadAll(ctx, actorOf(ctx), in.UpTo))
+	return nil, a.Notifications.ReadAll(ctx, actorOf(ctx), in.UpTo)
 }
 
 // NotificationPreference is the delivery preference of the user.

@@ -23,7 +23,7 @@ func (a *App) notificationsRoutes(p *echo.Group) {
 }
 
 func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	after := pageAfter(c, pageSize)
+	after := pageAfter(c)
 	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), after)
 	if err != nil {
 		return nil, err
@@ -35,9 +35,7 @@ func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Comp
 	if v.Extensions, err = a.notificationExtensions(ctx, rows); err != nil {
 		return nil, err
 	}
-	if n := len(rows); n > 0 {
-		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
-	}
+	v.Next = nextPage(c, rows, func(n models.Notification) int64 { return n.ID })
 	return web.NotificationsPage(v), nil
 }
 

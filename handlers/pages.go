@@ -23,8 +23,6 @@ const (
 	pageSize       = 50 // rows of a page
 )
 
-func queryEscape(s string) string { return url.QueryEscape(s) }
-
 // render writes a page with the frame around it. The page is complete before
 // the first byte is sent, so that a failure can still become an error page.
 func (a *App) render(c echo.Context, status int, page templ.Component) error {
@@ -154,6 +152,11 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 	}
 }
 
+// showing is a page that is known.
+func showing(page templ.Component) pageFunc {
+	return func(context.Context, echo.Context) (templ.Component, error) { return page, nil }
+}
+
 // find finds what a page is about in a list; missing is the error if it is not there.
 func find[T any](list []T, err error, missing *models.Error, is func(T) bool) (one T, _ error) {
 	if err != nil {
@@ -166,23 +169,27 @@ func find[T any](list []T, err error, missing *models.Error, is func(T) bool) (o
 }
 
 // pageAfter reads the cursor of a list.
-func pageAfter(c echo.Context, limit int) store.Page {
+func pageAfter(c echo.Context) store.Page {
 	page, _ := parseCursor(c.QueryParam("cursor"))
-	page.Limit = limit
+	page.Limit = pageSize
 	return page
 }
 
-// nextPage is the address of the page after the row with id last, or empty
-// when this page was not full.
-func nextPage(c echo.Context, n, limit int, last int64) string {
-	return following(c, n, limit, store.Page{After: last})
+// nextPage is the address of the page after a list by ids, or empty when this page was not full.
+func nextPage[T any](c echo.Context, list []T, id func(T) int64) string {
+	return following(c, list, byID(id))
 }
 
-// following is nextPage for a list with a sort key.
-func following(c echo.Context, n, limit int, page store.Page) string {
-	if n < limit {
+// following is nextPage for a list with a sort key; next is the page that follows an item.
+func following[T any](c echo.Context, list []T, next func(T) store.Page) string {
+	if len(list) < pageSize {
 		return ""
 	}
+	return pageAt(c, next(list[len(list)-1]))
+}
+
+// pageAt is the address of another page of a list.
+func pageAt(c echo.Context, page store.Page) string {
 	q := c.QueryParams()
 	q.Set("cursor", cursor(page))
 	return c.Request().URL.Path + "?" + q.Encode()

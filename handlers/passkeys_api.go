@@ -56,10 +56,7 @@ func ceremonyOf(c policies.PasskeyCeremony, err error) (p PasskeyCeremony, _ err
 
 func (a rest) beginPasskey(ctx context.Context, in *Create[policies.Proof]) (*Response[PasskeyCeremony], error) {
 	c, err := ceremonyOf(a.Accounts.BeginPasskey(ctx, actorOf(ctx), in.Body))
-	if err != nil {
-		return nil, err
-	}
-	return &Response[PasskeyCeremony]{c}, nil
+	return &Response[PasskeyCeremony]{c}, err
 }
 
 // PasskeyInput is the result of a ceremony in which a passkey was created.
@@ -83,8 +80,5 @@ func (a rest) renamePasskey(ctx context.Context, in *CreateIn[policies.PasskeyNa
 }
 
 func (a rest) deletePasskey(ctx context.Context, in *ByID) (*Nothing, error) {
-	if err := a.Accounts.DeletePasskey(ctx, actorOf(ctx), in.ID); err != nil {
-		return nil, err
-	}
-	return nothing(a.continueSession(ctx, actorOf(ctx).User.ID))
+	return nil, a.continueSession(ctx, a.Accounts.DeletePasskey(ctx, actorOf(ctx), in.ID))
 }

@@ -68,8 +68,7 @@ func (a *App) addPasskeyPage(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, f, err, a.createPasskeyPage)
 	}
-	a.flash(ctx, "/account", "ok", models.Say("The passkey %s was added.", p.Name))
-	return c.Redirect(http.StatusSeeOther, "/account")
+	return a.redirectWithFlash(c, "/account", models.Say("The passkey %s was added.", p.Name))
 }
 
 // passkey is the one in the address, of the reader.
@@ -95,10 +94,7 @@ func (a *App) confirmDeletePasskeyPage(ctx context.Context, c echo.Context) (tem
 
 func (a *App) deletePasskeyPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	err := a.Accounts.DeletePasskey(ctx, actorOf(ctx), number(c, "id"))
-	if err == nil {
-		err = a.continueSession(ctx, actorOf(ctx).User.ID)
-	}
-	return redirect{"/account", models.Say("The passkey was removed. Your other sessions were ended.")}, err
+	return redirect{"/account", models.Say("The passkey was removed. Your other sessions were ended.")}, a.continueSession(ctx, err)
 }
 
 // passkeyButton signs in with a passkey, and leads to a page.

@@ -25,10 +25,7 @@ type PasswordLink struct {
 
 func (a rest) createPasswordLink(ctx context.Context, in *ByID) (*Response[PasswordLink], error) {
 	l, err := a.Accounts.CreatePasswordLink(ctx, actorOf(ctx), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[PasswordLink]{PasswordLink{a.portalURL(httpRequestOf(ctx)) + l.Path(), l.ExpiresAt.UTC()}}, nil
+	return &Response[PasswordLink]{PasswordLink{a.portalURL(httpRequestOf(ctx)) + l.Path(), l.ExpiresAt.UTC()}}, err
 }
 
 // ForgottenPassword names the account whose password was forgotten.
@@ -37,7 +34,7 @@ type ForgottenPassword struct {
 }
 
 func (a rest) forgotPassword(ctx context.Context, in *Create[ForgottenPassword]) (*Nothing, error) {
-	return nothing(a.Accounts.ForgotPassword(ctx, in.Body.Email))
+	return nil, a.Accounts.ForgotPassword(ctx, in.Body.Email)
 }
 
 // LinkedPassword is a new password, set with a link.
@@ -48,5 +45,5 @@ type LinkedPassword struct {
 
 func (a rest) setPassword(ctx context.Context, in *Create[LinkedPassword]) (*Nothing, error) {
 	_, err := a.Accounts.SetPasswordByLink(ctx, in.Body.Token, in.Body.Password)
-	return nothing(err)
+	return nil, err
 }

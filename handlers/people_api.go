@@ -170,14 +170,8 @@ type PasswordInput struct {
 	Password string `json:"password" maxLength:"1000" doc:"new password; at least 10 characters"`
 }
 
-// PasswordReset sets the password of an account.
-type PasswordReset struct {
-	ByID
-	Body PasswordInput
-}
-
-func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
-	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
+func (a rest) resetPassword(ctx context.Context, in *CreateIn[PasswordInput]) (*Nothing, error) {
+	return nil, a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password)
 }
 
 // personRow is an account with its department's name.
@@ -218,7 +212,7 @@ type ByIdentity struct {
 }
 
 func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {
-	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
+	return nil, a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity)
 }
 
 func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Response[ImportReport], error) {

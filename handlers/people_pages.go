@@ -16,8 +16,9 @@ import (
 
 func (a *App) peopleRoutes(p *echo.Group) {
 	p.GET("/people", a.page(a.peoplePage))
-	p.GET("/people/:id", a.page(a.personPage))
-	p.POST("/people/:id", a.submit(a.personPage, a.updatePersonPage))
+	person := a.personWith(web.InvitationLink{})
+	p.GET("/people/:id", a.page(person))
+	p.POST("/people/:id", a.submit(person, a.updatePersonPage))
 	p.POST("/people/:id/password-link", a.createPasswordLinkPage)
 	p.GET("/people/:id/identities/:identity/delete", a.page(a.confirmDeleteIdentityPage))
 	p.POST("/people/:id/identities/:identity/delete", a.submit(nil, a.deleteIdentityPage))
@@ -25,24 +26,17 @@ func (a *App) peopleRoutes(p *echo.Group) {
 
 func (a *App) peoplePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	search := c.QueryParam("q")
-	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, pageAfter(c, pageSize))
+	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
 	departments, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
-	v := web.PeopleView{Rows: users, Departments: departments, Query: search}
-	if n := len(users); n > 0 {
-		v.Next = nextPage(c, n, pageSize, users[n-1].ID)
-	}
-	return web.PeoplePage(v), err
+	return web.PeoplePage(web.PeopleView{Rows: users, Departments: departments, Query: search,
+		Next: nextPage(c, users, func(u models.User) int64 { return u.ID })}), err
 }
 
-// personPage is a person's page with the forms of the account and its password.
-func (a *App) personPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.personWith(web.InvitationLink{})(ctx, c)
-}
-
-// personWith is a person's page, with a link for a new password that was just made.
+// personWith is a person's page with the forms of the account and its password, and a link for a new
+// password that was just made.
 func (a *App) personWith(link web.InvitationLink) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		v, err := a.personView(ctx, c)
@@ -100,7 +94,7 @@ func (a *App) updatePersonPage(ctx context.Context, c echo.Context, f *form) (re
 func (a *App) createPasswordLinkPage(c echo.Context) error {
 	l, err := a.Accounts.CreatePasswordLink(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"))
 	if err != nil {
-		return a.refused(c, &form{}, err, a.personPage)
+		return a.refused(c, &form{}, err, a.personWith(web.InvitationLink{}))
 	}
 	return a.showPage(c, http.StatusCreated, a.personWith(web.InvitationLink{URL: a.portalURL(c.Request()) + l.Path(),
 		ExpiresAt: l.ExpiresAt}))

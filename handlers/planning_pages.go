@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/pool"
@@ -45,10 +44,8 @@ func (a *App) planningPage(c echo.Context) error {
 		result, err = a.Pool.Planning(ctx, actor, in)
 	}
 	if err != nil {
-		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-			v.Form = v.Form.Refuse(err)
-			return web.PlanningPage(v), nil
-		})
+		v.Form = v.Form.Refuse(err)
+		return a.refused(c, f, err, showing(web.PlanningPage(v)))
 	}
 	v.Done, v.Added, v.Days, v.Requests = true, result.Added, result.Days, result.Jobs
 	v.Assumed, v.AssumedDuration = result.Assumed, time.Duration(result.Span)
@@ -68,9 +65,9 @@ func replayView(r history.Result) web.Replay {
 	v := web.Replay{Machines: r.Machines, GPUs: r.GPUs, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
 		Median: time.Duration(r.Waits.Median), P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max),
 		GPUHours: int64(r.CoreHours / placement.Whole), InUse: inUsePercent(r), From: r.From, To: r.To}
-	for _, p := range r.Points {
-		v.Points = append(v.Points, web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), InUse: int64(p.InUse), Waiting: int64(p.Waiting)})
-	}
+	v.Points = convert(r.Points, func(p history.Point) web.ReplayPoint {
+		return web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), InUse: int64(p.InUse), Waiting: int64(p.Waiting)}
+	})
 	return v
 }
 

@@ -61,16 +61,11 @@ func poolView(view pool.View, me int64) web.PoolView {
 			v.Providers = append(v.Providers, providerView(p, me))
 		}
 	}
-	for _, w := range view.Waiting {
-		v.Queue = append(v.Queue, queueRow(w))
-	}
-	for _, d := range view.Decisions {
-		v.Decisions = append(v.Decisions, web.DecisionRow{ID: d.ID, At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand,
-			Explanation: d.Explanation})
-	}
-	for _, u := range view.Unmet {
-		v.Unmet = append(v.Unmet, web.UnmetRow(u))
-	}
+	v.Queue = convert(view.Waiting, queueRow)
+	v.Decisions = convert(view.Decisions, func(d store.DecisionRecordView) web.DecisionRow {
+		return web.DecisionRow{At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand, Explanation: d.Explanation}
+	})
+	v.Unmet = convert(view.Unmet, func(u pool.UnmetView) web.UnmetRow { return web.UnmetRow(u) })
 	return v
 }
 

@@ -31,7 +31,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("q"), State: f.text("state"), Sort: f.text("sort"), Order: f.text("order")}
 	v := web.ProjectsView{Form: f.asSubmitted(), Sort: in.Sort, Down: in.Descending()}
-	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, pageSize))
+	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.ProjectsPage(v))
@@ -39,9 +39,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(list); n > 0 {
-		v.Next = following(c, n, pageSize, in.After(list[n-1]))
-	}
+	v.Next = following(c, list, in.After)
 	v.Many = len(list) > fewProjects || v.Next != "" || c.QueryParam("cursor") != ""
 	if err := a.projectRows(c, &v, list); err != nil {
 		return err
@@ -139,7 +137,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	may := a.Projects.Permissions(actor, id)
 	v := web.ProjectView{Project: p.Project, InUse: p.InUse, Allocated: p.Allocated, CanEdit: may.EditProject, CanDescribe: may.Describe,
 		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: may.Request,
-		Portal: a.portalURL(c.Request()), CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowUsage: true}
+		Portal: a.portalURL(c.Request()), CanLaunch: may.Launch && p.Active(a.Store.Now())}
 	roles, err := a.Projects.Roles(ctx, actor, id)
 	if err != nil {
 		return nil, err
@@ -166,7 +164,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 
 func (a *App) projectMembers(ctx context.Context, c echo.Context, v *web.ProjectView) error {
 	actor := actorOf(ctx)
-	page := pageAfter(c, pageSize)
+	page := pageAfter(c)
 	members, err := a.Projects.Members(ctx, actor, v.Project.ID, page)
 	if err != nil {
 		return err
@@ -185,11 +183,8 @@ func (a *App) projectMembers(ctx context.Context, c echo.Context, v *web.Project
 		}
 		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, InUse: m.InUse, Files: files[m.ID], Me: me})
 	}
-	if n := len(members); n > 0 {
-		v.MoreMembers = nextPage(c, n, pageSize, members[n-1].ID)
-	}
-	v.MembersOnNext = page.After > 0
-	if err == nil && v.MyRole == "" && (v.MoreMembers != "" || v.MembersOnNext) { // perhaps a member on another page
+	v.MoreMembers = nextPage(c, members, func(m projects.MemberView) int64 { return m.ID })
+	if err == nil && v.MyRole == "" && (v.MoreMembers != "" || page.After > 0) { // perhaps a member on another page
 		var roles map[int64]string
 		roles, err = a.Projects.RolesIn(ctx, actor)
 		v.MyRole = roles[v.Project.ID]

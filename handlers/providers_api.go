@@ -174,7 +174,7 @@ func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provide
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {
 	_, err := a.Providers.Remove(ctx, actorOf(ctx), in.ID, in.version)
-	return nothing(err)
+	return nil, err
 }
 
 func (a rest) recallProvider(ctx context.Context, in *Update[providers.RecallInput]) (*Found[Provider], error) {

@@ -106,10 +106,7 @@ func (a rest) getRequest(ctx context.Context, in *ByID) (*Found[Request], error)
 }
 
 func foundRequest(v requests.RequestView, err error) (*Found[Request], error) {
-	if err != nil {
-		return nil, err
-	}
-	return found(v.Version, requestOf(v), nil)
+	return found(v.Version, requestOf(v), err)
 }
 
 func (a rest) decideRequest(ctx context.Context, in *Update[requests.DecisionInput]) (*Found[Request], error) {
@@ -127,5 +124,5 @@ type JoinRequests struct {
 }
 
 func (a rest) setJoinRequests(ctx context.Context, in *CreateIn[JoinRequests]) (*Nothing, error) {
-	return nothing(a.Requests.SetJoinRequests(ctx, actorOf(ctx), in.ID, in.Body.On))
+	return nil, a.Requests.SetJoinRequests(ctx, actorOf(ctx), in.ID, in.Body.On)
 }

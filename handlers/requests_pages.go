@@ -46,18 +46,14 @@ func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component
 	case v.Filter != filterMine && v.Filter != filterDecided:
 		v.Filter = filterPending
 	}
-	list, err := a.requestsIn(ctx, v.Filter, pageAfter(c, pageSize))
+	list, err := a.requestsIn(ctx, v.Filter, pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
 	waiting, err := a.Requests.Waiting(ctx, actorOf(ctx))
 	v.Waiting = int(waiting)
-	for _, r := range list {
-		v.Rows = append(v.Rows, r.RequestView)
-	}
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
+	v.Rows = convert(list, func(r requests.RequestView) models.RequestView { return r.RequestView })
+	v.Next = nextPage(c, list, func(r requests.RequestView) int64 { return r.ID })
 	return web.RequestsPage(v), err
 }
 

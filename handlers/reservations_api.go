@@ -180,13 +180,7 @@ func (a rest) previewReservation(ctx context.Context, in *Create[broker.Reservat
 	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
 }
 
-// ReservationChangeByID is a change of a reservation, for a preview.
-type ReservationChangeByID struct {
-	ByID
-	Body broker.ReservationChange
-}
-
-func (a rest) previewReservationChange(ctx context.Context, in *ReservationChangeByID) (*Response[ReservationDecision], error) {
+func (a rest) previewReservationChange(ctx context.Context, in *CreateIn[broker.ReservationChange]) (*Response[ReservationDecision], error) {
 	d, err := a.Broker.PreviewChange(ctx, actorOf(ctx), in.ID, in.Body)
 	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
 }

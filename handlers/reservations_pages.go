@@ -39,13 +39,9 @@ func (a *App) reservationsPage(ctx context.Context, c echo.Context) (templ.Compo
 	actor := actorOf(ctx)
 	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live"),
 		Feed: fmt.Sprintf("%s%s?user_id=%d", a.portalURL(c.Request()), feedPath, actor.User.ID)}
-	list, err := a.Broker.List(ctx, actor, store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c, pageSize))
-	for _, r := range list {
-		v.Rows = append(v.Rows, reservationRow(ctx, r))
-	}
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
+	list, err := a.Broker.List(ctx, actor, store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c))
+	v.Rows = convert(list, func(r broker.View) web.ReservationRow { return reservationRow(ctx, r) })
+	v.Next = nextPage(c, list, func(r broker.View) int64 { return r.ID })
 	return web.ReservationsPage(v), err
 }
 
@@ -122,20 +118,19 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
 	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel,
 		Slots: calendar.Slots, Now: a.Store.Now()}
-	for _, d := range calendar.Devices {
-		v.Devices = append(v.Devices, web.CalendarDevice{GrantView: d.GrantView, Available: d.Available})
-	}
+	v.Devices = convert(calendar.Devices, func(d broker.CalendarDevice) web.CalendarDevice {
+		return web.CalendarDevice{GrantView: d.GrantView, Available: d.Available}
+	})
 	if calendar.More {
 		v.After = v.Devices[len(v.Devices)-1].DeviceID
 	}
 	return web.CalendarPage(v), err
 }
 
-func projectOptions(list []models.Project) (options []web.Option) {
-	for _, p := range list {
-		options = append(options, web.Option{Value: strconv.FormatInt(p.ID, 10), Label: p.Name})
-	}
-	return options
+func projectOptions(list []models.Project) []web.Option {
+	return convert(list, func(p models.Project) web.Option {
+		return web.Option{Value: strconv.FormatInt(p.ID, 10), Label: p.Name}
+	})
 }
 
 // newReservationPage is the form of a reservation, with what would be decided once it is

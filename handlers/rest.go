@@ -218,6 +218,12 @@ type Update[B any] struct {
 	Body B
 }
 
+// UpdateSingleton replaces the only resource of its kind.
+type UpdateSingleton[B any] struct {
+	IfMatch
+	Body B
+}
+
 // IfMatch makes an update conditional.
 type IfMatch struct {
 	Match   string `header:"If-Match" doc:"ETag of the resource; a mismatch is rejected with 412"`
@@ -266,10 +272,7 @@ type Found[B any] struct {
 }
 
 func found[B any](version int64, body B, err error) (*Found[B], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Found[B]{ETag: etag(version), Body: body}, nil
+	return &Found[B]{etag(version), body}, err
 }
 
 // Created is a new resource.
@@ -292,14 +295,6 @@ func created[B any](version int64, body B, err error, location ...any) (*Created
 
 // Nothing is an answer without a body.
 type Nothing struct{}
-
-// nothing ends an operation that has no answer.
-func nothing(err error) (*Nothing, error) {
-	if err != nil {
-		return nil, err
-	}
-	return nil, nil
-}
 
 // List is one page.
 type List[T any] struct {

@@ -69,5 +69,5 @@ func (a rest) updateRole(ctx context.Context, in *RoleUpdate) (*Found[Role], err
 }
 
 func (a rest) deleteRole(ctx context.Context, in *ByRole) (*Nothing, error) {
-	return nothing(a.Projects.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role))
+	return nil, a.Projects.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role)
 }

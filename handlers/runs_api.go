@@ -156,31 +156,23 @@ func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {
 	v := runOf(r, view, sharesIn(view)[r.HolderID])
 	v.Events = convert(r.Events, runEventOf)
 	if r.State == models.RunQueued {
-		v.Estimate, err = a.startEstimate(ctx, r.HolderID)
+		var start *pool.Estimate
+		if start, err = a.startEstimate(ctx, r.HolderID); start != nil {
+			v.Estimate = new(estimateOf(*start))
+		}
 	}
 	return found(r.Version, v, err)
 }
 
 // startEstimate is when a queued holder can probably start; nil if it has left the queue.
-func (a *App) startEstimate(ctx context.Context, holder int64) (*Estimate, error) {
+func (a *App) startEstimate(ctx context.Context, holder int64) (*pool.Estimate, error) {
 	view, err := a.Pool.View(ctx, actorOf(ctx))
 	for _, w := range view.Waiting {
 		if w.ID == holder {
-			return new(estimateOf(w.Estimate)), err
+			return &w.Estimate, err
 		}
 	}
 	return nil, err
-}
-
-// startText is startEstimate in words; empty if it has left the queue.
-func (a *App) startText(ctx context.Context, holder int64) (t models.Text, err error) {
-	view, err := a.Pool.View(ctx, actorOf(ctx))
-	for _, w := range view.Waiting {
-		if w.ID == holder {
-			t = w.Estimate.Text
-		}
-	}
-	return t, err
 }
 
 func (a rest) previewRun(ctx context.Context, in *Create[workspaces.RunInput]) (*Response[LaunchPreview], error) {
@@ -240,23 +232,11 @@ type RunSignal struct {
 	Signal string `json:"signal" enum:"INT,TERM,HUP,QUIT,USR1,USR2" doc:"signal for the program"`
 }
 
-// RunSignalByID is a signal for one run.
-type RunSignalByID struct {
-	ByID
-	Body RunSignal
+func (a rest) signalRun(ctx context.Context, in *CreateIn[RunSignal]) (*Nothing, error) {
+	return nil, a.Workspaces.SignalRun(ctx, actorOf(ctx), in.ID, in.Body.Signal)
 }
 
-func (a rest) signalRun(ctx context.Context, in *RunSignalByID) (*Nothing, error) {
-	return nothing(a.Workspaces.SignalRun(ctx, actorOf(ctx), in.ID, in.Body.Signal))
-}
-
-// RunRenewalByID renews the lease of one run.
-type RunRenewalByID struct {
-	ByID
-	Body workspaces.RunRenewal
-}
-
-func (a rest) renewRun(ctx context.Context, in *RunRenewalByID) (*Found[Run], error) {
+func (a rest) renewRun(ctx context.Context, in *CreateIn[workspaces.RunRenewal]) (*Found[Run], error) {
 	if _, err := a.Workspaces.RenewRun(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
@@ -271,5 +251,5 @@ func (a rest) stopRun(ctx context.Context, in *ByID) (*Found[Run], error) {
 }
 
 func (a rest) deleteRun(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Workspaces.DeleteRun(ctx, actorOf(ctx), in.ID))
+	return nil, a.Workspaces.DeleteRun(ctx, actorOf(ctx), in.ID)
 }

@@ -70,9 +70,7 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 	if v.Workspaces, err = a.workspaceOptions(ctx, f.number("workspace_id")); err != nil {
 		return nil, err
 	}
-	for _, m := range p.Projects {
-		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.ID, 10), Label: m.Name})
-	}
+	v.Projects = projectOptions(p.Projects)
 	v.Project, v.Role, v.Environment = p.Project.Name, p.Role, p.Environment.Name
 	v.Form.Values["project_id"] = strconv.FormatInt(p.Project.ID, 10)
 	fillLaunch(&v.LaunchView, p, view)

@@ -37,11 +37,9 @@ func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, er
 	v.Project, _ = strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	v.CanStart = v.Project == 0 || a.Workspaces.CanStartRun(actorOf(ctx), v.Project)
 	f := RunsQuery{ProjectID: v.Project, State: v.State}.filter()
-	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), f, pageAfter(c, pageSize))
+	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), f, pageAfter(c))
 	v.Rows = convert(list, runRow)
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
+	v.Next = nextPage(c, list, func(r workspaces.RunSummary) int64 { return r.ID })
 	return web.RunsPage(v), err
 }
 
@@ -57,8 +55,12 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	v := web.RunDetail{RunRow: runRow(r), Events: r.Events, Devices: devicesOf(view, r.HolderID, actor.User.ID)}
 	v.Position, v.Simulated = view.Position(r.HolderID), anySimulated(v.Devices)
 	if r.State == models.RunQueued {
-		if v.Starts, err = a.startText(ctx, r.HolderID); err != nil {
+		start, err := a.startEstimate(ctx, r.HolderID)
+		if err != nil {
 			return nil, err
+		}
+		if start != nil {
+			v.Starts = start.Text
 		}
 	}
 	if r.CanRead {

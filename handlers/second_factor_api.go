@@ -43,10 +43,7 @@ type SecondFactor struct {
 
 func (a rest) getSecondFactor(ctx context.Context, _ *struct{}) (*Response[SecondFactor], error) {
 	s, err := a.Accounts.SecondFactor(ctx, actorOf(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return &Response[SecondFactor]{SecondFactor{utc(s.EnabledAt), s.RecoveryCodes, s.Required, s.Available}}, nil
+	return &Response[SecondFactor]{SecondFactor{utc(s.EnabledAt), s.RecoveryCodes, s.Required, s.Available}}, err
 }
 
 // NewSecondFactor is an authenticator app that is not confirmed.
@@ -58,10 +55,7 @@ type NewSecondFactor struct {
 
 func (a rest) beginSecondFactor(ctx context.Context, in *Create[policies.Proof]) (*Response[NewSecondFactor], error) {
 	e, err := a.Accounts.BeginSecondFactor(ctx, actorOf(ctx), in.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[NewSecondFactor]{NewSecondFactor{e.Secret, e.URI, e.ExpiresAt.UTC()}}, nil
+	return &Response[NewSecondFactor]{NewSecondFactor{e.Secret, e.URI, e.ExpiresAt.UTC()}}, err
 }
 
 // CodeInput is a code of a new authenticator app.
@@ -75,18 +69,12 @@ type RecoveryCodes struct {
 }
 
 func recoveryCodesOf(codes []string, err error) (*Response[RecoveryCodes], error) {
-	if err != nil {
-		return nil, err
-	}
-	return &Response[RecoveryCodes]{RecoveryCodes{codes}}, nil
+	return &Response[RecoveryCodes]{RecoveryCodes{codes}}, err
 }
 
 func (a rest) confirmSecondFactor(ctx context.Context, in *Create[CodeInput]) (*Response[RecoveryCodes], error) {
 	codes, err := a.Accounts.ConfirmSecondFactor(ctx, actorOf(ctx), in.Body.Code)
-	if err == nil {
-		err = a.continueSession(ctx, actorOf(ctx).User.ID)
-	}
-	return recoveryCodesOf(codes, err)
+	return recoveryCodesOf(codes, a.continueSession(ctx, err))
 }
 
 func (a rest) createRecoveryCodes(ctx context.Context, in *Create[policies.Proof]) (*Response[RecoveryCodes], error) {
@@ -94,14 +82,11 @@ func (a rest) createRecoveryCodes(ctx context.Context, in *Create[policies.Proof
 }
 
 func (a rest) disableSecondFactor(ctx context.Context, in *Create[policies.Proof]) (*Nothing, error) {
-	if err := a.Accounts.DisableSecondFactor(ctx, actorOf(ctx), in.Body); err != nil {
-		return nil, err
-	}
-	return nothing(a.continueSession(ctx, actorOf(ctx).User.ID))
+	return nil, a.continueSession(ctx, a.Accounts.DisableSecondFactor(ctx, actorOf(ctx), in.Body))
 }
 
 func (a rest) resetSecondFactor(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Accounts.ResetSecondFactor(ctx, actorOf(ctx), in.ID))
+	return nil, a.Accounts.ResetSecondFactor(ctx, actorOf(ctx), in.ID)
 }
 
 func (a rest) getSignInPolicy(ctx context.Context, _ *struct{}) (*Found[models.SignInPolicy], error) {
@@ -109,13 +94,7 @@ func (a rest) getSignInPolicy(ctx context.Context, _ *struct{}) (*Found[models.S
 	return found(p.Version, p, err)
 }
 
-// SignInPolicyUpdate changes what sign-in requires.
-type SignInPolicyUpdate struct {
-	IfMatch
-	Body policies.SignInPolicyInput
-}
-
-func (a rest) setSignInPolicy(ctx context.Context, in *SignInPolicyUpdate) (*Found[models.SignInPolicy], error) {
+func (a rest) setSignInPolicy(ctx context.Context, in *UpdateSingleton[policies.SignInPolicyInput]) (*Found[models.SignInPolicy], error) {
 	in.Body.Version = in.version
 	p, err := a.Accounts.SetSignInPolicy(ctx, actorOf(ctx), in.Body)
 	return found(p.Version, p, err)

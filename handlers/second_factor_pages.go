@@ -13,14 +13,15 @@ import (
 )
 
 func (a *App) secondFactorRoutes(p *echo.Group) {
-	p.GET("/account/second-factor/setup", a.page(a.setupSecondFactorPage))
-	p.POST("/account/second-factor/setup", a.submit(a.setupSecondFactorPage, a.beginSecondFactorPage))
+	setup, disable := a.proofPage(web.SetupSecondFactorPage), a.proofPage(web.DisableSecondFactorPage)
+	p.GET("/account/second-factor/setup", a.page(setup))
+	p.POST("/account/second-factor/setup", a.submit(setup, a.beginSecondFactorPage))
 	p.GET("/account/second-factor/confirm", a.confirmSecondFactorPage)
 	p.POST("/account/second-factor/confirm", a.submitConfirmSecondFactorPage)
-	p.GET("/account/second-factor/recovery-codes", a.page(a.recoveryCodesPage))
+	p.GET("/account/second-factor/recovery-codes", a.page(a.proofPage(web.NewRecoveryCodesPage)))
 	p.POST("/account/second-factor/recovery-codes", a.createRecoveryCodesPage)
-	p.GET("/account/second-factor/disable", a.page(a.disableSecondFactorPage))
-	p.POST("/account/second-factor/disable", a.submit(a.disableSecondFactorPage, a.submitDisableSecondFactorPage))
+	p.GET("/account/second-factor/disable", a.page(disable))
+	p.POST("/account/second-factor/disable", a.submit(disable, a.disableSecondFactorPage))
 }
 
 // secondFactorView is the second factor of the reader's own account.
@@ -38,10 +39,6 @@ func (a *App) proofPage(page func(web.ProofView) templ.Component) pageFunc {
 
 func (f *form) proof() policies.Proof {
 	return policies.Proof{Password: f.text("password"), Code: f.text("code")}
-}
-
-func (a *App) setupSecondFactorPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.proofPage(web.SetupSecondFactorPage)(ctx, c)
 }
 
 func (a *App) beginSecondFactorPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
@@ -86,17 +83,10 @@ func (a *App) submitConfirmSecondFactorPage(c echo.Context) error {
 	if models.KindOf(err) == models.KindConflict { // not in time
 		return c.Redirect(http.StatusSeeOther, "/account/second-factor/setup")
 	}
-	if err == nil {
-		err = a.continueSession(ctx, actorOf(ctx).User.ID)
-	}
-	if err != nil {
+	if err := a.continueSession(ctx, err); err != nil {
 		return a.refused(c, f, err, a.newAppPage)
 	}
 	return a.render(c, http.StatusOK, web.RecoveryCodesPage(web.RecoveryCodesView{Codes: codes, Next: "/account"}))
-}
-
-func (a *App) recoveryCodesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.proofPage(web.NewRecoveryCodesPage)(ctx, c)
 }
 
 // createRecoveryCodesPage makes recovery codes, and shows them once.
@@ -108,19 +98,12 @@ func (a *App) createRecoveryCodesPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	codes, err := a.Accounts.NewRecoveryCodes(ctx, actorOf(ctx), f.proof())
 	if err != nil {
-		return a.refused(c, f, err, a.recoveryCodesPage)
+		return a.refused(c, f, err, a.proofPage(web.NewRecoveryCodesPage))
 	}
 	return a.render(c, http.StatusCreated, web.RecoveryCodesPage(web.RecoveryCodesView{Codes: codes, Next: "/account"}))
 }
 
-func (a *App) disableSecondFactorPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.proofPage(web.DisableSecondFactorPage)(ctx, c)
-}
-
-func (a *App) submitDisableSecondFactorPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+func (a *App) disableSecondFactorPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	err := a.Accounts.DisableSecondFactor(ctx, actorOf(ctx), f.proof())
-	if err == nil {
-		err = a.continueSession(ctx, actorOf(ctx).User.ID)
-	}
-	return redirect{"/account", models.Say("The second factor was disabled. Your other sessions were ended.")}, err
+	return redirect{"/account", models.Say("The second factor was disabled. Your other sessions were ended.")}, a.continueSession(ctx, err)
 }

@@ -61,5 +61,5 @@ type ByServiceToken struct {
 }
 
 func (a rest) deleteServiceToken(ctx context.Context, in *ByServiceToken) (*Nothing, error) {
-	return nothing(a.Accounts.DeleteServiceToken(ctx, actorOf(ctx), in.ID, in.Member, in.Token))
+	return nil, a.Accounts.DeleteServiceToken(ctx, actorOf(ctx), in.ID, in.Member, in.Token)
 }

@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -16,7 +15,7 @@ import (
 func (a *App) serviceAccountsRoutes(p *echo.Group) {
 	p.GET("/projects/:id/service-accounts/new", a.page(a.serviceAccountPage))
 	p.POST("/projects/:id/service-accounts", a.submit(a.serviceAccountPage, a.createServiceAccountPage))
-	p.GET("/projects/:id/members/:member/tokens", a.page(a.serviceTokensPage))
+	p.GET("/projects/:id/members/:member/tokens", a.page(a.serviceTokensWith("", "")))
 	p.POST("/projects/:id/members/:member/tokens", a.createServiceTokenPage)
 	p.GET("/projects/:id/members/:member/tokens/:token/delete", a.page(a.confirmDeleteServiceTokenPage))
 	p.POST("/projects/:id/members/:member/tokens/:token/delete", a.submit(nil, a.deleteServiceTokenPage))
@@ -57,10 +56,6 @@ func (a *App) serviceTokensWith(name, secret string) pageFunc {
 	}
 }
 
-func (a *App) serviceTokensPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	return a.serviceTokensWith("", "")(ctx, c)
-}
-
 func (a *App) createServiceTokenPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
@@ -74,21 +69,16 @@ func (a *App) createServiceTokenPage(c echo.Context) error {
 		t, secret, err = a.Accounts.CreateServiceToken(ctx, actorOf(ctx), number(c, "id"), number(c, "member"), in)
 	}
 	if err != nil {
-		return a.refused(c, f, err, a.serviceTokensPage)
+		return a.refused(c, f, err, a.serviceTokensWith("", ""))
 	}
 	return a.showPage(c, http.StatusCreated, a.serviceTokensWith(t.Name, secret))
 }
 
 func (a *App) confirmDeleteServiceTokenPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	project, member := number(c, "id"), number(c, "member")
-	tokens, err := a.Accounts.ServiceTokens(ctx, actorOf(ctx), project, member)
-	if err != nil {
-		return nil, err
-	}
-	if i := slices.IndexFunc(tokens, func(t models.AccessToken) bool { return t.ID == number(c, "token") }); i >= 0 {
-		return web.ConfirmPage(web.ConfirmDeleteToken(tokens[i], web.ServiceTokensPath(project, member))), nil
-	}
-	return nil, models.NotFound("token")
+	list, err := a.Accounts.ServiceTokens(ctx, actorOf(ctx), project, member)
+	t, err := find(list, err, models.NotFound("token"), func(t models.AccessToken) bool { return t.ID == number(c, "token") })
+	return confirmPage(c, web.ConfirmDeleteToken(t, web.ServiceTokensPath(project, member))), err
 }
 
 func (a *App) deleteServiceTokenPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -134,10 +134,7 @@ func (a rest) listDeployments(ctx context.Context, in *DeploymentsQuery) (*Respo
 
 func (a rest) getDeployment(ctx context.Context, in *ByID) (*Found[Deployment], error) {
 	d, err := a.Workspaces.ViewDeployment(ctx, actorOf(ctx), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return found(d.Version, deploymentOf(d), nil)
+	return found(d.Version, deploymentOf(d), err)
 }
 
 func (a rest) deployModel(ctx context.Context, in *Create[workspaces.DeployInput]) (*Created[Deployment], error) {

@@ -33,11 +33,9 @@ func deploymentRow(d workspaces.DeploymentSummary) web.DeploymentRow {
 func (a *App) deploymentsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.DeploymentsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	f := store.DeploymentFilter{States: deploymentStates(v.State)}
-	list, err := a.Workspaces.ListDeployments(ctx, actorOf(ctx), f, pageAfter(c, pageSize))
+	list, err := a.Workspaces.ListDeployments(ctx, actorOf(ctx), f, pageAfter(c))
 	v.Rows = convert(list, deploymentRow)
-	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
-	}
+	v.Next = nextPage(c, list, func(d workspaces.DeploymentSummary) int64 { return d.ID })
 	return web.DeploymentsPage(v), err
 }
 

@@ -195,15 +195,15 @@ func withActor(ctx context.Context, actor policies.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// continueSession lets the browser that ended the sessions of its own account go on in a
-// session of the new generation, which ends when the former would have. It is for the session by
-// which the request was authenticated, and not if somebody has ended the sessions once more.
-func (a *App) continueSession(ctx context.Context, user int64) error {
+// continueSession lets the browser that ended the sessions of its own account, unless err prevented
+// it, go on in a session of the new generation, which ends when the former would have. It is for the
+// session by which the request was authenticated, and not if somebody has ended the sessions once more.
+func (a *App) continueSession(ctx context.Context, err error) error {
 	before := actorOf(ctx)
-	if a.sessions.GetInt64(ctx, sessionUser) != user || before.Via != policies.ViaSession {
-		return nil
+	if err != nil || a.sessions.GetInt64(ctx, sessionUser) != before.User.ID || before.Via != policies.ViaSession {
+		return err
 	}
-	actor, err := a.Accounts.Load(ctx, user)
+	actor, err := a.Accounts.Load(ctx, before.User.ID)
 	if err != nil {
 		return err
 	}

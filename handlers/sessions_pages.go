@@ -41,9 +41,6 @@ func confirmEndSessionsPage(context.Context, echo.Context) (templ.Component, err
 }
 
 func (a *App) endSessionsPage(ctx context.Context, _ echo.Context, _ *form) (redirect, error) {
-	err := a.Accounts.EndSessions(ctx, actorOf(ctx))
-	if err == nil {
-		err = a.continueSession(ctx, actorOf(ctx).User.ID)
-	}
-	return redirect{"/account", models.Say("Your other sessions were ended.")}, err
+	return redirect{"/account", models.Say("Your other sessions were ended.")},
+		a.continueSession(ctx, a.Accounts.EndSessions(ctx, actorOf(ctx)))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -104,7 +105,7 @@ func (a *App) stepRefused(c echo.Context, f *form, err error, build pageFunc) er
 		if actorOf(ctx).SignedIn() {
 			return c.Redirect(http.StatusSeeOther, next)
 		}
-		return c.Redirect(http.StatusSeeOther, "/signin?next="+queryEscape(next))
+		return c.Redirect(http.StatusSeeOther, "/signin?next="+url.QueryEscape(next))
 	case models.KindConflict:
 		return c.Redirect(http.StatusSeeOther, setupStepPath)
 	case models.KindInvalid, models.KindRateLimited:

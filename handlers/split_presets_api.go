@@ -34,5 +34,5 @@ type BySplitPreset struct {
 }
 
 func (a rest) deleteSplitPreset(ctx context.Context, in *BySplitPreset) (*Nothing, error) {
-	return nothing(a.Deployments.DeleteSplitPreset(ctx, actorOf(ctx), in.ID, in.Preset))
+	return nil, a.Deployments.DeleteSplitPreset(ctx, actorOf(ctx), in.ID, in.Preset)
 }

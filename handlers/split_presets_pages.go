@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -50,15 +49,9 @@ func words(text string) []string {
 }
 
 func (a *App) confirmDeleteSplitPresetPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	presets, err := a.Deployments.SplitPresets(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(presets, func(p models.SplitPreset) bool { return p.ID == number(c, "preset") })
-	if i < 0 {
-		return nil, models.NotFound("split preset")
-	}
-	return confirmPage(c, web.ConfirmDeleteSplitPreset(presets[i])), nil
+	list, err := a.Deployments.SplitPresets(ctx, actorOf(ctx), number(c, "id"))
+	p, err := find(list, err, models.NotFound("split preset"), func(p models.SplitPreset) bool { return p.ID == number(c, "preset") })
+	return confirmPage(c, web.ConfirmDeleteSplitPreset(p)), err
 }
 
 func (a *App) deleteSplitPresetPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -46,7 +47,7 @@ func (a *App) usageRange(c echo.Context, from, until time.Time) web.UsageRange {
 
 // allUsagePage shows the usage of all projects.
 func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	u, err := a.Projects.AllUsage(ctx, actorOf(ctx), usageQuery(c), pageAfter(c, pageSize))
+	u, err := a.Projects.AllUsage(ctx, actorOf(ctx), usageQuery(c), pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func (a *App) allUsagePage(ctx context.Context, c echo.Context) (templ.Component
 			OfQuota: p.OfQuota.GPUCores, OfTotal: p.OfTotal.GPUCores})
 	}
 	if u.Next > 0 {
-		v.Next = nextPage(c, len(u.Projects), pageSize, u.Next)
+		v.Next = pageAt(c, store.Page{After: u.Next})
 	}
 	return web.AllUsagePage(v), nil
 }
@@ -69,7 +70,7 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 	if err != nil {
 		return nil, err
 	}
-	people, err := a.Projects.UsageOfPeople(ctx, actor, id, in, pageAfter(c, pageSize))
+	people, err := a.Projects.UsageOfPeople(ctx, actor, id, in, pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +81,8 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 		v.People = append(v.People, web.PersonUse{Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Me: p.UserID == actor.User.ID,
 			Limit: p.Limit, InUse: p.InUse, Used: p.Used, OfTotal: p.OfTotal.GPUCores})
 	}
-	if n := len(people); n > 0 && v.SeesAll {
-		v.Next = nextPage(c, n, pageSize, people[n-1].ID)
+	if v.SeesAll {
+		v.Next = nextPage(c, people, func(p projects.PersonUsage) int64 { return p.ID })
 	}
 	return web.UsagePage(v), nil
 }

@@ -81,7 +81,7 @@ func (a rest) updateWebhook(ctx context.Context, in *Update[notifications.Webhoo
 }
 
 func (a rest) deleteWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Notifications.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
+	return nil, a.Notifications.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0)
 }
 
 func (a rest) rotateWebhookSecret(ctx context.Context, in *Versioned) (*Found[NewWebhook], error) {
@@ -90,11 +90,11 @@ func (a rest) rotateWebhookSecret(ctx context.Context, in *Versioned) (*Found[Ne
 }
 
 func (a rest) testWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Notifications.TestWebhook(ctx, actorOf(ctx), in.ID))
+	return nil, a.Notifications.TestWebhook(ctx, actorOf(ctx), in.ID)
 }
 
 func (a rest) testMail(ctx context.Context, _ *struct{}) (*Nothing, error) {
-	return nothing(a.Notifications.TestMail(ctx, actorOf(ctx)))
+	return nil, a.Notifications.TestMail(ctx, actorOf(ctx))
 }
 
 // Redelivered is the number of messages to resend.

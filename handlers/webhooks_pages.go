@@ -81,10 +81,8 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 			v.State = ""
 		}
 		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), store.DeliveryFilter{WebhookID: id, State: v.State},
-			pageAfter(c, pageSize))
-		if n := len(v.Deliveries); n > 0 {
-			v.Next = nextPage(c, n, pageSize, v.Deliveries[n-1].ID)
-		}
+			pageAfter(c))
+		v.Next = nextPage(c, v.Deliveries, func(d models.DeliveryView) int64 { return d.ID })
 		return web.WebhookPage(v), err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -70,14 +71,11 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 		q.IdleHours, _ = strconv.ParseInt(v.Form.Value("idle_hours"), 10, 64)
 		q.IdleHours = min(q.IdleHours, maxIdleHours)
 	}
-	rows, err := a.workspaceRows(ctx, q.filter(a.Store.Now()), pageAfter(c, pageSize))
-	if err != nil {
+	var err error
+	if v.Rows, err = a.workspaceRows(ctx, q.filter(a.Store.Now()), pageAfter(c)); err != nil {
 		return nil, err
 	}
-	v.Rows = rows
-	if n := len(rows); n > 0 {
-		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
-	}
+	v.Next = nextPage(c, v.Rows, func(r web.WorkspaceRow) int64 { return r.ID })
 	if v.Everybody {
 		var chosen []int64
 		if q.ProjectID > 0 {
@@ -164,9 +162,9 @@ const openURLSeconds = 30
 // openURL is the address at which a browser enters a workspace with the
 // single-use secret, at a path or, if that is empty, at its start page.
 func (a *App) openURL(r *http.Request, workspace int64, secret, path string) string {
-	at := a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
+	at := a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + url.QueryEscape(secret)
 	if path != "" {
-		at += "&path=" + queryEscape(path)
+		at += "&path=" + url.QueryEscape(path)
 	}
 	return at
 }

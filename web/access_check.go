@@ -21,7 +21,6 @@ type AccessCheckView struct {
 // AccessCheck is the result of a check, with the steps that led to it.
 type AccessCheck struct {
 	Person    string
-	PersonID  int64
 	Project   string // empty for the platform
 	ProjectID int64
 	Right     string

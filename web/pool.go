@@ -74,7 +74,6 @@ type QueueRow struct {
 
 // DecisionRow is a decision of the pool.
 type DecisionRow struct {
-	ID          int64
 	At          time.Time
 	Who         string // empty if anonymous
 	Outcome     string // models.Outcome…

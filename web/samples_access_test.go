@@ -77,7 +77,7 @@ func withSecondFactor(u models.User) models.User {
 func sampleAccessCheck() AccessCheckView {
 	return AccessCheckView{Rights: models.PermissionNames(),
 		Form: Form{Values: map[string]string{"email": "li@example.org", "project_name": "vision", "right": "role:write"}},
-		AccessCheck: &AccessCheck{Person: "Li Wei", PersonID: 2, Project: "vision", ProjectID: 1, Right: "role:write", Steps: []AccessCheckStep{
+		AccessCheck: &AccessCheck{Person: "Li Wei", Project: "vision", ProjectID: 1, Right: "role:write", Steps: []AccessCheckStep{
 			{models.Say("The account %s is enabled.", "li@example.org"), "nothing"},
 			{models.Say("Is not a platform administrator or an auditor."), "nothing"},
 			{models.Say("Is a member of the project %s.", "vision"), "nothing"},

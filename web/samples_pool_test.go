@@ -44,9 +44,9 @@ func samplePool() PoolView {
 		Queue: []QueueRow{{Position: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute),
 			Starts: models.Say("in about %d minutes", 14), Estimated: true},
 			{Position: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute), Starts: models.Say("within a minute"), Behind: models.Say("Behind an older request.")}},
-		Decisions: []DecisionRow{{ID: 9, At: now, Who: "Li Wei", Outcome: "granted", Demand: models.Say("30 cores on gpu-node-01 GPU 0."), Explanation: models.Say("Least fragmentation of 9 candidates; GPU 4 would have split an idle GPU.")},
-			{ID: 8, At: ago(time.Minute), Who: "Wang Fang", Outcome: "delayed", Demand: models.Say("2 × 50 cores."), Explanation: models.Say("3 GPUs too full, 8 on other machines alone.")},
-			{ID: 7, At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's limit is 100.")}},
+		Decisions: []DecisionRow{{At: now, Who: "Li Wei", Outcome: "granted", Demand: models.Say("30 cores on gpu-node-01 GPU 0."), Explanation: models.Say("Least fragmentation of 9 candidates; GPU 4 would have split an idle GPU.")},
+			{At: ago(time.Minute), Who: "Wang Fang", Outcome: "delayed", Demand: models.Say("2 × 50 cores."), Explanation: models.Say("3 GPUs too full, 8 on other machines alone.")},
+			{At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's limit is 100.")}},
 		Unmet:   []UnmetRow{{Model: "NVIDIA H100", GPUs: 8, Cores: 100, Waiting: 2, Refused: 5, Oldest: ptr(ago(3 * time.Hour))}, {GPUs: 1, Cores: 30, Waiting: 1}},
 		Offered: []OfferedTo{{GPUCode: "7QXK-93ZD-11MW-A0PE", Name: "desk-19", Until: now.Add(9 * time.Minute)}},
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -55,11 +56,7 @@ func usedQuotas(q *store.Queries) (list []usedQuota, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	for id := range inUse {
-		ids = append(ids, id)
-	}
-	projects, err := q.ProjectsByID(ids)
+	projects, err := q.ProjectsByID(slices.Collect(maps.Keys(inUse)))
 	for id, used := range inUse {
 		u := usedQuota{id: id, ratios: map[string]float64{}}
 		used.StorageMiB = 0
