@@ -47,6 +47,10 @@ func TestWorkspacePageInBrowser(t *testing.T) {
 	b.until("the new name", `document.querySelector("h1").textContent === "ablation study"`)
 	b.sees("Renamed to ablation study.")
 	b.until("what it used", `document.querySelectorAll(".chart .line-mean[d^=M]").length >= 2`)
+	b.until("what it used of its GPU", `document.querySelector("[aria-labelledby=chart-gpu] .line-mean[d^=M]")`)
+	b.until("that the GPU is simulated", `document.querySelector("#chart-gpu").textContent.includes("simulated")`)
+	b.until("how long it runs", `(window.ran ??= document.querySelector(".status time[data-time=since]").innerText) !==
+		document.querySelector(".status time[data-time=since]").innerText`)
 	b.shoot("workspace-telemetry")
 	b.underPointer("chart-memory", "MiB")
 	b.press("Restart")

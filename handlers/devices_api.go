@@ -86,6 +86,7 @@ type Share struct {
 	Cores        int64      `json:"cores"`
 	MemoryMiB    int64      `json:"memory_mib"`
 	Enforcement  string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: a hardware-isolated instance; mps: limits enforced by NVIDIA MPS; advisory: limits not enforced; lapsed: not enforced until the MPS daemon restarts"`
+	Utilisation  *int64     `json:"utilization,omitempty" doc:"percent of the simulated GPU that it uses, by the CPU time of what runs in it; absent if unknown"`
 	From         time.Time  `json:"from"`
 	Until        *time.Time `json:"until,omitempty" doc:"end; absent while in use"`
 	EndsAt       *time.Time `json:"ends_at,omitempty" doc:"end set by the provider's owner"`
@@ -113,7 +114,7 @@ func deviceOf(d pool.DeviceView) Device {
 
 func shareOf(s pool.ShareView) Share {
 	v := Share{Anonymous: s.Anonymous, ProjectID: s.ProjectID, Project: s.ProjectName,
-		UserID: s.UserID, User: s.UserName, Cores: s.Cores, MemoryMiB: s.MemoryMiB, Enforcement: s.Enforcement,
+		UserID: s.UserID, User: s.UserName, Cores: s.Cores, MemoryMiB: s.MemoryMiB, Enforcement: s.Enforcement, Utilisation: s.Utilisation,
 		From: s.From.UTC(), Until: utc(s.Until), EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
 	switch s.Kind {
 	case models.HolderWorkspace:

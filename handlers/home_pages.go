@@ -55,10 +55,10 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 
 // availableIn is the availability of the common sizes in the first projects in which the actor can launch.
 func (a *App) availableIn(ctx context.Context, mine []projects.Membership) (map[int64][]workspaces.SizeAvailability, error) {
-	var list []workspaces.ProjectUse
+	var list []models.Project
 	for i, m := range mine {
 		if m.CanLaunch && i < availableProjects {
-			list = append(list, workspaces.ProjectUse{Project: m.Project, Use: m.Use})
+			list = append(list, m.Project)
 		}
 	}
 	return a.Workspaces.AvailableIn(ctx, actorOf(ctx), list)

@@ -67,9 +67,9 @@ func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
 	case models.OutcomePartial:
 		v.FreeCores = d.Fewer.GPUs * d.Fewer.Cores
 		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: d.Fewer.GPUs * d.Fewer.GPUMemoryMiB, Devices: devices}
-		v.Wait = &web.Wait{Before: d.Waiting, Starts: view.Estimate.Text}
+		v.Wait = &web.Wait{Before: d.Waiting, Starts: web.Start{Text: view.Estimate.Text, At: view.Estimate.At}}
 	case models.OutcomeDelayed:
-		v.Wait = &web.Wait{Before: d.Waiting, Starts: view.Estimate.Text}
+		v.Wait = &web.Wait{Before: d.Waiting, Starts: web.Start{Text: view.Estimate.Text, At: view.Estimate.At}}
 	}
 	return v
 }

@@ -55,12 +55,12 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	v := web.RunDetail{RunRow: runRow(r), Events: r.Events, Devices: devicesOf(view, r.HolderID, actor.User.ID)}
 	v.Position, v.Simulated = view.Position(r.HolderID), anySimulated(v.Devices)
 	if r.State == models.RunQueued {
-		start, err := a.startEstimate(ctx, r.HolderID)
+		estimate, err := a.startEstimate(ctx, r.HolderID)
 		if err != nil {
 			return nil, err
 		}
-		if start != nil {
-			v.Starts = start.Text
+		if estimate != nil {
+			v.Starts = web.Start{Text: estimate.Text, At: estimate.At}
 		}
 	}
 	if r.CanRead {

@@ -181,7 +181,7 @@ type WorkspaceMeasurement struct {
 	At         time.Time `json:"at"`
 	CPUMilli   int64     `json:"cpu_milli" doc:"CPU used by all processes but the notebook server"`
 	MemoryMiB  int64     `json:"memory_mib" doc:"memory used by all processes; what they share is counted once"`
-	GPUPercent *int64    `json:"gpu_percent,omitempty" doc:"utilization of the GPUs; absent if it is not known, or others use these GPUs too"`
+	GPUPercent *int64    `json:"gpu_percent,omitempty" doc:"utilization of the GPUs, made up of the CPU used if they are simulated; absent if it is not known, or others use these real GPUs too"`
 
 	Kernels     int64 `json:"kernels" doc:"kernels that ran"`
 	BusyKernels int64 `json:"busy_kernels" doc:"kernels that computed"`

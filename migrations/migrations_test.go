@@ -101,6 +101,7 @@ var rows = []string{
 
 // latest are the rows of tables that earlier versions, to which tests go back, do not have.
 var latest = []string{
+	"holder_utilisation (holder_id, at, percent) VALUES (1, " + day + ", 50)",
 	"workspace_telemetry (workspace_id, at, cpu_milli, memory_mib, gpu_percent, kernels, busy_kernels) VALUES (1, " + day + ", 500, 300, NULL, 2, 1)",
 	"split_presets (id, project_id, service_type, architecture, split, combine, cuts, user_id, created_at) VALUES (1, 1, 'n', '', 'layers', 'sum', '[]', 1, " + day + ")",
 	"passkeys (id, user_id, name, credential_id, user_handle, public_key, ceremony_at, created_at) VALUES (1, 1, 'k', 'c', 'h', 'p', " + day + ", " + day + ")",

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"weir/models"
@@ -69,6 +70,24 @@ func TestAnswers(t *testing.T) {
 			}
 			if shares, _ := o.Store.Read(o.Ctx).OpenSharesAmong(store.AllMachines); len(shares) != 2 {
 				t.Errorf("%s: an answer has taken shares", c.name)
+			}
+		}
+	})
+}
+
+// What is said of a demand that the pool can never meet has one number, also while a part is in use.
+func TestRefusalHasOneNumber(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(8))
+		o.WantClaim(t, m, models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}, models.OutcomeGranted)
+		d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, models.Demand{GPUs: 9, Cores: 100, GPUMemoryMiB: 80_000})
+		if d.Outcome != models.OutcomeRefused || len(d.Reasons) == 0 {
+			t.Errorf("%+v", d)
+		}
+		for _, text := range append(d.Reasons, d.Explanation) {
+			if !strings.Contains(text.String(), "9 GPUs requested on one machine; at most 8 available") {
+				t.Errorf("it says %q", text)
 			}
 		}
 	})

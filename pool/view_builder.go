@@ -52,7 +52,8 @@ type DeviceView struct {
 // ShareView is a share; of a project that the actor may not see, only its size.
 type ShareView struct {
 	store.ShareView
-	Anonymous bool
+	Anonymous   bool
+	Utilisation *int64 // percent of its simulated GPU; nil: unknown
 }
 
 // WaitingView is a claim in the queue.
@@ -73,6 +74,7 @@ type viewBuilder struct {
 	actor        policies.Actor
 	visible      map[int64]bool // by project: its names may be shown
 	deviceStates map[int64]models.DeviceState
+	utilisation  map[int64]int64     // of each of their simulated GPUs, by holder
 	owners       map[int64]string    // names, by user
 	seen         map[int64]time.Time // last heartbeats, by provider
 }
@@ -125,6 +127,9 @@ func (s snapshot) owners() map[int64]bool {
 // loadDetails reads what the views of providers need beside the snapshot.
 func (v *viewBuilder) loadDetails() (err error) {
 	if v.deviceStates, err = v.q.DeviceStates(); err != nil {
+		return err
+	}
+	if v.utilisation, err = v.q.Utilisation(); err != nil {
 		return err
 	}
 	if v.seen, err = v.q.SeenAt(); err != nil {
@@ -302,7 +307,11 @@ func (v viewBuilder) shareView(shareView store.ShareView, d models.Device) Share
 		shareView.Enforcement = models.EnforcementLapsed
 	}
 	if v.canSee(shareView.ProjectID) {
-		return ShareView{ShareView: shareView}
+		view := ShareView{ShareView: shareView}
+		if percent, known := v.utilisation[shareView.HolderID]; known && d.Simulated && shareView.Until == nil {
+			view.Utilisation = &percent
+		}
+		return view
 	}
 	return ShareView{Anonymous: true, ShareView: store.ShareView{Share: models.Share{
 		ID: shareView.ID, DeviceID: shareView.DeviceID, Cores: shareView.Cores, MemoryMiB: shareView.MemoryMiB,

@@ -44,6 +44,7 @@ type Share struct {
 	Href      string
 
 	Enforcement string      // models.Enforced…
+	Utilisation *int64      // percent of the GPU
 	EndsAt      *time.Time  // the end that the machine's owner has set
 	EndReason   models.Text // why
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,30 @@ func TestEndsAreTheReadersOwn(t *testing.T) {
 	got := endingShares([]Device{{Label: "a", Shares: []Share{mine, foreign}}, {Label: "b", Shares: []Share{foreign, endingShare}}, {Label: "c", Lost: true, Shares: []Share{mine}}, {Label: "d", Lost: true, Shares: []Share{foreign}}})
 	if len(got) != 2 || got[0].Label != "b" || got[0].Shares[0].EndsAt != soon || got[1].Label != "c" {
 		t.Errorf("warned of %+v", got)
+	}
+}
+
+// The page of a simulated GPU says so at each chart, and each share how much it uses.
+func TestSimulatedDevice(t *testing.T) {
+	text := string(render(t, sample{name: "device", page: DevicePage(sampleDevice()), by: &root}, models.English))
+	charts := strings.Split(text, `<figure class="chart"`)[1:]
+	if len(charts) != 4 {
+		t.Errorf("it has %d charts", len(charts))
+	}
+	for _, c := range charts {
+		if caption, _, _ := strings.Cut(c, "</figcaption>"); !strings.Contains(caption, "simulated") {
+			t.Errorf("a chart does not say that it is simulated: %s", caption)
+		}
+	}
+	_, rows, _ := strings.Cut(text, `aria-label="GPU shares"`)
+	for name, percent := range map[string]string{"vision (yours)": "35%", "another project": "", "free": "0%"} {
+		_, row, found := strings.Cut(rows, name)
+		row, _, _ = strings.Cut(row, "</tr>")
+		_, cell, _ := strings.Cut(row, `data-label="Utilization">`)
+		cell, _, _ = strings.Cut(cell, "</td>")
+		if !found || strings.TrimSpace(cell) != percent {
+			t.Errorf("%s: %q, want %q", name, cell, percent)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -72,8 +73,14 @@ type Fewer struct {
 
 // Wait is the offer to wait for all.
 type Wait struct {
-	Before int         // requests that would be served before
-	Starts models.Text // when it could be met, such as "in about 14 minutes"
+	Before int // requests that would be served before
+	Starts Start
+}
+
+// Start is when something can probably start.
+type Start struct {
+	Text models.Text // such as "in about 14 minutes"
+	At   time.Time   // zero if it is not known
 }
 
 // launchLabels are the inputs of the launch page that are called otherwise

@@ -1,7 +1,11 @@
 package web
 
 import (
+	"strings"
 	"testing"
+	"time"
+
+	"github.com/a-h/templ"
 
 	"weir/models"
 )
@@ -29,6 +33,17 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 		}
 		if got := c.v.button(t.Context()); got != c.button {
 			t.Errorf("%s: the button says %q, want %q", c.name, got, c.button)
+		}
+	}
+}
+
+// An estimated start is counted down, as other times until something happens.
+func TestEstimatedStartCountsDown(t *testing.T) {
+	for name, page := range map[string]templ.Component{"launch": LaunchPage(launchWith(short)), "run": RunPage(sampleRun(models.RunQueued))} {
+		text := string(render(t, sample{name: name, page: page, by: &li}, models.English))
+		want := `datetime="` + timestamp(now.Add(14*time.Minute)) + `" data-time="countdown" data-format="Estimated start: %s.">Estimated start: in 14`
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: %s", name, around([]byte(text), "Estimated start"))
 		}
 	}
 }

@@ -81,7 +81,7 @@ type RunDetail struct {
 	Events    []models.RunEvent
 	Devices   []Device // with its share
 	Simulated bool
-	Starts    models.Text // when it can probably start, of a queued run
+	Starts    Start // of a queued run
 	Output    string
 	Cut       bool                 // there is earlier output
 	Graph     models.GraphProgress // that the run executes; without branches: none

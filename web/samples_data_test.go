@@ -36,6 +36,9 @@ func gpu(n int64, shares ...Share) Device {
 		if s.Cores == 100 {
 			shares[i].Enforcement = models.EnforcedExclusive
 		}
+		if !s.Anonymous {
+			shares[i].Utilisation = ptr(s.Cores * 7 / 10)
+		}
 	}
 	d := Device{Sharing: models.SharingTimeSlicing, Utilisation: ptr(17 * n), ID: n + 1, Label: "GPU " + number(n), Model: "NVIDIA H100", MemoryMiB: 80 << 10, Shares: shares, Simulated: true, FreeCores: 100, FreeMemoryMiB: 80 << 10}
 	for _, s := range shares {
@@ -161,7 +164,7 @@ var granted = Decision{Outcome: models.OutcomeGranted, RequestedCores: 50, FreeC
 var short = Decision{Outcome: models.OutcomePartial, RequestedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
-	Wait:    &Wait{Before: 2, Starts: models.Say("in about %d minutes", 14)}}
+	Wait:    &Wait{Before: 2, Starts: Start{Text: models.Say("in about %d minutes", 14), At: now.Add(14 * time.Minute)}}}
 
 func sampleProject() ProjectView {
 	p := models.Project{ID: 1, Name: "vision", Description: "Segmentation of street scenes.", Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Version: 7}

@@ -13,7 +13,7 @@ func sampleRun(state models.RunState) RunDetail {
 			TimeLimitSeconds: 1800, RequestedAt: ago(90 * time.Minute)}}}}
 	if state == models.RunQueued {
 		r.Events = []models.RunEvent{{At: ago(90 * time.Minute), State: state, Message: models.Say("Queued: %s.", models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before."))}}
-		r.Position, r.Starts, r.Reason = 2, models.Say("in about %d minutes", int64(14)), models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
+		r.Position, r.Starts, r.Reason = 2, Start{Text: models.Say("in about %d minutes", int64(14)), At: now.Add(14 * time.Minute)}, models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
 		return r
 	}
 	r.StartedAt = ptr(ago(20 * time.Minute))
@@ -38,7 +38,7 @@ func runSamples() []sample {
 	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
 	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Workspaces: []Option{{"5", "segmentation · vision"}}}
 	refused := RunForm{LaunchView: LaunchView{Form: Form{Values: map[string]string{"command": "python 'x"}}.Refuse(models.Invalid("command", "has a quote that is not closed")),
-		Projects: []Option{{"1", "vision"}}, Decision: Decision{Outcome: models.OutcomeDelayed, RequestedCores: 50, Wait: &Wait{Before: 2, Starts: models.Say("in about %d minutes", int64(14))}}}}
+		Projects: []Option{{"1", "vision"}}, Decision: Decision{Outcome: models.OutcomeDelayed, RequestedCores: 50, Wait: &Wait{Before: 2, Starts: Start{Text: models.Say("unknown (not enough usage history)")}}}}}
 	list = append(list, sample{"run-new", "/runs/new", &li, RunFormPage(form)}, sample{"run-refused", "/runs/new", &li, RunFormPage(refused)},
 		sample{"run-none", "/runs/new", &li, RunFormPage(RunForm{})})
 	return append(list, sample{"run-foreign", "/runs/4", &li, RunPage(foreign)},

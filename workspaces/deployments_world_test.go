@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/policies"
@@ -33,6 +34,7 @@ type partProcess struct {
 	silent bool        // it answers nothing
 	lost   bool        // with its machine: it cannot be stopped
 	waits  models.Text // for it, the start of the process waits
+	cpu    time.Duration
 }
 
 // testParts are processes of parts that do what a test says, and speak the protocol.
@@ -73,7 +75,7 @@ func (p *testParts) Poll(_ context.Context, state runtime.State) (runtime.RunSta
 		if !one.waits.Empty() {
 			return runtime.RunStatus{Stage: runtime.StagePulling, Message: one.waits}, nil
 		}
-		return runtime.RunStatus{}, nil
+		return runtime.RunStatus{CPU: one.cpu}, nil
 	} else if one != nil {
 		return *one.ended, nil
 	}

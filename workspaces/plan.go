@@ -212,8 +212,7 @@ func plan(in planInput) (p Plan) {
 	if p.Rejection = err; err != nil {
 		return p
 	}
-	p.Demand = withGPUMemory(in.pool, p.Target.Demand, p.Use.Limit)
-	p.Target.setDemand(p.Demand)
+	p.setGPUMemory(in.pool)
 	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use, in.launch.Request), in.checkCount())
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
 	p.setState(in)
@@ -325,14 +324,14 @@ func (p *Plan) mismatchError(in LaunchInput) error {
 	return models.InvalidFields(models.Field{Name: "environment_id", Reason: listed(p.Mismatches[i].Reasons)})
 }
 
-// withGPUMemory sets GPU memory that was not specified, within the role's limit.
-func withGPUMemory(pool models.Availability, d models.Demand, limit models.Resources) models.Demand {
-	unspecified := d.GPUs > 0 && d.GPUMemoryMiB == 0
-	if d = pool.WithGPUMemory(d); unspecified {
+// setGPUMemory sets GPU memory that was not specified, within the role's limit.
+func (p *Plan) setGPUMemory(pool models.Availability) {
+	p.Demand = pool.WithGPUMemory(p.Target.Demand)
+	if d := &p.Demand; d.GPUs > 0 && p.Target.Demand.GPUMemoryMiB == 0 {
 		// Not 0, which the pool would replace in proportion to the cores.
-		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, limit.GPUMemoryMiB/d.GPUs), 1)
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.Use.Limit.GPUMemoryMiB/d.GPUs), 1)
 	}
-	return d
+	p.Target.setDemand(p.Demand)
 }
 
 // checkHeadroom checks that the demand and what is in use are within limit and quota. Too

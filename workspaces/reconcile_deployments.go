@@ -77,6 +77,9 @@ func (r *Reconciler) stepDeployment(ctx context.Context, d *models.Deployment) e
 		}
 		ready = ready && parts[i].State == models.PartReady
 	}
+	if err := r.observeParts(ctx, *d, parts); err != nil {
+		return err
+	}
 	if d.State == models.DeploymentServing && r.becomesIdle(*d, parts) {
 		return r.idleDeployment(ctx, *d,
 			models.Say("There were no requests for %d minutes. Its GPUs are released until the next one.", d.Request.IdleMinutes))
@@ -126,6 +129,7 @@ func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *mode
 	if status.Ended {
 		return r.partEnded(ctx, d, p, status)
 	}
+	r.watches.of(*p).cpu = status.CPU
 	if status.Stage != "" {
 		return r.awaitPart(ctx, d, p, status)
 	}

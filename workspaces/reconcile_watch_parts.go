@@ -8,6 +8,7 @@ import (
 	"weir/models/store"
 
 	"weir/workspaces/deployments/serving"
+	"weir/workspaces/idleness"
 	"weir/workspaces/runtime"
 )
 
@@ -25,8 +26,10 @@ type partWatch struct {
 	heard    bool // it has answered
 	said     serving.Status
 	start    tracker
-	ending   bool        // it was stopped, and what it was needed for has ended
-	stopped  models.Text // why it was stopped; empty: it was not
+	cpu      time.Duration         // used by its processes so far; 0 also if it is not known
+	looked   *idleness.Observation // of the first part: the last one of all parts
+	ending   bool                  // it was stopped, and what it was needed for has ended
+	stopped  models.Text           // why it was stopped; empty: it was not
 }
 
 type partWatches map[int64]*partWatch
@@ -80,6 +83,20 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 		message = models.Say("Part %d is loaded.", p.Number+1)
 	}
 	return r.transitionPart(ctx, d, p, models.PartLoading, message)
+}
+
+// observeParts records how much the parts of a deployment use of simulated GPUs, on average.
+func (r *Reconciler) observeParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
+	now, first := &idleness.Observation{At: r.config.Store.Now()}, r.watches.of(parts[0])
+	before := first.looked
+	if before != nil && now.At.Sub(before.At).Abs() < observePeriod {
+		return nil
+	}
+	for _, p := range parts {
+		now.CPU += r.watches.of(p).cpu / time.Duration(len(parts))
+	}
+	first.looked = now
+	return r.saveUtilisation(ctx, d.Claim(), before, now)
 }
 
 // awaitPart records what the start of a part's process waits for, such as its image, and stops it

@@ -42,7 +42,7 @@ type Reconciler struct {
 	runsSince, runsSweptAt, runsRefreshedAt time.Time // of watchRuns only; runsSince also of its steps, which only read it
 	runStarts                               trackers  // of runs whose start is repeated or waits
 	printed                                 sync.Map  // by run: size of its output at the last look
-	runWork                                 sync.Map  // by run with a lease: the last idleness.Observation
+	runWork                                 sync.Map  // by run: the last idleness.Observation
 
 	partSteps        chan struct{} // a step of all deployments is requested
 	partsSweptAt     time.Time     // of watchDeployments only, like the next one

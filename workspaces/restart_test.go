@@ -132,10 +132,11 @@ func TestTelemetry(t *testing.T) {
 			t.Fatalf("%+v, %v: two differences", list, err)
 		}
 		for _, m := range list {
-			if m.CPUMilli != 500 || m.MemoryMiB != 300 || m.GPUPercent != nil {
-				t.Errorf("30 s of CPU in a minute, on a simulated GPU: %+v", m)
+			if m.CPUMilli != 500 || m.MemoryMiB != 300 || m.GPUPercent == nil || *m.GPUPercent != 25 {
+				t.Errorf("30 s of CPU in a minute, on half a simulated GPU: %+v", m)
 			}
 		}
+		b.simulated(t, models.HolderWorkspace, new(int64(25)))
 		cpu = 0 // another server, whose totals begin anew
 		b.pass(t, 1)
 		if list, err = b.Telemetry(b.ctx, b.actor, w.ID); err != nil || len(list) != 2 {

@@ -129,13 +129,11 @@ func (r *Reconciler) stopRun(ctx context.Context, run models.Run, why models.Tex
 	})
 }
 
-// observeRun records that a run with a lease works although nobody says so: its processes
-// compute, as threads that a cell has left behind do, or its GPU does. It reports whether
-// that is known: it takes two looks, of which a server that was away has none.
+// observeRun records how much a run uses of simulated GPUs, and that one with a lease works
+// although nobody says so: its processes compute, as threads that a cell has left behind do, or
+// its GPU does. It reports whether that is known: it takes two looks, of which a server that was
+// away has none.
 func (r *Reconciler) observeRun(ctx context.Context, run *models.Run, status runtime.RunStatus) (known bool, err error) {
-	if RunIdleLimit(*run) <= 0 {
-		return true, nil
-	}
 	now := idleness.Observation{At: r.config.Store.Now(), CPU: status.CPU}
 	var before *idleness.Observation
 	if last, looked := r.runWork.Load(run.ID); looked {
@@ -144,12 +142,13 @@ func (r *Reconciler) observeRun(ctx context.Context, run *models.Run, status run
 			return false, nil
 		}
 	}
-	gpu, err := r.config.Store.Read(ctx).GPUUtilisationOf(run.HolderID, now.At.Add(-freshGPU))
-	if err != nil {
+	r.runWork.Store(run.ID, &now)
+	if err := r.saveUtilisation(ctx, run.Claim(), before, &now); err != nil || RunIdleLimit(*run) <= 0 {
+		return err == nil, err
+	}
+	if now.GPU, err = r.config.Store.Read(ctx).GPUUtilisationOf(run.HolderID, now.At.Add(-freshGPU)); err != nil {
 		return false, err
 	}
-	now.GPU = gpu
-	r.runWork.Store(run.ID, &now)
 	at, _ := idleness.Work(before, now)
 	if !at.After(runIdleState(*run).WorkedAt) {
 		return before != nil, nil

@@ -374,15 +374,14 @@ func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {
 	return n, q.db.Model(&models.Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
 }
 
-// BusyCoresAt sums the cores of the open shares at a provider by physical device, without
-// those of workspaces that have not worked since a time.
-func (q *Queries) BusyCoresAt(providerID int64, since time.Time) (map[int64]int64, error) {
+// BusyCoresAt sums, by physical device, the cores that holders use now of simulated GPUs at a
+// provider.
+func (q *Queries) BusyCoresAt(providerID int64) (map[int64]int64, error) {
 	var rows []struct{ Device, Cores int64 }
-	err := q.db.Raw(`SELECT COALESCE(d.parent_id, d.id) AS device, SUM(s.cores) AS cores
-		FROM shares s JOIN devices d ON d.id = s.device_id LEFT JOIN workspaces w ON w.holder_id = s.holder_id
+	err := q.db.Raw(`SELECT COALESCE(d.parent_id, d.id) AS device, SUM(u.percent) AS cores
+		FROM shares s JOIN devices d ON d.id = s.device_id JOIN holder_utilisation u ON u.holder_id = s.holder_id AND u.at > ?
 		WHERE s.until_at IS NULL AND d.provider_id = ?
-			AND (w.id IS NULL OR w.worked_at > ? AND w.work_signal NOT IN ('', 'kept'))
-		GROUP BY 1`, providerID, since).Scan(&rows).Error
+		GROUP BY 1`, q.Now().Add(-utilisationAge), providerID).Scan(&rows).Error
 	cores := map[int64]int64{}
 	for _, r := range rows {
 		cores[r.Device] = r.Cores

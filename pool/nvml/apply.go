@@ -21,7 +21,7 @@ import (
 // and MIG need root, and MPS a Config.MPSDir. The error names every GPU whose order
 // failed, as its report does until the next orders; the other orders are applied.
 //
-// On simulated GPUs, MPS is only recorded, and the load follows DeviceOrder.Busy.
+// On simulated GPUs, MPS is only recorded, and the load is DeviceOrder.Busy.
 func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	gpus, err := d.gpus(ctx)
 	if err != nil {

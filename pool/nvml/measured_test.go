@@ -26,49 +26,25 @@ func samples(t *testing.T, m providers.Machine) []providers.Sample {
 	return list
 }
 
-// The load of simulated GPUs follows the shares on them, alike wherever clock and
-// seed are alike.
+// The load of simulated GPUs is what their shares use, and nothing else varies.
 func TestSimulatedTelemetry(t *testing.T) {
-	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	twins := [2]*Driver{}
-	for i := range twins {
-		d, err := Config{Now: c.now}.Simulated("h100", 3, "host")
-		must(t, err)
-		twins[i] = d
-	}
-	for range 60 {
-		c.at = c.at.Add(20 * time.Second)
-		for _, s := range samples(t, twins[0]) {
-			if want := (providers.Sample{UUID: s.UUID, Temperature: 30, PowerMW: 70_000}); !reflect.DeepEqual(s, want) {
-				t.Fatalf("without shares %+v", s)
-			}
+	d, err := Config{}.Simulated("h100", 3, "host")
+	must(t, err)
+	for _, s := range samples(t, d) {
+		if want := (providers.Sample{UUID: s.UUID, Temperature: 30, PowerMW: 70_000}); !reflect.DeepEqual(s, want) {
+			t.Fatalf("without shares %+v", s)
 		}
 	}
 	busy := []int64{100, 40, 0}
-	for _, d := range twins {
-		var orders []providers.DeviceOrder
-		for i, r := range devices(t, d) {
-			orders = append(orders, providers.DeviceOrder{UUID: r.UUID, Sharing: "time-slicing", Busy: busy[i]})
-		}
-		must(t, d.Apply(t.Context(), orders))
+	var orders []providers.DeviceOrder
+	for i, r := range devices(t, d) {
+		orders = append(orders, providers.DeviceOrder{UUID: r.UUID, Sharing: "time-slicing", Busy: busy[i]})
 	}
-	varies := map[int64]bool{}
-	for range 120 {
-		c.at = c.at.Add(20 * time.Second)
-		list := samples(t, twins[0])
-		if other := samples(t, twins[1]); !reflect.DeepEqual(list, other) {
-			t.Fatalf("the same clock shows %+v and %+v", list, other)
+	must(t, d.Apply(t.Context(), orders))
+	for i, s := range samples(t, d) {
+		if s.Utilisation != busy[i] || s.MemoryUsedMiB > 81920 || s.Temperature > 70 || s.PowerMW > 700_000 || (s.MemoryUsedMiB > 0) != (busy[i] > 0) {
+			t.Errorf("with %d busy cores %+v", busy[i], s)
 		}
-		for i, s := range list {
-			if s.Utilisation < busy[i]/2-1 || s.Utilisation > busy[i] || s.MemoryUsedMiB > 81920 || s.Temperature > 70 || s.PowerMW > 700_000 ||
-				(s.MemoryUsedMiB > 0) != (busy[i] > 0) {
-				t.Fatalf("with %d busy cores %+v", busy[i], s)
-			}
-		}
-		varies[list[0].Utilisation] = true
-	}
-	if len(varies) < 10 {
-		t.Errorf("the load hardly varies: %v", varies)
 	}
 }
 

@@ -3,13 +3,10 @@ package nvml
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
@@ -18,10 +15,8 @@ import (
 // simGPU is a mock's GPU with the functions that the mock lacks.
 type simGPU struct {
 	*server.Device
-	dgx   dgx
-	now   func() time.Time
-	since time.Time
-	busy  atomic.Int64 // cores in shares that work, of 100
+	dgx  dgx
+	busy atomic.Int64 // cores that its shares use, of 100
 
 	recovery gonvml.DeviceGpuRecoveryAction
 
@@ -29,22 +24,15 @@ type simGPU struct {
 	slots map[*server.GpuInstance]int // slot of an instance among those of its profile
 }
 
-func newSimGPU(dev *server.Device, machine dgx, now func() time.Time) *simGPU {
-	return &simGPU{Device: dev, dgx: machine, now: now, since: now(), slots: map[*server.GpuInstance]int{}}
+func newSimGPU(dev *server.Device, machine dgx) *simGPU {
+	return &simGPU{Device: dev, dgx: machine, slots: map[*server.GpuInstance]int{}}
 }
 
-// load is the simulated load, from 0 to 1: half to all of what works in shares, in slow
-// waves with a period that depends on the GPU.
-func (g *simGPU) load() float64 {
-	hash := fnv.New32a()
-	hash.Write([]byte(g.UUID))
-	period := 10*time.Minute + time.Duration(hash.Sum32()%600)*time.Second
-	wave := math.Sin(2 * math.Pi * g.now().Sub(g.since).Seconds() / period.Seconds())
-	return float64(g.busy.Load()) / 100 * (0.75 + 0.25*wave)
-}
+// load is the simulated load, from 0 to 1.
+func (g *simGPU) load() float64 { return float64(g.busy.Load()) / 100 }
 
 func (g *simGPU) GetUtilizationRates() (gonvml.Utilization, gonvml.Return) {
-	return gonvml.Utilization{Gpu: uint32(100 * g.load())}, gonvml.SUCCESS
+	return gonvml.Utilization{Gpu: uint32(g.busy.Load())}, gonvml.SUCCESS
 }
 
 func (g *simGPU) GetMemoryInfo() (gonvml.Memory, gonvml.Return) {

@@ -68,7 +68,7 @@ func (c Config) simulate(mock *server.Server, machine dgx) *Driver {
 	d := c.driver(nil)
 	sim := &simMachine{Server: mock}
 	for _, dev := range mock.Devices {
-		sim.gpus = append(sim.gpus, newSimGPU(dev.(*server.Device), machine, d.cfg.Now))
+		sim.gpus = append(sim.gpus, newSimGPU(dev.(*server.Device), machine))
 	}
 	d.lib, d.simulated = sim, true
 	return d

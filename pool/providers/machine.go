@@ -83,5 +83,5 @@ type DeviceOrder struct {
 	UUID    string   `json:"uuid"`
 	Sharing string   `json:"sharing"`          // exclusive, time-slicing, mps, mig
 	Layout  []string `json:"layout,omitempty"` // MIG profiles
-	Busy    int64    `json:"busy,omitempty"`   // cores in shares that work, of 100; only of a simulated device, whose load follows them
+	Busy    int64    `json:"busy,omitempty"`   // cores that its shares use, of 100; only of a simulated device, whose load they are
 }

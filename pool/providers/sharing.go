@@ -3,7 +3,6 @@ package providers
 import (
 	"context"
 	"slices"
-	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -186,9 +185,6 @@ func openSharesOn(q *store.Queries, d models.Device) ([]store.ShareView, error) 
 	return slices.DeleteFunc(shares, func(v store.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
-// simulatedWork is how long after a workspace has last worked a simulated GPU shows load.
-const simulatedWork = 2 * time.Minute
-
 // orders are the desired sharing modes of the devices of a provider.
 func orders(q *store.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
@@ -197,7 +193,7 @@ func orders(q *store.Queries, provider int64) ([]DeviceOrder, error) {
 	}
 	busy := map[int64]int64{}
 	if slices.ContainsFunc(devices, func(d models.Device) bool { return d.Simulated }) {
-		if busy, err = q.BusyCoresAt(provider, q.Now().Add(-simulatedWork)); err != nil {
+		if busy, err = q.BusyCoresAt(provider); err != nil {
 			return nil, err
 		}
 	}

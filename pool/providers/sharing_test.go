@@ -83,11 +83,13 @@ func wantOrderedLoad(t *testing.T, o *pooltest.World, devices []providers.Device
 	}
 }
 
-// works records that a workspace has just worked.
-func works(t *testing.T, o *pooltest.World, w models.Workspace) {
+// uses records that a workspace uses cores of its simulated GPU now.
+func uses(t *testing.T, o *pooltest.World, w models.Workspace, cores int64) {
 	t.Helper()
-	w.WorkedAt, w.WorkSignal = new(o.Store.Now()), "code"
-	storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.SaveIdleness(w, false) })
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
+		_, err := q.SaveUtilisation([]models.HolderUtilisation{{HolderID: w.HolderID, At: q.Now(), Percent: cores}})
+		return err
+	})
 }
 
 // The whole ring is checked by a machine that is cut, joined and cut again.
@@ -100,11 +102,13 @@ func TestMIGInstances(t *testing.T) {
 		gpu := o.DevicesByUUID(t)["GPU-0"]
 		cut := providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
-		wantOrderedLoad(t, o, whole, 0) // it has not worked yet
-		works(t, o, inUse)
+		wantOrderedLoad(t, o, whole, 0) // it is not known
+		uses(t, o, inUse, 50)
 		wantOrderedLoad(t, o, whole, 50)
+		uses(t, o, inUse, 20)
+		wantOrderedLoad(t, o, whole, 20)
 		o.Clock.Advance(2 * time.Minute)
-		wantOrderedLoad(t, o, whole, 0) // it is idle
+		wantOrderedLoad(t, o, whole, 0) // it is not known any more
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspace uses this device")
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
@@ -118,15 +122,15 @@ func TestMIGInstances(t *testing.T) {
 			t.Fatalf("orders: %+v", orders)
 		}
 		whole[0].Sharing = models.SharingMIG
-		instances := append(whole, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1},
-			providers.DeviceReport{UUID: "MIG-4", Parent: "GPU-0", Profile: "4g.40gb", Cores: 57, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1})
+		instances := append(whole, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1, Simulated: true},
+			providers.DeviceReport{UUID: "MIG-4", Parent: "GPU-0", Profile: "4g.40gb", Cores: 57, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1, Simulated: true})
 		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(instances)})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		first := o.WantClaim(t, m, small, models.OutcomeGranted)
 		second := o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
 		o.WantClaim(t, m, small, models.OutcomeDelayed)                       // an instance has one holder
-		works(t, o, first)
-		works(t, o, second)
+		uses(t, o, first, 30)
+		uses(t, o, second, 50)
 		wantOrderedLoad(t, o, instances, 80) // of both instances
 		shares, err := o.Store.Read(o.Ctx).SharesOf(first.HolderID)
 		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
@@ -146,7 +150,7 @@ func TestDeletedInstancesAreNotOffered(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		gpu := pooltest.Machine(1)
 		gpu[0].MIGProfiles, gpu[0].Sharing = []string{"3g.40gb"}, models.SharingMIG
-		cut := append(gpu, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: gpu[0].Model, MemoryMiB: 40_000, NUMA: -1})
+		cut := append(gpu, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: gpu[0].Model, MemoryMiB: 40_000, NUMA: -1, Simulated: true})
 		o.Enlist(t, cut)
 		if v, err := o.Pool.Provider(o.Ctx, o.Root, o.Provider(t).ID); err != nil || len(v.Devices) != 2 {
 			t.Fatalf("%+v, %v", v, err)

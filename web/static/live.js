@@ -87,11 +87,11 @@ const formats = {
   clock: { ...time, second: "2-digit" },
 };
 
-// remaining is the time until a moment, in minutes or, before the last two, in seconds.
+// remaining is the time until a moment, in the largest unit of which two are left.
 function remaining(at) {
   const seconds = Math.max(0, Math.round((at - Date.now()) / 1000));
-  const [n, unit] = seconds < 120 ? [seconds, "second"] : [Math.floor(seconds / 60), "minute"];
-  return new Intl.RelativeTimeFormat(document.documentElement.lang).format(n, unit);
+  const [length, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([length]) => seconds >= 2 * length || length === 1);
+  return new Intl.RelativeTimeFormat(document.documentElement.lang).format(Math.floor(seconds / length), unit);
 }
 
 // elapsed is the time since a moment, as the server writes it.
@@ -114,8 +114,8 @@ function localTimes(root = document) {
   for (const t of root.querySelectorAll("time[data-time]")) {
     const at = new Date(t.dateTime);
     if (isNaN(at)) continue;
-    const relative = { countdown: remaining, since: (at) => t.dataset.format.replace("%s", elapsed(at)) }[t.dataset.time];
-    const now = relative ? relative(at) : text[t.dataset.time].format(at);
+    const relative = { countdown: remaining, since: elapsed }[t.dataset.time];
+    const now = relative ? t.dataset.format.replace("%s", relative(at)) : text[t.dataset.time].format(at);
     if (t.textContent !== now) t.textContent = now; // the same text again would end a selection
     t.title = title.format(at);
   }
