@@ -180,7 +180,8 @@ func (a rest) previewReservation(ctx context.Context, in *Create[broker.Reservat
 	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
 }
 
-func (a rest) previewReservationChange(ctx context.Context, in *CreateIn[broker.ReservationChange]) (*Response[ReservationDecision], error) {
+func (a rest) previewReservationChange(ctx context.Context, in *CreateIn[broker.ReservationChange]) (
+	*Response[ReservationDecision], error) {
 	d, err := a.Broker.PreviewChange(ctx, actorOf(ctx), in.ID, in.Body)
 	return &Response[ReservationDecision]{reservationDecisionOf(d)}, err
 }
