@@ -57,12 +57,18 @@ func (a rest) listFormerMembers(ctx context.Context, in *PageOf) (*Response[List
 
 func (a rest) getHandover(ctx context.Context, in *ByMember) (*Response[FormerMember], error) {
 	l, err := a.Projects.FormerMember(ctx, actorOf(ctx), in.ID, in.Member)
-	return &Response[FormerMember]{formerMemberOf(l)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Response[FormerMember]{formerMemberOf(l)}, nil
 }
 
 func (a rest) createHandover(ctx context.Context, in *CreateInMember[projects.HandoverInput]) (*Response[FormerMember], error) {
 	l, err := a.Projects.CreateHandover(ctx, actorOf(ctx), in.ID, in.Member, in.Body)
-	return &Response[FormerMember]{formerMemberOf(l)}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Response[FormerMember]{formerMemberOf(l)}, nil
 }
 
 func (a rest) endHandover(ctx context.Context, in *ByMember) (*Nothing, error) {

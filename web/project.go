@@ -31,7 +31,6 @@ type ProjectView struct {
 	Extensions    []models.Extension // of ends that are near
 	FormerMembers FormerMembersView
 	MoreMembers   string // address of the next page of members, or empty
-	MembersOnNext bool   // this page is not the first
 	Portal        string // address of the portal, for links to pass on
 }
 
