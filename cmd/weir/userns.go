@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/user"
@@ -92,18 +94,16 @@ func enterUserNamespace(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	uids, err1 := namespaceMap(cfg, int64(os.Getuid()), "/etc/subuid", u.Username, u.Uid)
+	uids, err1 := namespaceMap(cfg, int64(os.Getuid()), subordinateUsers, u.Username, u.Uid)
 	gids, err2 := namespaceMap(cfg, int64(os.Getgid()), "/etc/subgid", u.Username, u.Uid)
 	nsenter, err3 := exec.LookPath("nsenter")
 	program, err4 := os.Executable()
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return err
 	}
-	pid := namespaceOf(uids, gids)
-	if pid == "" {
-		if pid, err = createNamespace(uids, gids); err != nil {
-			return err
-		}
+	pid, err := sharedNamespace(uids, gids)
+	if err != nil {
+		return err
 	}
 	// Root has another data directory by default.
 	env := append(os.Environ(), "WEIR_DATA_DIR="+cfg.DataDir)
@@ -111,18 +111,55 @@ func enterUserNamespace(cfg config.Config) error {
 	return syscall.Exec(nsenter, args, env)
 }
 
-// namespaceOf returns a process in a user namespace with these maps, or "".
-func namespaceOf(uids, gids []idMap) string {
+// subordinateUsers has the subordinate IDs of users.
+const subordinateUsers = "/etc/subuid"
+
+// sharedNamespace returns a process in the user namespace with these maps. If there is none
+// yet, of several commands that start at once only one creates it.
+func sharedNamespace(uids, gids []idMap) (pid string, err error) {
+	lock, err := os.Open(subordinateUsers)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", fmt.Errorf("waiting for %s: %w", lock.Name(), err)
+	}
+	if pid = namespaceOf(uids, gids); pid != "" {
+		return pid, nil
+	}
+	return createNamespace(uids, gids)
+}
+
+// namespaceOf returns the oldest process in a user namespace with these maps, or "". If there
+// are several of these, each command gets into the same one.
+func namespaceOf(uids, gids []idMap) (oldest string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/uid_map") // the pattern is valid
+	first := int64(math.MaxInt64)
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		u, err1 := readIDMap(file)
 		g, err2 := readIDMap(filepath.Join(dir, "gid_map"))
-		if errors.Join(err1, err2) == nil && slices.Equal(u, uids) && slices.Equal(g, gids) {
-			return filepath.Base(dir)
+		started, err3 := startOf(dir)
+		if errors.Join(err1, err2, err3) == nil && slices.Equal(u, uids) && slices.Equal(g, gids) && started < first {
+			oldest, first = filepath.Base(dir), started
 		}
 	}
-	return ""
+	return oldest
+}
+
+// startOf returns when the process of a directory in /proc has started, in ticks since the boot.
+func startOf(dir string) (int64, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may contain spaces; fields are counted after it.
+	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(fields) < 20 {
+		return 0, fmt.Errorf("%s: unreadable stat", dir)
+	}
+	return strconv.ParseInt(fields[19], 10, 64)
 }
 
 // createNamespace starts a process that does nothing in a new user namespace.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"weir/cmd/weir/config"
@@ -40,5 +44,60 @@ func TestLastMappedID(t *testing.T) {
 		if got := lastMapped(maps, first); got != want {
 			t.Errorf("%d: %d, want %d", first, got, want)
 		}
+	}
+}
+
+// TestNamespaceChild is a command of TestConcurrentCommandsShareOneNamespace.
+func TestNamespaceChild(t *testing.T) {
+	if os.Getenv("WEIR_TEST_NAMESPACE") == "" {
+		return
+	}
+	subordinate := idMap{62_000, 720_000, 1000}
+	pid, err := sharedNamespace([]idMap{{0, int64(os.Getuid()), 1}, subordinate}, []idMap{{0, int64(os.Getgid()), 1}, subordinate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("namespace", pid)
+}
+
+// Commands that an ordinary user starts at once get into one user namespace, as do later ones.
+func TestConcurrentCommandsShareOneNamespace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can start commands as another user")
+	}
+	file := filepath.Join(t.TempDir(), "subordinate")
+	if err := os.WriteFile(file, []byte("games:720000:1000\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	const script = `mount --bind "$1" /etc/subuid && mount --bind "$1" /etc/subgid || exit
+run() { setpriv --reuid games --regid games --clear-groups /proc/self/fd/3 -test.run '^TestNamespaceChild$'; }
+for n in 1 2 3 4 5 6 7 8; do run & done; wait; run`
+	cmd := exec.Command("unshare", "--mount", "sh", "-c", script, "sh", file)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", append(os.Environ(), "WEIR_TEST_NAMESPACE=1"), []*os.File{program}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if pid, ok := strings.CutPrefix(line, "namespace "); ok {
+			found = append(found, strings.TrimSpace(pid))
+		}
+	}
+	commands := len(found)
+	slices.Sort(found)
+	found = slices.Compact(found)
+	for _, name := range found {
+		if pid, err := strconv.Atoi(name); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if commands != 9 || len(found) != 1 {
+		t.Errorf("%d commands got into the namespaces %v: %s", commands, found, out)
 	}
 }
