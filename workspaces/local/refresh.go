@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,13 +22,14 @@ var _ runtime.Refresher = (*Runtime)(nil)
 type mounted struct {
 	Mounts   []models.Mount `json:"mounts"`
 	Points   []string       `json:"points"`   // the outermost targets at the start: the root cannot get others
+	Covered  []string       `json:"covered"`  // targets of former mounts, over which others were mounted
 	Changing bool           `json:"changing"` // a change has not ended: any of the mounts can be missing
 }
 
 // Refresh mounts other shared directories in a running workspace; see
 // [runtime.Refresher]. Where only the access differs, the mount is changed, so that it
-// also holds for programs that work in the directory. Other mounts are replaced: what a
-// program has open or works in, it keeps.
+// also holds for programs that work in the directory. Over other mounts, new ones are
+// mounted: what a program has open or works in, it keeps.
 func (r *Runtime) Refresh(_ context.Context, state runtime.State, mounts []models.Mount) error {
 	if !canStage() {
 		return errors.ErrUnsupported
@@ -69,6 +71,9 @@ func (in *instance) changeMounts(old mounted, mounts []models.Mount) error {
 		}
 		trees, err := cloneTrees(mounts)
 		defer closeAll(trees)
+		if err == nil {
+			err = assemble(mounts, trees)
+		}
 		if err != nil {
 			return err
 		}
@@ -77,7 +82,17 @@ func (in *instance) changeMounts(old mounted, mounts []models.Mount) error {
 	if err != nil {
 		return fmt.Errorf("refresh the mounts of workspace %d: %w", in.Workspace, err)
 	}
-	return in.saveMounted(mounted{Mounts: mounts, Points: old.Points})
+	return in.saveMounted(mounted{Mounts: mounts, Points: old.Points, Covered: old.targets()})
+}
+
+// targets are where something is mounted, or was.
+func (m mounted) targets() []string {
+	list := slices.Clone(m.Covered)
+	for _, n := range m.Mounts {
+		list = append(list, n.Target)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // during is what can be mounted while old becomes mounts.
@@ -88,21 +103,22 @@ func (m mounted) during(mounts []models.Mount) mounted {
 			all = append(all, n)
 		}
 	}
-	return mounted{Mounts: runtime.Spec{Mounts: all}.SortedMounts(), Points: m.Points, Changing: true}
+	return mounted{Mounts: runtime.Spec{Mounts: all}.SortedMounts(), Points: m.Points, Covered: m.Covered, Changing: true}
 }
 
-// withPresent returns the mounts with those of the present that show what would be seen
-// without them: they get the access of the mount above, and stay for the programs that work
-// in them.
+// withPresent returns the mounts with what is to be seen where only at present something
+// is mounted: what the mount above shows, with its access. For programs that work in such a
+// mount, it stays.
 func (m mounted) withPresent(mounts []models.Mount) []models.Mount {
 	all := slices.Clone(mounts)
 	for _, p := range m.Mounts {
 		above, _ := at(mounts, mountAbove(mounts, p.Target))
-		if _, planned := at(mounts, p.Target); planned || above.Source == "" || p.Source != above.Source+p.Target[len(above.Target):] {
+		if _, planned := at(mounts, p.Target); planned || above.Source == "" {
 			continue
 		}
-		if info, err := os.Lstat(p.Source); err == nil && info.IsDir() {
-			all = append(all, models.Mount{Source: p.Source, Target: p.Target, ReadOnly: above.ReadOnly})
+		source := above.Source + p.Target[len(above.Target):]
+		if info, err := os.Lstat(source); err == nil && info.IsDir() {
+			all = append(all, models.Mount{Source: source, Target: p.Target, ReadOnly: above.ReadOnly})
 		}
 	}
 	return all
@@ -110,9 +126,14 @@ func (m mounted) withPresent(mounts []models.Mount) []models.Mount {
 
 // withPoints returns the mounts with what they need to be mounted on: where the root of
 // the sandbox has no directory for one, but for a directory above it, a mount without a
-// source has the directories.
+// source has the directories. Such a mount also covers an old one without a successor.
 func (m mounted) withPoints(mounts []models.Mount) ([]models.Mount, error) {
 	mounts = slices.Clone(mounts)
+	for _, target := range outermost(m.Mounts) {
+		if _, ok := at(mounts, target); !ok && mountAbove(mounts, target) == "" {
+			mounts = append(mounts, models.Mount{Target: target, ReadOnly: true})
+		}
+	}
 	for _, target := range outermost(mounts) {
 		if slices.ContainsFunc(m.Points, func(point string) bool { return within(point, target) }) {
 			continue
@@ -149,11 +170,11 @@ func (in *instance) openView(old mounted) (view, error) {
 	if err != nil {
 		return view{}, errors.Join(err, f.Close())
 	}
-	v := view{namespace: f}
+	v, ours := view{namespace: f}, old.targets()
 	for line := range strings.Lines(string(table)) {
 		if fields := strings.Fields(line); len(fields) > 4 {
-			if _, ours := at(old.Mounts, unescape(fields[4])); !ours {
-				v.foreign = append(v.foreign, unescape(fields[4]))
+			if path := unescape(fields[4]); !slices.Contains(ours, path) {
+				v.foreign = append(v.foreign, path)
 			}
 		}
 	}
@@ -163,7 +184,10 @@ func (in *instance) openView(old mounted) (view, error) {
 // unescape returns a path of mountinfo.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
-// replace moves this thread to the namespace and makes old mounts new ones.
+// replace moves this thread to the namespace and covers old mounts with new ones, each with
+// all that is in it at once: there is no moment at which what is hidden in it can be seen.
+// Nothing is unmounted, because those who work in a mount would then see what is hidden
+// in it.
 func (v view) replace(old mounted, mounts []models.Mount, trees []*os.File) error {
 	if err := unix.Setns(int(v.namespace.Fd()), unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("setns: %w", err)
@@ -172,20 +196,13 @@ func (v view) replace(old mounted, mounts []models.Mount, trees []*os.File) erro
 	if !old.Changing {
 		kept = keep(old.Mounts, mounts, v.setAccess)
 	}
-	for _, m := range slices.Backward(old.Mounts) {
-		if kept[m.Target] {
-			continue
-		}
-		if !writable(mounts, m.Target) {
+	for _, m := range old.Mounts {
+		if !kept[m.Target] && !writable(mounts, m.Target) {
 			v.setAccess(models.Mount{Target: m.Target, ReadOnly: true}) // if it can be: for the programs that work in it
-		}
-		err := unix.Unmount(m.Target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		if err != nil && !old.Changing {
-			return fmt.Errorf("unmount %s: %w", m.Target, err)
 		}
 	}
 	for i, m := range mounts {
-		if kept[m.Target] {
+		if above := mountAbove(mounts, m.Target); kept[m.Target] || above != "" && !kept[above] { // is there already
 			continue
 		}
 		if err := attach(trees[i], m.Target); err != nil {
@@ -233,6 +250,38 @@ func cloneTrees(mounts []models.Mount) (trees []*os.File, err error) {
 	return trees, nil
 }
 
+// assemble mounts the trees in each other, for this thread, and replaces each by a copy with
+// those that are in it.
+func assemble(mounts []models.Mount, trees []*os.File) error {
+	stage, err := filepath.EvalSymlinks(stageDir)
+	if err == nil {
+		err = unix.Mount("tmpfs", stage, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755")
+	}
+	if err != nil {
+		return err
+	}
+	for i, m := range mounts {
+		if mountAbove(mounts, m.Target) == "" {
+			err = os.MkdirAll(stage+m.Target, 0o755)
+		}
+		if err == nil {
+			err = attach(trees[i], stage+m.Target)
+		}
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", m.Target, err)
+		}
+	}
+	for i, tree := range trees {
+		fd, err := unix.OpenTree(int(tree.Fd()), "", openTree)
+		if err != nil {
+			return fmt.Errorf("%s: %w", tree.Name(), err)
+		}
+		trees[i] = os.NewFile(uintptr(fd), tree.Name())
+		tree.Close()
+	}
+	return nil
+}
+
 func treeOf(m models.Mount, mounts []models.Mount) (*os.File, error) {
 	fd, err := -1, error(nil)
 	if m.Source == "" {
@@ -260,8 +309,11 @@ func cloneTree(source string) (int, error) {
 		return -1, err
 	}
 	defer f.Close()
-	return unix.OpenTree(int(f.Fd()), "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	return unix.OpenTree(int(f.Fd()), "", openTree)
 }
+
+// openTree has the tree copied with all mounts in it.
+const openTree = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_RECURSIVE
 
 // newPoints returns a file system with a directory for each of the mounts below a point.
 func newPoints(point string, mounts []models.Mount) (int, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -225,4 +226,44 @@ func TestRefusedRefreshes(t *testing.T) {
 	if err := b.Refresh(t.Context(), b.state, b.mounts()); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a workspace of an earlier version: %v", err)
 	}
+}
+
+// What is hidden in a directory stays so while other mounts get to their places, also for who works in the old one.
+func TestRefreshShowsNothingHidden(t *testing.T) {
+	b := newRefreshBench(t)
+	twin := share(t)
+	if err := os.CopyFS(twin, os.DirFS(b.share)); err != nil {
+		t.Fatal(err)
+	}
+	hidden := b.mounts("a/b:none")
+	b.refresh(t, hidden, map[string]string{"a/b": "none"})
+	const watch = `(while [ ! -e /run/weir/stop ]; do for f in b/file %s/a/b/file; do read -r x <$f; [ "$x" != "of a/b" ] || echo $x; done; done >/run/weir/seen 2>/dev/null) &`
+	b.run(t, fmt.Sprintf(watch, model))
+	other := slices.Clone(hidden)
+	other[0].Source = twin
+	for i := range 200 {
+		mounts := hidden
+		if i%2 == 0 {
+			mounts = other
+		}
+		if err := b.Refresh(t.Context(), b.state, mounts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Refresh(t.Context(), b.state, nil); err != nil { // all access is withdrawn
+		t.Fatal(err)
+	}
+	if out := b.run(t, "touch /run/weir/stop; wait; cat /run/weir/seen b/file "+model+"/a/b/file"); strings.Contains(out, "of a/b") {
+		t.Errorf("seen: %.200s", out)
+	}
+}
+
+// A directory that is shown again has the access of the one above, whatever was mounted there before.
+func TestRefreshShowsAgain(t *testing.T) {
+	b := newRefreshBench(t)
+	b.refresh(t, b.mounts(":ro", "c:rw"), map[string]string{"c": "rw"})
+	b.run(t, "exec 9>>"+model+"/c/file") // its mount cannot become read-only
+	b.refresh(t, b.mounts(":ro", "c:none"), map[string]string{"c": "none"})
+	b.refresh(t, b.mounts(":ro"), map[string]string{"c": "ro"})
+	b.refresh(t, b.mounts(), map[string]string{"c": "rw"})
 }
