@@ -247,11 +247,7 @@ func moveInto(dir, from string, last ...string) error {
 		}
 		moved = append(moved, name)
 	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return archive.SyncDir(dir)
 }
 
 // removeLogs removes what SQLite keeps beside a closed database.

@@ -80,7 +80,7 @@ func publish(out *os.File, file string) error {
 	if err := moveNew(out.Name(), file); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
+	return SyncDir(filepath.Dir(file))
 }
 
 // moveNew renames a file unless there is one of the new name.
@@ -95,7 +95,8 @@ func moveNew(from, to string) error {
 	return os.Remove(from)
 }
 
-func syncDir(dir string) error {
+// SyncDir writes to the disk which files a directory has.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
