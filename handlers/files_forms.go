@@ -162,7 +162,14 @@ func (a *App) confirmPurgeVersionPage(ctx context.Context, c echo.Context) (temp
 func (a *App) purgeVersionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
 	version, err := a.Files.PurgeVersion(ctx, actorOf(ctx), project, number(c, "version"))
-	return redirect{entryPath(project, version.Path), models.Say("Removed for good.")}, err
+	if err != nil {
+		return redirect{}, err
+	}
+	next := entryPath(project, version.Path)
+	if _, err := a.Files.Stat(ctx, actorOf(ctx), project, version.Path); err != nil { // the last version of a deleted file has no page
+		next = path("projects", project, "files", "trash")
+	}
+	return redirect{next, models.Say("Removed for good.")}, nil
 }
 
 func (a *App) restoreTrashPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/storage/beneath"
 	"weir/storage/files"
 	"weir/storage/rules"
 	"weir/web"
@@ -227,16 +229,27 @@ func ownedName(name, owner string, path models.FilePath) string {
 	return name
 }
 
-// filePage is a file or directory with its preview and versions.
+// filePage is a file or directory with its preview and versions, or the versions of a file that is there no more.
 func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor, id := actorOf(ctx), number(c, "id")
-	located, e, err := a.locatedView(ctx, c)
-	if err != nil {
-		return nil, err
+	located, e, missing := a.locatedView(ctx, c)
+	if missing != nil && models.KindOf(missing) != models.KindNotFound {
+		return nil, missing
 	}
-	v := web.FileView{FilesView: located, VersionAge: a.Files.VersionAge}
-	v.Preview, v.NoPreview = filePreviewOf(e)
+	versions, err := a.Files.Versions(ctx, actor, id, pathOf(c), pageAfter(c))
+	if err != nil || missing != nil && len(versions) == 0 {
+		return nil, cmp.Or(missing, err)
+	}
+	v := web.FileView{FilesView: located, VersionAge: a.Files.VersionAge, Gone: missing != nil,
+		Versions: convert(versions, versionRowOf),
+		More:     nextPage(c, versions, func(v files.Version) int64 { return v.ID })}
+	if v.Gone {
+		_, name := rules.Split(string(versions[0].Path))
+		a.locate(&v.FilesView, files.Entry{Name: models.VisibleName(name), Path: versions[0].Path, Kind: beneath.Irregular})
+		return web.FilePage(v), nil
+	}
 	_, name := rules.Split(string(e.Path))
+	v.Preview, v.NoPreview = filePreviewOf(e)
 	v.Rename = web.Form{Values: map[string]string{"file_name": name}}
 	if !changesModel(c) {
 		v.Rename = submittedOr(c, v.Rename)
@@ -244,14 +257,11 @@ func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, er
 	if v.IsModel {
 		v.Model = a.modelView(ctx, c, id, e.Path)
 	}
-	versions, err := a.Files.Versions(ctx, actor, id, e.Path, pageAfter(c))
-	v.Versions = convert(versions, versionRowOf)
-	v.More = nextPage(c, versions, func(v files.Version) int64 { return v.ID })
-	return web.FilePage(v), err
+	return web.FilePage(v), nil
 }
 
 func versionRowOf(v files.Version) web.FileVersionRow {
-	return web.FileVersionRow{ID: v.ID, Bytes: v.Bytes, At: v.At, By: v.By}
+	return web.FileVersionRow{ID: v.ID, Bytes: v.Bytes, At: v.At, By: v.By, Download: v.Downloadable, Changeable: v.Changeable}
 }
 
 func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, error) {
@@ -260,6 +270,14 @@ func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, e
 		return nil, err
 	}
 	v := web.TrashView{ProjectID: common.ProjectID, Project: common.Project, Member: common.Member, Age: a.Files.TrashAge}
+	lost := files.LostPath(v.ProjectID)
+	versions, err := a.Files.Versions(ctx, actorOf(ctx), v.ProjectID, lost, store.Page{Limit: 1})
+	if models.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if len(versions) > 0 {
+		v.Lost = lost
+	}
 	items, err := a.Files.Trash(ctx, actorOf(ctx), v.ProjectID, pageAfter(c))
 	v.Rows = convert(items, trashRowOf)
 	v.Next = nextPage(c, items, func(t files.Trashed) int64 { return t.ID })
@@ -267,5 +285,6 @@ func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, e
 }
 
 func trashRowOf(t files.Trashed) web.TrashRow {
-	return web.TrashRow{ID: t.ID, Path: t.Path, Directory: t.Directory, Bytes: t.Bytes, At: t.At, By: t.By, Changeable: t.Changeable}
+	return web.TrashRow{ID: t.ID, Path: t.Path, Directory: t.Directory, Bytes: t.Bytes, At: t.At, By: t.By, Changeable: t.Changeable,
+		Versions: t.Versions}
 }

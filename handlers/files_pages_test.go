@@ -145,6 +145,35 @@ func (w *world) purgesVersion(t *testing.T, name string) {
 	hasNone(t, page, "Earlier versions")
 }
 
+// The trash leads to the earlier versions of a deleted file, which has a page for them.
+func TestVersionsOfADeletedFile(t *testing.T) {
+	w := newWorld(t)
+	for _, content := range []string{"first", "second"} {
+		w.want(200, w.member, "PUT", w.filesOf("/content", "/notes"), content)
+	}
+	trash, entry := filesPath(w.project, "")+"/trash", w.filesPage("/entry", "/notes")
+	remove := func() string {
+		w.redirected(w.member, filesPath(w.project, "")+"/delete", url.Values{"item": {w.modelPath("/notes")}})
+		return w.page(w.member, trash)
+	}
+	hasTexts(t, remove(), `href="`+entry+`"`, "Earlier versions of "+w.modelPath("/notes"))
+	page := w.page(w.member, entry)
+	hasTexts(t, page, "There is no file at this path any more.", "Earlier versions", "Restore")
+	hasNone(t, page, "Preview")
+	version := filesPath(w.project, "") + "/versions/" + strings.Split(strings.Split(page, "/versions/")[1], "/")[0]
+	hasTexts(t, w.redirected(w.member, version+"/restore", nil), `<h1 class="break">notes</h1>`, "Preview")
+	if content, err := os.ReadFile(w.onDisk("/notes")); string(content) != "first" {
+		t.Errorf("restored %q, %v", content, err)
+	}
+	remove()
+	page = w.redirected(w.member, version+"/delete", nil)
+	hasTexts(t, page, "Kept until")
+	hasNone(t, page, entry)
+	if a := w.ask(w.member, "GET", entry, strings.NewReader(""), ""); a.status != http.StatusNotFound {
+		t.Errorf("the page of what is gone: %d", a.status)
+	}
+}
+
 // What the rules forbid is not offered, and refused.
 func TestFilePagesFollowTheRules(t *testing.T) {
 	w := newWorld(t)

@@ -116,7 +116,7 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 	accounts.Key = must(policies.NewKey([]byte("shared"), policies.SecondFactorKey))(t)
 	accounts.PasskeyKey = must(policies.NewKey([]byte("shared"), policies.PasskeyKey))(t)
 	accounts.RelyingParty = must(passkeys.New(passkeyOrigin))(t)
-	fileService := files.New(files.Config{Store: store, Accounts: accounts, Verdicts: verdicts, Root: must(dirs.OpenRoot())(t), Logger: logger,
+	fileService := files.New(files.Config{Store: store, Accounts: accounts, Access: access, Verdicts: verdicts, Root: must(dirs.OpenRoot())(t), Logger: logger,
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
 	launches := workspaces.NewService(store, access, devices)
 	launches.Models = fileService

@@ -15,6 +15,7 @@ type FileView struct {
 	Model      *ModelView  // what it needs; nil: it is not where models are
 	Preview    string      // text, image or notebook; "" for none
 	NoPreview  models.Text // why there is none
+	Gone       bool        // there is no such file any more, only versions
 	Versions   []FileVersionRow
 	VersionAge time.Duration // how long versions are kept
 	More       string        // address of more versions, or empty
@@ -50,6 +51,8 @@ type FileVersionRow struct {
 	Bytes int64
 	At    time.Time
 	By    string
+
+	Download, Changeable bool // what the reader may do
 }
 
 // days are whole days.
@@ -71,7 +74,8 @@ type TrashView struct {
 	Project   string
 	Member    bool
 	Rows      []TrashRow
-	Age       time.Duration // how long deleted files are kept
+	Age       time.Duration   // how long deleted files are kept
+	Lost      models.FilePath // of versions without a record, "" if there are none
 	Next      string
 }
 
@@ -84,6 +88,7 @@ type TrashRow struct {
 	At         time.Time
 	By         string
 	Changeable bool
+	Versions   bool // of the file
 }
 
 func trashPath(project, item int64, operation string) string {

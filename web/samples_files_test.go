@@ -34,8 +34,10 @@ func fileSamples() []sample {
 	refused.Form = Form{Values: map[string]string{"directory": "a/b"}}.Refuse(models.Invalid("directory", "is not a valid name for a file"))
 	model := FileView{FilesView: files, NoPreview: models.Say("There is no preview."), Model: &ModelView{Needs: models.ModelNeeds{Environment: "PyTorch", Minimum: models.Minimum{GPUs: 1, GPUMemoryMiB: 20 << 10}},
 		Form: Form{Values: map[string]string{"model_environment": "PyTorch"}}}}
-	notebook := FileView{FilesView: files, Preview: "notebook", VersionAge: 720 * time.Hour, Versions: []FileVersionRow{{ID: 3, Bytes: 2048, At: ago(time.Hour), By: "Li Wei"}}}
+	notebook := FileView{FilesView: files, Preview: "notebook", VersionAge: 720 * time.Hour, Versions: []FileVersionRow{{ID: 3, Bytes: 2048, At: ago(time.Hour), By: "Li Wei", Download: true, Changeable: true}}}
 	notebook.Directory = files.Rows[1]
+	deleted := notebook
+	deleted.Gone = true
 	count := int64(3)
 	return []sample{
 		{"files", "/projects/1/files", &li, FilesPage(files)},
@@ -46,9 +48,10 @@ func fileSamples() []sample {
 		{"model-facts-none", "/projects/1/files/model", &li, ModelFactsPage(sampleModel(files, false))},
 		{"file-model", "/projects/1/files/entry", &li, FilePage(model)},
 		{"file", "/projects/1/files/entry", &li, FilePage(notebook)},
+		{"file-deleted", "/projects/1/files/entry", &li, FilePage(deleted)},
 		{"file-preview", "/projects/1/files/preview", &li, FilePreviewPage(FilePreviewView{Name: "train.ipynb", Cells: []NotebookCell{{HTML: "<h1>Title</h1>"}, {Code: true, Source: "print(42)", Count: &count, Outputs: []NotebookOutput{{Text: "42"}, {Image: "data:image/png;base64,iVBORw0KGgo="}, {Text: "failed", Failed: true}}}}})},
 		{"file-move", "/projects/1/files/move", &li, MovePage(MoveView{ProjectID: 1, Directory: "/notebook/1/project_model", Items: []models.FilePath{"/notebook/1/project_model/a"}})},
-		{"trash", "/projects/1/files/trash", &li, TrashPage(TrashView{ProjectID: 1, Project: "vision", Member: true, Age: 720 * time.Hour, Rows: []TrashRow{{ID: 7, Path: "/notebook/1/project_model/old", Directory: true, Bytes: 5 << 30, At: ago(time.Hour), By: "Li Wei", Changeable: true}}})},
+		{"trash", "/projects/1/files/trash", &li, TrashPage(TrashView{ProjectID: 1, Project: "vision", Member: true, Age: 720 * time.Hour, Lost: "/notebook/1/lost+found", Rows: []TrashRow{{ID: 7, Path: "/notebook/1/project_model/old", Directory: true, Bytes: 5 << 30, At: ago(time.Hour), By: "Li Wei", Changeable: true}, {ID: 6, Path: "/notebook/1/project_model/notes", Versions: true, Changeable: true}}})},
 		{"trash-empty", "/projects/1/files/trash", &li, TrashPage(TrashView{ProjectID: 1, Project: "vision", Age: 24 * time.Hour})},
 		{"file-access", "/projects/1/files/access", &root, FileAccessPage(sampleFileAccess())},
 		{"file-access-own", "/projects/1/files/access", &li, FileAccessPage(FileAccessView{ProjectID: 1, Project: "vision", Path: "/notebook/1/project_model", Verdict: FileVerdict{Access: models.AccessRead, Ended: true}})},

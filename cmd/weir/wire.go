@@ -89,7 +89,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err != nil {
 		return p, err
 	}
-	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Verdicts: verdicts, Root: root,
+	p.files = files.New(files.Config{Store: p.store, Accounts: p.accounts, Access: access, Verdicts: verdicts, Root: root,
 		Owner: dirs.Owner, MemberOf: dirs.MemberOf, QuotaID: dirs.QuotaID, Logger: log, Settings: cfg.Files})
 	p.providers = providers.New(p.store, access, p.reachable(), cfg.Reservations.Objectives.Zones...)
 	p.pool = pool.New(p.store, access, p.providers)

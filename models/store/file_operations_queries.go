@@ -61,6 +61,20 @@ func (q *Queries) TrashedFilesBefore(at time.Time) (list []models.TrashedFile, e
 	return list, q.db.Where("at < ?", at).Order("at").Limit(PageSize).Find(&list).Error
 }
 
+// KnownFileIDs lists those of some ids that at one moment have a record, of the trash or of a version, or an operation in
+// progress.
+func (q *Queries) KnownFileIDs(ids []int64) (known []int64, err error) {
+	return known, q.db.Raw("SELECT id FROM file_operations WHERE id IN @ids UNION SELECT item_id FROM file_operations WHERE item_id IN @ids "+
+		"UNION SELECT id FROM trashed_files WHERE id IN @ids UNION SELECT id FROM file_versions WHERE id IN @ids",
+		map[string]any{"ids": ids}).Scan(&known).Error
+}
+
+// VersionedPaths lists those of some paths in a project that have overwritten versions.
+func (q *Queries) VersionedPaths(projectID int64, paths []models.FilePath) (list []models.FilePath, err error) {
+	db := q.db.Model(&models.FileVersion{}).Where("project_id = ? AND path IN ?", projectID, paths)
+	return list, db.Distinct().Pluck("path", &list).Error
+}
+
 // CreateFileVersion records an overwritten version.
 func (q *Queries) CreateFileVersion(v models.FileVersion) error { return q.db.Create(&v).Error }
 

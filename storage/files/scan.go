@@ -104,6 +104,9 @@ func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, e
 	}
 	n := &scan{Service: s, project: project, pace: pacer{rate: rate}, found: models.StorageShares{}}
 	if use.ScanPath == nil {
+		if err := s.recordLost(ctx, project); err != nil {
+			return false, fmt.Errorf("record what project %d keeps: %w", project, err)
+		}
 		use.ScanPath = scanBegin
 		if err := s.Store.InTx(ctx, func(q *store.Queries) error { return q.BeginScan(project, scanBegin) }); err != nil {
 			return false, err

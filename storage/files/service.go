@@ -35,6 +35,7 @@ type Settings struct {
 type Config struct {
 	Store    *store.Store
 	Accounts *policies.Accounts
+	Access   *policies.Access
 	Verdicts *storage.Verdicts
 	Root     *beneath.Root // of the shared directories
 	Logger   *slog.Logger
@@ -202,6 +203,9 @@ func (v *view) requireRead(path models.FilePath) (string, error) {
 }
 
 func (v *view) check(path string, access models.FileAccess) error {
+	if models.FilePath(path) == LostPath(v.project) {
+		return v.checkLost(access)
+	}
 	switch have := v.user.Verdict(path).Access; {
 	case !have.Includes(models.AccessRead) || !v.within(path):
 		return models.NotFound("file")

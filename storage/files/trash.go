@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"weir/models"
 	"weir/models/store"
@@ -82,6 +83,7 @@ type Trashed struct {
 	models.TrashedFile
 	By         string // name of who deleted it, if that is known
 	Changeable bool   // the user can restore and remove it
+	Versions   bool   // there are versions of it
 }
 
 // Trash lists what was deleted, the newest first, at paths that the user can read.
@@ -92,6 +94,7 @@ func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64
 	}
 	var list []Trashed
 	var users []*int64
+	var paths []models.FilePath
 	for limit := min(max(page.Limit, 1), store.PageSize); len(list) < limit; {
 		rows, err := s.Store.Read(ctx).TrashedFiles(project, store.Page{After: page.After, Limit: store.PageSize})
 		if err != nil {
@@ -99,21 +102,22 @@ func (s *Service) Trash(ctx context.Context, actor policies.Actor, project int64
 		}
 		for _, f := range rows {
 			if page.After = f.ID; len(list) < limit && v.check(string(f.Path), models.AccessRead) == nil {
-				list = append(list, Trashed{TrashedFile: f, Changeable: v.checkChange(string(f.Path)) == nil})
-				users = append(users, f.UserID)
+				list = append(list, Trashed{TrashedFile: f, Changeable: v.checkKept(f.Path) == nil})
+				users, paths = append(users, f.UserID), append(paths, f.Path)
 			}
 		}
 		if len(rows) < store.PageSize {
 			break
 		}
 	}
-	names, err := s.Store.Read(ctx).UserNames(users)
+	names, err1 := s.Store.Read(ctx).UserNames(users)
+	versioned, err2 := s.Store.Read(ctx).VersionedPaths(project, paths)
 	for i, user := range users {
-		if user != nil {
+		if list[i].Versions = slices.Contains(versioned, list[i].Path); user != nil {
 			list[i].By = names[*user]
 		}
 	}
-	return list, err
+	return list, errors.Join(err1, err2)
 }
 
 // item finds something in the trash that the user may change.
@@ -124,7 +128,7 @@ func (s *Service) item(ctx context.Context, actor policies.Actor, project, id in
 	}
 	item, err := s.Store.Read(ctx).TrashedFile(project, id)
 	if err == nil {
-		err = v.checkChange(string(item.Path))
+		err = v.checkKept(item.Path)
 	}
 	return v, item, err
 }
@@ -135,24 +139,13 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	if err != nil {
 		return Entry{}, err
 	}
-	path := string(item.Path)
-	if to != "" {
-		if path, err = v.requireChange(to); err != nil {
-			return Entry{}, err
-		}
-	}
-	var source string // to elsewhere, it is like a copy
-	if path != string(item.Path) {
-		source = string(item.Path)
-		if err := v.checkDownload(source); err != nil {
-			return Entry{}, err
-		}
-	}
-	dir, name, err := s.parent(path)
+	path, err := v.restoreTo(item.KeptFile, to)
 	if err != nil {
-		above, _ := rules.Split(path)
-		return Entry{}, models.NotFoundAs(err, models.Conflict("The directory %s does not exist any more. Restore or create it first.",
-			models.VisibleName(above)))
+		return Entry{}, err
+	}
+	dir, name, err := s.parentToRestore(path)
+	if err != nil {
+		return Entry{}, err
 	}
 	defer dir.Close()
 	trash, err := s.meta(project, item.Path, trashDir)
@@ -171,13 +164,12 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 	if err != nil {
 		return Entry{}, err
 	}
-	v.source = source
 	o := &operation{view: v, row: models.FileOperation{ProjectID: project, UserID: &actor.User.ID, Kind: "restore",
 		Path: models.FilePath(path), ItemID: id}}
 	if err := o.start(ctx, 0); err != nil {
 		return Entry{}, err
 	}
-	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkChange(string(item.Path)), now.checkChange(path)) },
+	err = o.commit(ctx, info.Inode, func(now *view) error { return errors.Join(now.checkKept(item.Path), now.checkChange(path)) },
 		func() error { return trash.Rename(idName(id), dir, name) })
 	if err != nil {
 		return Entry{}, o.abort(ctx, err)
@@ -194,6 +186,24 @@ func (s *Service) Restore(ctx context.Context, actor policies.Actor, project, id
 		return Entry{}, err
 	}
 	return v.stat(path)
+}
+
+// restoreTo is the path to which something that is kept is restored, if the user may: to elsewhere, it is like a copy.
+func (v *view) restoreTo(k models.KeptFile, to models.FilePath) (string, error) {
+	path, err := v.requireChange(cmp.Or(to, v.placeOf(k)))
+	if err != nil || path == string(k.Path) {
+		return path, err
+	}
+	v.source = string(k.Path)
+	return path, v.checkDownload(v.source)
+}
+
+// parentToRestore is parent for something that is restored.
+func (s *Service) parentToRestore(path string) (*beneath.Dir, string, error) {
+	dir, name, err := s.parent(path)
+	above, _ := rules.Split(path)
+	return dir, name, models.NotFoundAs(err, models.Conflict("The directory %s does not exist any more. Restore or create it first.",
+		models.VisibleName(above)))
 }
 
 // purge is an operation that removes something for good.

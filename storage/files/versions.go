@@ -14,7 +14,9 @@ import (
 // Version is an overwritten version of a file.
 type Version struct {
 	models.FileVersion
-	By string // name of who overwrote it, if that is known
+	By           string // name of who overwrote it, if that is known
+	Downloadable bool
+	Changeable   bool // the user can restore and remove it
 }
 
 // Versions lists the overwritten versions of a file, the newest first.
@@ -39,8 +41,9 @@ func (s *Service) Versions(ctx context.Context, actor policies.Actor, project in
 	}
 	names, err := q.UserNames(users)
 	list := make([]Version, len(rows))
+	download, change := v.checkDownload(clean) == nil, v.checkKept(models.FilePath(clean)) == nil
 	for i, row := range rows {
-		list[i].FileVersion = row
+		list[i] = Version{FileVersion: row, Downloadable: download, Changeable: change}
 		if row.UserID != nil {
 			list[i].By = names[*row.UserID]
 		}
@@ -74,7 +77,7 @@ func (s *Service) OpenVersion(ctx context.Context, actor policies.Actor, project
 func (s *Service) Version(ctx context.Context, actor policies.Actor, project, id int64) (models.FileVersion, error) {
 	v, row, err := s.version(ctx, actor, project, id)
 	if err == nil {
-		err = v.checkChange(string(row.Path))
+		err = v.checkKept(row.Path)
 	}
 	return row, err
 }
@@ -108,10 +111,18 @@ func (s *Service) RestoreVersion(ctx context.Context, actor policies.Actor, proj
 	if err != nil {
 		return Entry{}, err
 	}
-	path := string(row.Path)
-	if err := v.checkChange(path); err != nil {
+	if err := v.checkKept(row.Path); err != nil {
 		return Entry{}, err
 	}
+	path, err := v.restoreTo(row.KeptFile, "")
+	if err != nil {
+		return Entry{}, err
+	}
+	dir, _, err := s.parentToRestore(path)
+	if err != nil {
+		return Entry{}, err
+	}
+	dir.Close()
 	f, info, err := s.openVersion(row)
 	if err != nil {
 		return Entry{}, err
@@ -124,7 +135,7 @@ func (s *Service) RestoreVersion(ctx context.Context, actor policies.Actor, proj
 func (s *Service) PurgeVersion(ctx context.Context, actor policies.Actor, project, id int64) (models.FileVersion, error) {
 	v, row, err := s.version(ctx, actor, project, id)
 	if err == nil {
-		err = v.checkChange(string(row.Path))
+		err = v.checkKept(row.Path)
 	}
 	if err != nil {
 		return row, err

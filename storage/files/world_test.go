@@ -82,7 +82,7 @@ func (w *world) open(t testing.TB, root string) {
 	}
 	t.Cleanup(func() { _ = r.Close() })
 	w.path, w.rules = root, storage.NewService(w.store, access, verdicts)
-	w.Service = New(Config{Store: w.store, Accounts: policies.NewAccounts(w.store, access), Verdicts: verdicts, Root: r, Logger: slog.New(slog.DiscardHandler),
+	w.Service = New(Config{Store: w.store, Accounts: policies.NewAccounts(w.store, access), Access: access, Verdicts: verdicts, Root: r, Logger: slog.New(slog.DiscardHandler),
 		Settings: Settings{TrashAge: 30 * 24 * time.Hour, VersionAge: 7 * 24 * time.Hour, Grace: 7 * 24 * time.Hour, Archive: DefaultArchiveLimits}})
 }
 

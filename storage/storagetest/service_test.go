@@ -56,7 +56,7 @@ func newService(t *testing.T, w *storagetest.World, verdicts *storage.Verdicts) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = root.Close() })
-	return service{files.New(files.Config{Store: w.Store, Accounts: policies.NewAccounts(w.Store, access), Verdicts: verdicts, Root: root, Owner: w.Dirs.Owner,
+	return service{files.New(files.Config{Store: w.Store, Accounts: policies.NewAccounts(w.Store, access), Access: access, Verdicts: verdicts, Root: root, Owner: w.Dirs.Owner,
 		Logger: slog.New(slog.DiscardHandler), Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}}), w}
 }
 
