@@ -361,11 +361,7 @@ func listedAll[T, R any](p Paging, id func(T) int64, all []T, err error, show fu
 }
 
 func convert[T, R any](rows []T, show func(T) R) []R {
-	list := make([]R, len(rows))
-	for i, row := range rows {
-		list[i] = show(row)
-	}
-	return list
+	return models.Map(rows, show)
 }
 
 // unchanged shows rows as they are.

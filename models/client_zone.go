@@ -68,11 +68,7 @@ func parseClientZone(entry string) (z ClientZone, err error) {
 
 // Names are the names of zones, in their order.
 func (zones ClientZones) Names() []string {
-	names := make([]string, len(zones))
-	for i, z := range zones {
-		names[i] = z.Name
-	}
-	return names
+	return Map(zones, func(z ClientZone) string { return z.Name })
 }
 
 // Has reports whether there is a zone of a name.

@@ -117,13 +117,7 @@ var ClosedNetworks = prefixes("169.254.0.0/16", "100.100.100.200/32", "168.63.12
 // unroutedNetworks are of no other machine: “this network”, loopback, multicast and reserved.
 var unroutedNetworks = prefixes("0.0.0.0/8", "127.0.0.0/8", "224.0.0.0/3")
 
-func prefixes(all ...string) []netip.Prefix {
-	list := make([]netip.Prefix, len(all))
-	for i, p := range all {
-		list[i] = netip.MustParsePrefix(p)
-	}
-	return list
-}
+func prefixes(all ...string) []netip.Prefix { return Map(all, netip.MustParsePrefix) }
 
 // MayReach reports whether a sandbox may reach at least a part of a network.
 func MayReach(network netip.Prefix) bool {

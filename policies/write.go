@@ -65,10 +65,7 @@ type Needed struct {
 // CheckOwned does. now and refused have an element for each: the actor as of now, and an
 // error. With an err they say nothing.
 func (a *Access) Recheck(q *store.Queries, needed ...Needed) (now []Actor, refused []error, err error) {
-	actors := make([]Actor, len(needed))
-	for i, r := range needed {
-		actors[i] = r.Actor
-	}
+	actors := models.Map(needed, func(r Needed) Actor { return r.Actor })
 	if err := lockRights(q, needed...); err != nil {
 		return actors, make([]error, len(needed)), err
 	}

@@ -22,10 +22,7 @@ func withinQuota(q *store.Queries, queued []store.QueuedView) (map[int64]bool, e
 	if len(queued) == 0 {
 		return nil, nil
 	}
-	projects := make([]int64, len(queued))
-	for i, v := range queued {
-		projects[i] = v.ProjectID
-	}
+	projects := models.Map(queued, func(v store.QueuedView) int64 { return v.ProjectID })
 	byProject, err := q.InUseByProjects(projects)
 	if err != nil {
 		return nil, err

@@ -112,10 +112,7 @@ func (s *Scheduler) updatePolicy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	demands := make([]placement.Demand, len(past))
-	for i, d := range past {
-		demands[i] = demandOf(d.ProjectID, d.Demand)
-	}
+	demands := models.Map(past, func(d store.PastDemand) placement.Demand { return demandOf(d.ProjectID, d.Demand) })
 	policy, err := placement.PolicyNamed(s.name, demands)
 	if err == nil {
 		s.setPolicy(policy)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +52,7 @@ func (b barrierCommand) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	a, err := barrier.Allocate(source, barrier.Options{Physical: b.physical, Threads: b.threads})
-	if e := (*models.Error)(nil); errors.As(err, &e) && len(e.Fields) > 0 {
+	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 {
 		return fmt.Errorf("%s: %s", name, e.Fields[0].Reason)
 	}
 	if err != nil {
@@ -71,9 +70,7 @@ func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error 
 	case "none":
 		return nil
 	case "json":
-		enc := json.NewEncoder(out)
-		enc.SetIndent("", "  ")
-		return enc.Encode(report)
+		return writeJSON(out, report)
 	}
 	if len(report.Kernels) == 0 {
 		fmt.Fprintln(out, "The module has no kernel that uses barriers.")
@@ -102,9 +99,5 @@ func (b barrierCommand) print(out io.Writer, report models.BarrierReport) error 
 
 // linesOf are the lines of operations.
 func linesOf(uses []models.BarrierUse) string {
-	var words []string
-	for _, u := range uses {
-		words = append(words, fmt.Sprint(u.Line))
-	}
-	return strings.Join(words, ",")
+	return strings.Join(models.Map(uses, func(u models.BarrierUse) string { return fmt.Sprint(u.Line) }), ",")
 }

@@ -74,10 +74,7 @@ func (q *Queries) mailsOf(notifications []models.Notification) (list []models.De
 		return nil, nil
 	}
 	for part := range slices.Chunk(notifications, 500) {
-		ids := make([]int64, len(part))
-		for i, n := range part {
-			ids[i] = n.UserID
-		}
+		ids := models.Map(part, func(n models.Notification) int64 { return n.UserID })
 		var subscribed []int64
 		err := q.db.Model(&models.User{}).Where("id IN ? AND NOT disabled", ids).
 			Where("NOT EXISTS (SELECT 1 FROM notification_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id",

@@ -79,10 +79,7 @@ func (q *Queries) SetRecoveryCodes(userID int64, hashes []string) error {
 	if err := q.db.Where("user_id = ?", userID).Delete(&models.RecoveryCode{}).Error; err != nil {
 		return err
 	}
-	codes := make([]models.RecoveryCode, len(hashes))
-	for i, h := range hashes {
-		codes[i] = models.RecoveryCode{UserID: userID, Hash: h}
-	}
+	codes := models.Map(hashes, func(h string) models.RecoveryCode { return models.RecoveryCode{UserID: userID, Hash: h} })
 	return q.db.Create(&codes).Error
 }
 

@@ -10,12 +10,7 @@ import (
 )
 
 // networks parses a list of valid prefixes.
-func networks(list ...string) (all []netip.Prefix) {
-	for _, text := range list {
-		all = append(all, netip.MustParsePrefix(text))
-	}
-	return all
-}
+func networks(list ...string) []netip.Prefix { return models.Map(list, netip.MustParsePrefix) }
 
 var (
 	// blockedNetworks are never valid receivers: "this host", link-local addresses

@@ -117,10 +117,7 @@ func (d *displacement) movable(from, until time.Time) (list []timeline.Reservati
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	ids := make([]int64, len(all))
-	for i, r := range all {
-		ids[i] = r.ID
-	}
+	ids := models.Map(all, func(r models.Reservation) int64 { return r.ID })
 	grants, err := d.q.GrantsByReservation(ids...)
 	if err != nil {
 		return nil, err

@@ -88,11 +88,8 @@ func factor[T comparable](values []T, v T) float64 {
 	return 1 - float64(slices.Index(values, v))/float64(len(values)-1)
 }
 
-func partsOf(st timeline.Standing) (list models.ScoreParts) {
-	for _, p := range timeline.DefaultWeights.Parts(st) {
-		list = append(list, models.ScorePart(p))
-	}
-	return list
+func partsOf(st timeline.Standing) models.ScoreParts {
+	return models.Map(timeline.DefaultWeights.Parts(st), func(p timeline.Part) models.ScorePart { return models.ScorePart(p) })
 }
 
 // leastCores is to how many GPU cores a QoS level lets a reservation be shrunk.

@@ -122,15 +122,9 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f store.Reserv
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	ids := make([]int64, len(list))
-	for i, r := range list {
-		ids[i] = r.ID
-	}
+	ids := models.Map(list, func(r models.ReservationView) int64 { return r.ID })
 	grants, err := q.GrantsByReservation(ids...)
-	views := make([]View, len(list))
-	for i, r := range list {
-		views[i] = s.view(actor, r, grants[r.ID])
-	}
+	views := models.Map(list, func(r models.ReservationView) View { return s.view(actor, r, grants[r.ID]) })
 	return views, err
 }
 

@@ -183,10 +183,7 @@ func (a *Accounting) complete(q *store.Queries, by store.ShareGroup, page store.
 		}
 		return nil
 	}
-	ids := make([]int64, len(a.Rows))
-	for i, r := range a.Rows {
-		ids[i] = r.Key
-	}
+	ids := models.Map(a.Rows, func(r AccountingRow) int64 { return r.Key })
 	names, err := q.KeyNames(by, ids)
 	for i := range a.Rows {
 		a.Rows[i].Name = names[ids[i]]

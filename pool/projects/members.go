@@ -95,7 +95,7 @@ func (e Editor) checkNewMember(p models.Project, user int64, r models.Role) erro
 	if err := e.grantsMembership(user, r); err != nil {
 		return err
 	}
-	return checkAllocated(e.q, p, r.Limit, "role_id", 1)
+	return checkAllocated(e.q, p, r.Limit, 1)
 }
 
 // addMember adds a member after the checks.
@@ -202,7 +202,7 @@ func (e Editor) checkRoleChange(p models.Project, m models.Member, roleID int64)
 	if err := e.grantsMembership(m.UserID, old, next); err != nil {
 		return err
 	}
-	if err := checkAllocated(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
+	if err := checkAllocated(e.q, p, next.Limit.Sub(old.Limit), 1); err != nil {
 		return err
 	}
 	return checkUse(e.q, m, next.Limit)
@@ -260,10 +260,7 @@ func (s *Service) Members(ctx context.Context, actor policies.Actor, project int
 		return nil, err
 	}
 	inUse, err := q.InUseByMembers(project)
-	views := make([]MemberView, len(members))
-	for i, m := range members {
-		views[i] = MemberView{MemberView: m, InUse: inUse[m.ID]}
-	}
+	views := models.Map(members, func(m models.MemberView) MemberView { return MemberView{MemberView: m, InUse: inUse[m.ID]} })
 	return views, err
 }
 

@@ -37,10 +37,7 @@ func membershipsOf(q *store.Queries, user int64) ([]Membership, error) {
 	if err != nil || len(memberships) == 0 {
 		return nil, err
 	}
-	ids := make([]int64, len(memberships))
-	for i, m := range memberships {
-		ids[i] = m.ProjectID
-	}
+	ids := models.Map(memberships, func(m models.MemberView) int64 { return m.ProjectID })
 	projects, err1 := q.ProjectsByID(ids)
 	inUse, err2 := q.InUseByProjects(ids)
 	own, err3 := q.InUseByUser(user)

@@ -201,19 +201,16 @@ func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (
 		if err != nil {
 			return err
 		}
-		views, err := ViewsOf(q, p)
+		views, err := viewsOf(q, p)
 		v = views[0]
 		return err
 	})
 	return v, err
 }
 
-// ViewsOf adds the allocation and use of projects.
-func ViewsOf(q *store.Queries, projects ...models.Project) ([]ProjectView, error) {
-	ids := make([]int64, len(projects))
-	for i, p := range projects {
-		ids[i] = p.ID
-	}
+// viewsOf adds the allocation and use of projects.
+func viewsOf(q *store.Queries, projects ...models.Project) ([]ProjectView, error) {
+	ids := models.Map(projects, func(p models.Project) int64 { return p.ID })
 	sums, err := q.ProjectSums(ids)
 	views := make([]ProjectView, len(projects))
 	for i, p := range projects {

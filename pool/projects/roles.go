@@ -225,10 +225,7 @@ func rolesOf(q *store.Queries, scope store.Scope, project int64) ([]RoleView, er
 		return nil, err
 	}
 	counts, err := q.CountRoleMembers(project)
-	views := make([]RoleView, len(roles))
-	for i, r := range roles {
-		views[i] = RoleView{Role: r, Members: counts[r.ID]}
-	}
+	views := models.Map(roles, func(r models.Role) RoleView { return RoleView{Role: r, Members: counts[r.ID]} })
 	return views, err
 }
 

@@ -102,10 +102,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 		return nil, err
 	}
 	from = p.UsedSince(from, until)
-	users := make([]int64, len(members))
-	for i, m := range members {
-		users[i] = m.UserID
-	}
+	users := models.Map(members, func(m MemberView) int64 { return m.UserID })
 	simulated, err := q.UsesSimulated(project, from, until)
 	if err != nil {
 		return nil, err

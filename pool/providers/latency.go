@@ -9,11 +9,7 @@ import (
 
 // probes are the addresses in client zones to which machines measure their latency.
 func probes(zones models.ClientZones) []Probe {
-	list := make([]Probe, len(zones))
-	for i, z := range zones {
-		list[i] = Probe{z.Name, z.Address}
-	}
-	return list
+	return models.Map(zones, func(z models.ClientZone) Probe { return Probe{z.Name, z.Address} })
 }
 
 // saveLatencies stores the latencies of a provider to zones; those to other zones are of

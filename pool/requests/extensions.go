@@ -83,10 +83,7 @@ func laterThan(end, now time.Time) time.Time {
 
 // pendingFor adds the pending requests to the extensions.
 func pendingFor(q *store.Queries, actor policies.Actor, list []models.Extension) ([]models.Extension, error) {
-	projects := make([]int64, len(list))
-	for i, e := range list {
-		projects[i] = e.ProjectID
-	}
+	projects := models.Map(list, func(e models.Extension) int64 { return e.ProjectID })
 	pending, err := q.PendingExtensions(actor.User.ID, projects)
 	for i := range list {
 		e := &list[i]

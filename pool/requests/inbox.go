@@ -49,11 +49,7 @@ func (s *Service) viewFor(actor policies.Actor, found models.RequestView) Reques
 }
 
 func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []RequestView {
-	views := make([]RequestView, len(rows))
-	for i, row := range rows {
-		views[i] = s.viewFor(actor, row)
-	}
-	return views
+	return models.Map(rows, func(row models.RequestView) RequestView { return s.viewFor(actor, row) })
 }
 
 // Inbox lists the requests that the actor may decide or audit: pending ones, oldest

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -114,26 +115,14 @@ func idsWords(ids []int64) string {
 	if len(ids) == 0 {
 		return all
 	}
-	words := make([]string, len(ids))
-	for i, id := range ids {
-		words[i] = strconv.FormatInt(id, 10)
-	}
-	return strings.Join(words, ",")
+	return strings.Join(models.Map(ids, func(id int64) string { return strconv.FormatInt(id, 10) }), ",")
 }
 
 func hoursWords(t models.Terms) string {
 	if len(t.Hours) == 0 {
 		return always
 	}
-	var parts []string
-	for _, w := range t.Hours {
-		parts = append(parts, windowWords(w))
-	}
-	zone := t.TimeZone
-	if zone == "" {
-		zone = "UTC"
-	}
-	return strings.Join(parts, "; ") + " (" + zone + ")"
+	return strings.Join(models.Map(t.Hours, windowWords), "; ") + " (" + cmp.Or(t.TimeZone, "UTC") + ")"
 }
 
 func devicesTable(t *table, devices []handlers.Device) {
