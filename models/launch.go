@@ -35,7 +35,7 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 		if value == nil {
 			continue
 		}
-		CheckAmount(prefix+n.Name, *value, p)
+		checkAmount(prefix+n.Name, *value, p)
 		if strings.HasSuffix(n.Name, "_minutes") && *value > MaxIdleMinutes {
 			p.Add(prefix+n.Name, "must be at most %d minutes, a year; 0 is never", MaxIdleMinutes)
 		}
@@ -49,7 +49,7 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 	if l.GPUModel != nil {
 		CheckText(prefix+"gpu_model", *l.GPUModel, 100, p)
 	}
-	if l.Path != nil && *l.Path != "" && (!IsLocalPath(*l.Path) || len(*l.Path) > 500) {
+	if l.Path != nil && *l.Path != "" && (!isLocalPath(*l.Path) || len(*l.Path) > 500) {
 		p.Add(prefix+"path", "must start with a single /, be percent-encoded and have at most %d characters", 500)
 	} else if l.Path != nil {
 		checkVisible(prefix+"path", *l.Path, p)

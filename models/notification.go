@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -50,12 +51,7 @@ type Webhook struct {
 // Subscribes reports whether the webhook gets a kind of notification: its Events
 // contain the kind, or a prefix of it as in request.*, or nothing at all.
 func (w Webhook) Subscribes(kind string) bool {
-	for _, e := range w.Events {
-		if Selects(e, kind) {
-			return true
-		}
-	}
-	return len(w.Events) == 0
+	return len(w.Events) == 0 || slices.ContainsFunc(w.Events, func(e string) bool { return Selects(e, kind) })
 }
 
 // States of a delivery. A failed one is retried automatically, a given-up one
@@ -144,7 +140,7 @@ func (n Notification) Check() error {
 		return errors.New("models: " + n.Kind + " is no kind of a notification")
 	case n.Text.Empty():
 		return errors.New("models: a notification must say something")
-	case n.Link != "" && !IsLocalPath(n.Link):
+	case n.Link != "" && !isLocalPath(n.Link):
 		return errors.New("models: a notification's link must be a path in the portal")
 	}
 	return nil

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// IsLocalPath reports whether a browser that is redirected to path stays on its
+// isLocalPath reports whether a browser that is redirected to path stays on its
 // origin.
-func IsLocalPath(path string) bool {
+func isLocalPath(path string) bool {
 	u, err := url.Parse(path)
 	return err == nil && !strings.ContainsFunc(path, unicode.IsControl) && // browsers ignore them
 		u.Scheme == "" && u.Host == "" && strings.HasPrefix(path, "/") &&
@@ -19,11 +19,11 @@ func IsLocalPath(path string) bool {
 const MaxPagePath = 2000
 
 // IsPagePath reports whether path can be the page of a workspace to open.
-func IsPagePath(path string) bool { return len(path) <= MaxPagePath && IsLocalPath(path) }
+func IsPagePath(path string) bool { return len(path) <= MaxPagePath && isLocalPath(path) }
 
 // LocalPath returns path for a redirect, or "/" if it leaves the origin.
 func LocalPath(path string) string {
-	if !IsLocalPath(path) {
+	if !isLocalPath(path) {
 		return "/"
 	}
 	return path

@@ -184,7 +184,7 @@ func TestResourcesJSON(t *testing.T) {
 	if back, err := json.Marshal(in); string(back) != open || err != nil {
 		t.Errorf("%s, %v", back, err)
 	}
-	if in.GPUMemoryMiB != nil || *in.StorageMiB != models.Unlimited || !in.Open() || in.Empty() {
+	if in.GPUMemoryMiB != nil || *in.StorageMiB != models.Unlimited || !in.Open() {
 		t.Errorf("read as %+v", in)
 	}
 	const whole = `{"gpu_cores":5,"gpu_memory_mib":0,"cpu_milli":0,"memory_mib":0,"storage_mib":"unlimited"}`

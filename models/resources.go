@@ -51,15 +51,15 @@ func (r Resources) Amounts() []Amount {
 	}
 }
 
-// each combines the amounts of r and o.
-func (r Resources) each(o Resources, f func(a, b int64) int64) Resources {
+// Each combines the amounts of r and o.
+func (r Resources) Each(o Resources, f func(a, b int64) int64) Resources {
 	return Resources{f(r.GPUCores, o.GPUCores), f(r.GPUMemoryMiB, o.GPUMemoryMiB),
 		f(r.CPUMilli, o.CPUMilli), f(r.MemoryMiB, o.MemoryMiB), f(r.StorageMiB, o.StorageMiB)}
 }
 
 // Add is r + o.
 func (r Resources) Add(o Resources) Resources {
-	return r.each(o, func(a, b int64) int64 {
+	return r.Each(o, func(a, b int64) int64 {
 		if IsUnlimited(a) || IsUnlimited(b) {
 			return Unlimited
 		}
@@ -69,7 +69,7 @@ func (r Resources) Add(o Resources) Resources {
 
 // Sub is r − o; amounts may become negative. Of an unlimited amount, all remains.
 func (r Resources) Sub(o Resources) Resources {
-	return r.each(o, func(a, b int64) int64 {
+	return r.Each(o, func(a, b int64) int64 {
 		if IsUnlimited(a) {
 			return Unlimited
 		}
@@ -79,7 +79,7 @@ func (r Resources) Sub(o Resources) Resources {
 
 // Times is r taken n times.
 func (r Resources) Times(n int64) Resources {
-	return r.each(r, func(a, _ int64) int64 {
+	return r.Each(r, func(a, _ int64) int64 {
 		if IsUnlimited(a) && n > 0 {
 			return Unlimited
 		}
@@ -89,17 +89,17 @@ func (r Resources) Times(n int64) Resources {
 
 // Floor replaces negative amounts by 0.
 func (r Resources) Floor() Resources {
-	return r.each(Resources{}, func(a, zero int64) int64 { return max(a, zero) })
+	return r.Each(Resources{}, func(a, zero int64) int64 { return max(a, zero) })
 }
 
 // Min is the lesser of each amount.
 func (r Resources) Min(o Resources) Resources {
-	return r.each(o, func(a, b int64) int64 { return min(a, b) })
+	return r.Each(o, func(a, b int64) int64 { return min(a, b) })
 }
 
 // Max is the greater of each amount.
 func (r Resources) Max(o Resources) Resources {
-	return r.each(o, func(a, b int64) int64 { return max(a, b) })
+	return r.Each(o, func(a, b int64) int64 { return max(a, b) })
 }
 
 // Exceeding lists the amounts of r that are larger than limit's, with the limit
@@ -121,8 +121,8 @@ type Excess struct {
 	Limit int64
 }
 
-// CheckAmount adds a problem when n is negative or above MaxAmount.
-func CheckAmount(field string, n int64, p *Problems) {
+// checkAmount adds a problem when n is negative or above MaxAmount.
+func checkAmount(field string, n int64, p *Problems) {
 	if n < 0 {
 		p.Add(field, "must not be negative")
 	} else if n > MaxAmount {

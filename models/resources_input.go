@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -28,12 +29,7 @@ func (in ResourcesInput) Amounts() []*int64 {
 
 // Resources is the amounts that are given, and 0 for those left open.
 func (in ResourcesInput) Resources() Resources {
-	or := func(p *int64) int64 {
-		if p == nil {
-			return 0
-		}
-		return *p
-	}
+	or := func(p *int64) int64 { return *cmp.Or(p, new(int64)) }
 	return Resources{or(in.GPUCores), or(in.GPUMemoryMiB), or(in.CPUMilli), or(in.MemoryMiB), or(in.StorageMiB)}
 }
 
@@ -44,17 +40,7 @@ func (in ResourcesInput) Or(o ResourcesInput) ResourcesInput {
 }
 
 // Open reports whether any amount is left open.
-func (in ResourcesInput) Open() bool {
-	for _, p := range in.Amounts() {
-		if p == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// Empty reports whether all amounts are left open.
-func (in ResourcesInput) Empty() bool { return in == ResourcesInput{} }
+func (in ResourcesInput) Open() bool { return slices.Contains(in.Amounts(), nil) }
 
 // Check adds a problem for every amount that is negative or above MaxAmount, unless
 // it is Unlimited and can be; prefix names the field, such as "quota".
@@ -68,7 +54,7 @@ func (in ResourcesInput) Check(prefix string, p *Problems) {
 			p.Add(prefix+"."+a.Name, "cannot be unlimited; only CPU, memory and storage can")
 			continue
 		}
-		CheckAmount(prefix+"."+a.Name, a.Value, p)
+		checkAmount(prefix+"."+a.Name, a.Value, p)
 	}
 }
 

@@ -68,12 +68,12 @@ func create(now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	keyPEM, err := KeyPEM(key)
-	return append(keyPEM, certificatePEM(der)...), err
+	text, err := keyPEM(key)
+	return append(text, certificatePEM(der)...), err
 }
 
 func parse(raw []byte) (*Authority, error) {
-	key, err := ParseKey(raw)
+	key, err := parseKey(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -20,18 +20,18 @@ func NewKey() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return KeyPEM(key)
+	return keyPEM(key)
 }
 
-// KeyPEM writes a private key (PKCS #8).
-func KeyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
+// keyPEM writes a private key (PKCS #8).
+func keyPEM(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	return pem.EncodeToMemory(&pem.Block{Type: keyType, Bytes: der}), err
 }
 
-// ParseKey reads the first private key of a PEM text; it must be ECDSA on
+// parseKey reads the first private key of a PEM text; it must be ECDSA on
 // P-256.
-func ParseKey(text []byte) (*ecdsa.PrivateKey, error) {
+func parseKey(text []byte) (*ecdsa.PrivateKey, error) {
 	der := find(text, keyType)
 	if der == nil {
 		return nil, errors.New("there is no private key")
@@ -70,7 +70,7 @@ func FingerprintOf(text []byte) (Fingerprint, error) {
 
 // NewRequest creates a certificate request for a key, both as PEM.
 func NewRequest(keyPEM []byte) ([]byte, error) {
-	key, err := ParseKey(keyPEM)
+	key, err := parseKey(keyPEM)
 	if err != nil {
 		return nil, err
 	}

@@ -44,11 +44,7 @@ func (c *Capacity) quotaBase(q *store.Queries, own models.Resources) (quota.Base
 
 // allocatable is the part of a capacity, at most all, that may be allocated.
 func (s capacityState) allocatable(r models.Resources) models.Resources {
-	part := func(amount, ratio int64) int64 { return amount * min(ratio, 100) / 100 }
-	ratio := s.setting.Ratio
-	return models.Resources{GPUCores: part(r.GPUCores, ratio.GPUCores), GPUMemoryMiB: part(r.GPUMemoryMiB, ratio.GPUMemoryMiB),
-		CPUMilli: part(r.CPUMilli, ratio.CPUMilli), MemoryMiB: part(r.MemoryMiB, ratio.MemoryMiB),
-		StorageMiB: part(r.StorageMiB, ratio.StorageMiB)}
+	return r.Each(s.setting.Ratio, func(amount, ratio int64) int64 { return amount * min(ratio, 100) / 100 })
 }
 
 // CapacityRow is the capacity and the allocation of one resource.
@@ -93,7 +89,7 @@ func (c *Capacity) View(ctx context.Context, actor policies.Actor, page store.Pa
 	if err != nil || len(projects) == 0 {
 		return v, err
 	}
-	v.Projects, err = ViewsOf(q, projects...)
+	v.Projects, err = viewsOf(q, projects...)
 	return v, err
 }
 

@@ -77,7 +77,7 @@ func (s *Service) form(ctx context.Context, actor policies.Actor, project int64,
 		if err != nil {
 			return err
 		}
-		views, err := ViewsOf(q, p)
+		views, err := viewsOf(q, p)
 		if err != nil {
 			return err
 		}

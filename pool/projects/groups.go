@@ -128,7 +128,7 @@ func (at *groupMembership) giveRole(name string) (bool, error) {
 		at.member.RoleID, at.member.Until = r.ID, nil
 		err = at.putMember(&at.member)
 	} else {
-		if err := checkAllocated(at.q, at.project, r.Limit, "role_id", 1); err != nil {
+		if err := checkAllocated(at.q, at.project, r.Limit, 1); err != nil {
 			return false, err
 		}
 		at.member, err = at.join(at.identity.UserID, r, MemberInput{RoleID: r.ID})

@@ -95,7 +95,7 @@ func (e Editor) Invite(p models.Project, in InvitationInput) ([]Invited, error) 
 	}); err != nil {
 		return nil, err
 	}
-	if err := checkAllocated(e.q, p, r.Limit.Times(int64(len(in.Emails))), "role_id", int64(len(in.Emails))); err != nil {
+	if err := checkAllocated(e.q, p, r.Limit, int64(len(in.Emails))); err != nil {
 		return nil, err
 	}
 	return e.invite(models.Invitation{ProjectID: &p.ID, RoleID: &r.ID}, in.Emails)

@@ -100,17 +100,17 @@ func checkQuota(q *store.Queries, p models.Project) error {
 	return quotaError(problems)
 }
 
-// checkAllocated checks rule 1 for an additional allocation to n members. field is
-// the input field of the limit or of the role.
-func checkAllocated(q *store.Queries, p models.Project, more models.Resources, field string, n int64) error {
+// checkAllocated checks rule 1 for an additional allocation of a limit to each of n members.
+func checkAllocated(q *store.Queries, p models.Project, limit models.Resources, n int64) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
 	}
-	return checkMore(p, allocated, more, field, n)
+	return checkMore(p, allocated, limit.Times(n), "role_id", n)
 }
 
-// checkMore is checkAllocated for what is allocated now.
+// checkMore is checkAllocated for what is allocated now. field is the input field of the limit or of
+// the role.
 func checkMore(p models.Project, allocated, more models.Resources, field string, n int64) error {
 	var problems models.Problems
 	for _, e := range (quota.Limits{Quota: p.Quota, Allocated: allocated}).ExceededBy(more) {

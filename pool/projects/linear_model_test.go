@@ -177,12 +177,7 @@ func (b model) step(m move, got outcome) (bool, model) {
 	if len(refusals) == 0 {
 		return got == done, after
 	}
-	for _, r := range refusals {
-		if got == r {
-			return true, b
-		}
-	}
-	return false, b
+	return slices.Contains(refusals, got), b
 }
 
 // judge gives the state after a move, how it ends when it is done, and every

@@ -86,7 +86,7 @@ func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in Pro
 		if err != nil || len(projects) == 0 {
 			return err
 		}
-		views, err = ViewsOf(q, projects...)
+		views, err = viewsOf(q, projects...)
 		return err
 	})
 	return views, err

@@ -256,7 +256,7 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 
 func (e Editor) previewNewMember(p models.Project, r models.Role, email string) error {
 	if email == "" {
-		return checkAllocated(e.q, p, r.Limit, "role_id", 1)
+		return checkAllocated(e.q, p, r.Limit, 1)
 	}
 	u, err := e.q.PersonByEmail(email)
 	if err != nil {

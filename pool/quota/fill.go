@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"math/bits"
 
 	"weir/models"
@@ -72,7 +73,7 @@ func Split(quota models.Resources, n int64) models.Resources { return part(quota
 
 // part is r × n ÷ whole, at most models.MaxAmount; all of r if the whole is nothing.
 func part(r models.Resources, n, whole int64) models.Resources {
-	of := func(amount int64) int64 {
+	return r.Each(r, func(amount, _ int64) int64 {
 		if models.IsUnlimited(amount) || whole <= 0 {
 			return amount
 		}
@@ -82,9 +83,7 @@ func part(r models.Resources, n, whole int64) models.Resources {
 		}
 		quotient, _ := bits.Div64(high, low, uint64(whole))
 		return int64(min(quotient, uint64(models.MaxAmount)))
-	}
-	return models.Resources{GPUCores: of(r.GPUCores), GPUMemoryMiB: of(r.GPUMemoryMiB), CPUMilli: of(r.CPUMilli),
-		MemoryMiB: of(r.MemoryMiB), StorageMiB: of(r.StorageMiB)}
+	})
 }
 
 // LimitBase is what the limit of a role is filled from: one GPU's part of the
@@ -111,10 +110,7 @@ type Pool struct {
 // capacity, the machine's, or that of the settings for each GPU. A pool without GPUs
 // counts as one GPU, of which also a project without GPU cores gets all the rest.
 func (p Pool) QuotaBase() Base {
-	cores := p.Capacity.GPUCores
-	if cores == 0 {
-		cores = coresPerGPU
-	}
+	cores := cmp.Or(p.Capacity.GPUCores, coresPerGPU)
 	settings := part(p.PerGPU, cores, coresPerGPU)
 	b := Base{Cores: p.Capacity.Sub(p.Allocated.Floor()).Floor().GPUCores, Least: models.Resources{CPUMilli: 1000, MemoryMiB: 2048},
 		Sources: Sources{Unallocated}}
