@@ -80,7 +80,7 @@ func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.listening.Store(true)
 	defer s.listening.Store(false)
-	s.publish([]string{AllTopics}) // changes before LISTEN were missed
+	s.Publish(AllTopics) // changes before LISTEN were missed
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
 		}
 		origin, topics, _ := strings.Cut(n.Payload, " ")
 		if origin != s.origin {
-			s.publish(strings.Fields(topics))
+			s.Publish(strings.Fields(topics)...)
 		}
 	}
 }

@@ -21,7 +21,7 @@ var singletons = []string{"audit_head", "installation", "overcommit", "pool_lock
 const copyBatch = 200
 
 // row is a row of any table, by column.
-type row map[string]any
+type row = map[string]any
 
 // CopyFrom copies all rows of source, a database of the other kind, to this one and returns
 // how many there are. Both must have the same schema, and this one no rows except those of
@@ -160,11 +160,7 @@ func (c *databaseCopy) copyTable(table string) error {
 }
 
 func (c *databaseCopy) insert(table string, batch []row) error {
-	values := make([]map[string]any, len(batch))
-	for i, r := range batch {
-		values[i] = r
-	}
-	return c.to.Table(table).Create(values).Error
+	return c.to.Table(table).Create(batch).Error
 }
 
 // update replaces the row of a singleton, unless it is the same: the head of the audit
@@ -174,7 +170,7 @@ func (c *databaseCopy) update(table string, batch []row) error {
 		if maps.Equal(present[0], batch[0]) {
 			return nil
 		}
-		return c.to.Table(table).Where("id = ?", batch[0]["id"]).Updates(map[string]any(batch[0])).Error
+		return c.to.Table(table).Where("id = ?", batch[0]["id"]).Updates(batch[0]).Error
 	})
 	return err
 }

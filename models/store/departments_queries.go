@@ -27,7 +27,7 @@ func (q *Queries) Department(id int64) (d models.Department, err error) {
 
 // Departments lists departments by id.
 func (q *Queries) Departments(page Page) (list []models.Department, err error) {
-	return list, q.db.Where("id > ?", page.After).Order("id").Limit(page.limit()).Find(&list).Error
+	return list, page.oldest(q.db, "id").Find(&list).Error
 }
 
 // MaxDepartments is the maximum number of departments, so that a form can offer
@@ -51,7 +51,7 @@ func (q *Queries) DepartmentsByNames(names []string) (list []models.Department, 
 
 // DepartmentNames maps ids of departments to names.
 func (q *Queries) DepartmentNames(ids []int64) (map[int64]string, error) {
-	return namesByID(q.db.Model(&models.Department{}).Where("id IN ?", ids))
+	return names(q.db.Model(&models.Department{}).Select("id, name"), "id", ids)
 }
 
 // CountDepartmentPeople counts the accounts in a department.

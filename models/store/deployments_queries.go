@@ -8,13 +8,7 @@ import (
 
 // CreateDeployment inserts d with its holder, its parts and the first line of its history.
 func (q *Queries) CreateDeployment(d *models.Deployment, parts int, message models.Text) error {
-	c := d.Claim()
-	c.ID = 0
-	if err := q.db.Create(&c).Error; err != nil {
-		return err
-	}
-	d.HolderID = c.ID
-	if err := q.db.Omit(claimColumns...).Create(d).Error; err != nil {
+	if err := q.createWithHolder(d, &d.HolderID, d.Claim()); err != nil {
 		return err
 	}
 	list := make([]models.DeploymentPart, parts)
@@ -30,16 +24,9 @@ func (q *Queries) CreateDeployment(d *models.Deployment, parts int, message mode
 // TransitionDeployment writes d, whose State may have changed, if the row is still in the
 // state from and of d.Version; otherwise it is a Conflict and nothing is written.
 func (q *Queries) TransitionDeployment(d *models.Deployment, from models.DeploymentState, message models.Text) error {
-	expected := d.Version
-	d.Version++
-	res := q.db.Model(d).Where("id = ? AND version = ? AND state = ?", d.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id"}, claimColumns...)...).Updates(d)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		d.Version = expected
-		return models.Stale("deployment")
+	db := q.db.Where("id = ? AND state = ?", d.ID, from)
+	if err := replace(db, d, &d.Version, "deployment", append([]string{"id", "holder_id"}, claimColumns...)...); err != nil {
+		return err
 	}
 	if err := q.saveClaim(d.Claim()); err != nil {
 		return err
@@ -50,16 +37,9 @@ func (q *Queries) TransitionDeployment(d *models.Deployment, from models.Deploym
 // TransitionPart writes p if the row is still in the state from and of p.Version. A message
 // becomes a line of the history of its deployment d.
 func (q *Queries) TransitionPart(d models.Deployment, p *models.DeploymentPart, from models.PartState, message models.Text) error {
-	expected := p.Version
-	p.Version++
-	res := q.db.Model(p).Where("id = ? AND version = ? AND state = ?", p.ID, expected, from).
-		Select("*").Omit("id", "deployment_id", "number").Updates(p)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		p.Version = expected
-		return models.Stale("part")
+	db := q.db.Where("id = ? AND state = ?", p.ID, from)
+	if err := replace(db, p, &p.Version, "part", "id", "deployment_id", "number"); err != nil {
+		return err
 	}
 	return q.AddDeploymentEvent(d, message)
 }
@@ -152,10 +132,4 @@ func (q *Queries) Deployments(scope Scope, f DeploymentFilter, page Page) (list 
 	return list, f.newest(q.deploymentViews(scope), "deployments", page).Find(&list).Error
 }
 
-func (q *Queries) deploymentViews(scope Scope) *gorm.DB {
-	return scope.projects(withClaims(q.db, "deployments"), "deployments.project_id").
-		Select("deployments.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
-		Joins("JOIN projects ON projects.id = deployments.project_id").
-		Joins("JOIN users ON users.id = deployments.user_id").
-		Joins("JOIN environments ON environments.id = deployments.environment_id")
-}
+func (q *Queries) deploymentViews(scope Scope) *gorm.DB { return q.ownedViews(scope, "deployments") }

@@ -22,15 +22,12 @@ func (q *Queries) DeleteEnvironment(id int64) error {
 
 // EnvironmentUsed reports whether a workspace, a run or a deployment, active or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
-	used, err := exists(q.db.Model(&models.Workspace{}).Where("environment_id = ?", id))
-	if err != nil || used {
-		return used, err
+	for _, use := range []any{&models.Workspace{}, &models.Run{}, &models.Deployment{}} {
+		if used, err := exists(q.db.Model(use).Where("environment_id = ?", id)); err != nil || used {
+			return used, err
+		}
 	}
-	used, err = exists(q.db.Model(&models.Run{}).Where("environment_id = ?", id))
-	if err != nil || used {
-		return used, err
-	}
-	return exists(q.db.Model(&models.Deployment{}).Where("environment_id = ?", id))
+	return false, nil
 }
 
 // Environment finds a catalog entry.

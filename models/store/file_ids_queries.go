@@ -54,9 +54,7 @@ func (q *Queries) FileTakeovers() (list []FileTakeover, err error) {
 // FilesAwaitTakeover reports whether workspaces of a project still start with the one
 // owner of before.
 func (q *Queries) FilesAwaitTakeover(projectID int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&FileTakeover{}).Where("project_id = ? AND begun_at IS NULL", projectID).Count(&n).Error
-	return n > 0, err
+	return exists(q.db.Model(&FileTakeover{}).Where("project_id = ? AND begun_at IS NULL", projectID))
 }
 
 // SaveFileTakeover updates the progress of a takeover.

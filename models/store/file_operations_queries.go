@@ -124,17 +124,8 @@ func (q *Queries) RoleNames(projectID int64, ids []int64) (map[int64]string, err
 }
 
 func names(db *gorm.DB, column string, ids []int64) (map[int64]string, error) {
-	var rows []struct {
-		ID   int64
-		Name string
-	}
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	err := db.Where(column+" IN ?", ids).Find(&rows).Error
-	names := make(map[int64]string, len(rows))
-	for _, r := range rows {
-		names[r.ID] = r.Name
-	}
-	return names, err
+	return namesByID(db.Where(column+" IN ?", ids))
 }

@@ -27,6 +27,16 @@ const (
 	holderID = "COALESCE(workspaces.id, runs.id, deployments.id)"
 )
 
+// createWithHolder inserts a row of the table of a kind, with its holder.
+func (q *Queries) createWithHolder(row any, holder *int64, c models.Claim) error {
+	c.ID = 0
+	if err := q.db.Create(&c).Error; err != nil {
+		return err
+	}
+	*holder = c.ID
+	return q.db.Omit(claimColumns...).Create(row).Error
+}
+
 // saveClaim writes how far a holder is.
 func (q *Queries) saveClaim(c models.Claim) error {
 	return q.db.Model(&c).Select("*").Omit("id", "kind", "project_id", "member_id", "user_id", "name", "requested_at").Updates(&c).Error

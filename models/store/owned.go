@@ -32,6 +32,15 @@ type RunFilter struct {
 	WorkspaceID int64
 }
 
+// ownedViews selects rows of a table with their claims and names.
+func (q *Queries) ownedViews(scope Scope, table string) *gorm.DB {
+	return scope.projects(withClaims(q.db, table), table+".project_id").
+		Select(table + ".*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
+		Joins("JOIN projects ON projects.id = " + table + ".project_id").
+		Joins("JOIN users ON users.id = " + table + ".user_id").
+		Joins("JOIN environments ON environments.id = " + table + ".environment_id")
+}
+
 // newest applies the filter and the page to rows of a table, newest first.
 func (f OwnedFilter[S]) newest(db *gorm.DB, table string, page Page) *gorm.DB {
 	db = page.newest(db, table+".id")

@@ -141,5 +141,5 @@ func (q *Queries) AllocatedQuotas(now time.Time) (r models.Resources, err error)
 
 // AllocatedProjects lists the projects whose period of use is not over, by id.
 func (q *Queries) AllocatedProjects(now time.Time, page Page) (list []models.Project, err error) {
-	return list, q.db.Where("(ends_at IS NULL OR ends_at > ?) AND id > ?", now, page.After).Order("id").Limit(page.limit()).Find(&list).Error
+	return list, page.oldest(q.db.Where("(ends_at IS NULL OR ends_at > ?)", now), "id").Find(&list).Error
 }

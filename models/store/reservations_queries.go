@@ -32,11 +32,7 @@ func (q *Queries) touchReservation(r models.Reservation, grants []models.Reserva
 	q.Touch("user", r.UserID)
 	q.Touch("project", r.ProjectID)
 	if len(grants) > 0 {
-		devices := make([]int64, len(grants))
-		for i, g := range grants {
-			devices[i] = g.DeviceID
-		}
-		q.changeShares(devices...)
+		q.changeShares(models.Map(grants, func(g models.ReservationGrant) int64 { return g.DeviceID })...)
 	}
 }
 
@@ -67,10 +63,7 @@ const grantDevices = "providers.name AS provider_name, devices.number, devices.m
 
 // NameGrants adds their devices to grants.
 func (q *Queries) NameGrants(grants []models.GrantView) error {
-	ids := make([]int64, len(grants))
-	for i, g := range grants {
-		ids[i] = g.DeviceID
-	}
+	ids := models.Map(grants, func(g models.GrantView) int64 { return g.DeviceID })
 	var devices []models.GrantView
 	err := q.db.Table("devices").Select("devices.id AS device_id, "+grantDevices).
 		Joins("JOIN providers ON providers.id = devices.provider_id").Where("devices.id IN ?", ids).Find(&devices).Error
@@ -178,15 +171,8 @@ func (q *Queries) ChangeReservation(r *models.Reservation, from models.Reservati
 
 // saveReservation writes r if the row is still in the state from and of r.Version.
 func (q *Queries) saveReservation(r *models.Reservation, from models.ReservationState) error {
-	expected := r.Version
-	r.Version++
-	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).Select("*").Omit("id").Updates(r)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		r.Version = expected
-		return models.Stale("reservation")
+	if err := replace(q.db.Where("id = ? AND state = ?", r.ID, from), r, &r.Version, "reservation", "id"); err != nil {
+		return err
 	}
 	var grants []models.ReservationGrant
 	if err := q.db.Where("reservation_id = ?", r.ID).Find(&grants).Error; err != nil {
@@ -237,10 +223,7 @@ func (q *Queries) ReleaseUnusedGrants(r *models.Reservation, beganBy time.Time) 
 	if err != nil || len(unused) == 0 {
 		return nil, err
 	}
-	ids := make([]int64, len(unused))
-	for i, g := range unused {
-		ids[i] = g.ID
-	}
+	ids := models.Map(unused, func(g models.ReservationGrant) int64 { return g.ID })
 	var last []models.ReservationGrant
 	err = q.db.Where("reservation_id = ? AND id NOT IN ?", r.ID, ids).Order("ends_at DESC").Limit(1).Find(&last).Error
 	if err != nil {

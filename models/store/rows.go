@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"strings"
 
 	"gorm.io/gorm"
 
@@ -29,7 +30,7 @@ func namesByID(rows *gorm.DB) (map[int64]string, error) {
 		ID   int64
 		Name string
 	}
-	err := rows.Select("id, name").Scan(&list).Error
+	err := rows.Scan(&list).Error
 	names := make(map[int64]string, len(list))
 	for _, r := range list {
 		names[r.ID] = r.Name
@@ -47,13 +48,11 @@ func exists(rows *gorm.DB) (bool, error) {
 // sumColumns selects the sums of the columns of a [Resources] with a prefix; a sum
 // with an unlimited amount is Unlimited.
 func sumColumns(prefix string) string {
-	columns := ""
-	for i, name := range []string{"gpu_cores", "gpu_memory_mib", "cpu_milli", "memory_mib", "storage_mib"} {
-		if i > 0 {
-			columns += ", "
-		}
-		columns += fmt.Sprintf("CAST(CASE WHEN SUM(%[1]s%[2]s) > %[3]d THEN %[4]d ELSE COALESCE(SUM(%[1]s%[2]s), 0) END AS BIGINT) AS %[2]s",
-			prefix, name, models.MaxAmount, models.Unlimited)
+	var columns []string
+	for _, a := range (models.Resources{}).Amounts() {
+		columns = append(columns,
+			fmt.Sprintf("CAST(CASE WHEN SUM(%[1]s%[2]s) > %[3]d THEN %[4]d ELSE COALESCE(SUM(%[1]s%[2]s), 0) END AS BIGINT) AS %[2]s",
+				prefix, a.Name, models.MaxAmount, models.Unlimited))
 	}
-	return columns
+	return strings.Join(columns, ", ")
 }

@@ -8,13 +8,7 @@ import (
 
 // CreateRun inserts r with its holder and the first line of its history.
 func (q *Queries) CreateRun(r *models.Run, message models.Text) error {
-	c := r.Claim()
-	c.ID = 0
-	if err := q.db.Create(&c).Error; err != nil {
-		return err
-	}
-	r.HolderID = c.ID
-	if err := q.db.Omit(claimColumns...).Create(r).Error; err != nil {
+	if err := q.createWithHolder(r, &r.HolderID, r.Claim()); err != nil {
 		return err
 	}
 	return q.AddRunEvent(*r, message)
@@ -24,16 +18,10 @@ func (q *Queries) CreateRun(r *models.Run, message models.Text) error {
 // from and of r.Version; otherwise it is a Conflict and nothing is written. A message
 // becomes a line of the run's history.
 func (q *Queries) TransitionRun(r *models.Run, from models.RunState, message models.Text) error {
-	expected := r.Version
-	r.Version++
-	res := q.db.Model(r).Where("id = ? AND version = ? AND state = ?", r.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id", "renewed_at", "worked_at", "reminded_at"}, claimColumns...)...).Updates(r)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		r.Version = expected
-		return models.Stale("run")
+	db := q.db.Where("id = ? AND state = ?", r.ID, from)
+	own := append([]string{"id", "holder_id", "renewed_at", "worked_at", "reminded_at"}, claimColumns...)
+	if err := replace(db, r, &r.Version, "run", own...); err != nil {
+		return err
 	}
 	if err := q.saveClaim(r.Claim()); err != nil {
 		return err
@@ -145,10 +133,4 @@ func (q *Queries) Runs(scope Scope, f RunFilter, page Page) (list []models.RunVi
 	return list, f.newest(db, "runs", page).Find(&list).Error
 }
 
-func (q *Queries) runViews(scope Scope) *gorm.DB {
-	return scope.projects(withClaims(q.db, "runs"), "runs.project_id").
-		Select("runs.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
-		Joins("JOIN projects ON projects.id = runs.project_id").
-		Joins("JOIN users ON users.id = runs.user_id").
-		Joins("JOIN environments ON environments.id = runs.environment_id")
-}
+func (q *Queries) runViews(scope Scope) *gorm.DB { return q.ownedViews(scope, "runs") }

@@ -80,12 +80,11 @@ func freeBytes(dir string) (int64, error) {
 
 // noSpace reports whether a database had no space.
 func noSpace(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "53100"
 	}
-	var lite sqlite3.Error
-	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrFull || errors.Is(lite.SystemErrno, unix.ENOSPC))
+	lite, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (lite.Code == sqlite3.ErrFull || errors.Is(lite.SystemErrno, unix.ENOSPC))
 }
 
 // ofSpace turns the error of a database without space into one that says so.

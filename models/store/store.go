@@ -337,7 +337,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 		if err == nil {
 			s.logCommitted(ctx, q)
 			s.notified.add(q.notified)
-			s.publish(slices.Collect(maps.Keys(q.topics)))
+			s.Publish(slices.Collect(maps.Keys(q.topics))...)
 			return q.revocation, nil
 		}
 		if errors.Is(err, ErrFenced) {
@@ -356,12 +356,11 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 }
 
 func retryable(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return pg.Code == "40001" || pg.Code == "40P01"
 	}
-	var lite sqlite3.Error
-	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
+	lite, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
 }
 
 // OnChange registers a listener that gets, after each commit, the topics that
@@ -372,7 +371,8 @@ func (s *Store) OnChange(listener func(topics []string)) {
 	s.listeners = append(s.listeners, listener)
 }
 
-func (s *Store) publish(topics []string) {
+// Publish tells the followers on this server of topics that have changed, also outside the database.
+func (s *Store) Publish(topics ...string) {
 	if len(topics) == 0 {
 		return
 	}
@@ -383,9 +383,6 @@ func (s *Store) publish(topics []string) {
 		l(topics)
 	}
 }
-
-// Publish tells the followers on this server of topics that change outside the database.
-func (s *Store) Publish(topics ...string) { s.publish(topics) }
 
 // Touch marks a topic as changed by this transaction: "pool",
 // "workspace:5", "project:3", "user:7".

@@ -123,12 +123,7 @@ type Edges struct {
 // a time span of n equal steps. Usage from before the span begins with it.
 func (q *Queries) UsageEdges(in UsageTable, project int64, from time.Time, step time.Duration, n int) (begins, ends []Edges, err error) {
 	to := from.Add(time.Duration(n) * step)
-	began, ended := q.secondsUntil(in.from), q.secondsUntil(in.until)
-	if q.postgres {
-		began = "GREATEST(" + began + ", 0)"
-	} else {
-		began = "MAX(" + began + ", 0)"
-	}
+	began, ended := q.greatest(q.secondsUntil(in.from), "0"), q.secondsUntil(in.until)
 	amounts, where, of := "SELECT "+in.first+" AS a, "+in.second+" AS b, ", " AS t FROM "+in.table+" WHERE ", []any(nil)
 	if project != 0 {
 		where, of = where+"project_id = ? AND ", []any{project}

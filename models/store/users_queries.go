@@ -24,9 +24,15 @@ func (q *Queries) UpdateUser(u *models.User) error {
 
 // update saves every column of row under optimistic locking.
 func (q *Queries) update(row any, version *int64, id int64, what string) error {
+	return replace(q.db.Where("id = ?", id), row, version, what, "id", "created_at")
+}
+
+// replace saves every column of a row but some, if it is still as db selects it and of its version;
+// otherwise it is a Conflict and nothing is written.
+func replace(db *gorm.DB, row any, version *int64, what string, but ...string) error {
 	expected := *version
 	*version++
-	res := q.db.Model(row).Where("id = ? AND version = ?", id, expected).Select("*").Omit("id", "created_at").Updates(row)
+	res := db.Model(row).Where("version = ?", expected).Select("*").Omit(but...).Updates(row)
 	if res.Error == nil && res.RowsAffected == 0 {
 		*version = expected
 		return models.Stale(what)
@@ -81,7 +87,7 @@ func (q *Queries) Users(search string, page Page) (users []models.User, err erro
 	if !storable(search) {
 		return nil, nil
 	}
-	db := q.db.Where("id > ?", page.After).Order("id").Limit(page.limit())
+	db := page.oldest(q.db, "id")
 	if search != "" {
 		db = db.Where(`(lower(name) LIKE ? ESCAPE '\' OR email LIKE ? ESCAPE '\')`, like(search), like(search))
 	}
@@ -365,5 +371,5 @@ func (q *Queries) DeleteSession(token string) error {
 
 // OwnerNames maps the owners of providers to their names.
 func (q *Queries) OwnerNames() (map[int64]string, error) {
-	return namesByID(q.db.Model(&models.User{}).Where("id IN (SELECT owner_id FROM providers)"))
+	return namesByID(q.db.Model(&models.User{}).Select("id, name").Where("id IN (SELECT owner_id FROM providers)"))
 }

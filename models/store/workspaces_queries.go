@@ -13,13 +13,7 @@ import (
 // CreateWorkspace inserts w with its holder and the first event of its history. An active
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *models.Workspace, message models.Text) error {
-	c := w.Claim()
-	c.ID = 0
-	if err := workspaceNameTaken(q.db.Create(&c).Error, w.Name); err != nil {
-		return err
-	}
-	w.HolderID = c.ID
-	if err := q.db.Omit(claimColumns...).Create(w).Error; err != nil {
+	if err := workspaceNameTaken(q.createWithHolder(w, &w.HolderID, w.Claim()), w.Name); err != nil {
 		return err
 	}
 	return q.AddEvent(w, message)
@@ -60,19 +54,15 @@ var ErrChanged = errors.New("changed in the meantime")
 // state from and of w.Version; otherwise it is a Conflict and nothing is
 // written. A message becomes a line of the workspace's history.
 func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, message models.Text) error {
-	expected := w.Version
-	w.Version++
-	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
-		Select("*").Omit(append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"},
-		claimColumns...)...).Updates(w)
-	if res.Error != nil {
-		return res.Error
-	}
-	if res.RowsAffected == 0 {
-		w.Version = expected
+	own := append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"}, claimColumns...)
+	err := replace(q.db.Where("id = ? AND state = ?", w.ID, from), w, &w.Version, "workspace", own...)
+	if errors.Is(err, models.ErrStale) {
 		lost := models.Conflict("This workspace has changed. Reload it and try again.")
 		lost.Err = ErrChanged
 		return lost
+	}
+	if err != nil {
+		return err
 	}
 	if err := q.saveClaim(w.Claim()); err != nil {
 		return err
@@ -145,14 +135,7 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 	return list, db.Find(&list).Error
 }
 
-const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"
-
-func (q *Queries) workspaceViews(scope Scope) *gorm.DB {
-	return scope.projects(q.workspaces(), "workspaces.project_id").Select(workspaceColumns).
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Joins("JOIN users ON users.id = workspaces.user_id").
-		Joins("JOIN environments ON environments.id = workspaces.environment_id")
-}
+func (q *Queries) workspaceViews(scope Scope) *gorm.DB { return q.ownedViews(scope, "workspaces") }
 
 // WorkspaceView finds a workspace with its names.
 func (q *Queries) WorkspaceView(scope Scope, id int64) (v models.WorkspaceView, err error) {
