@@ -152,7 +152,7 @@ func (a *Access) Check(actor Actor, project int64, right Right) error {
 func (a *Access) CheckOwned(actor Actor, owner, project int64, right Right) error {
 	switch {
 	case !actor.SignedIn():
-		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
+		return unauthenticated(nil)
 	case a.rulesAllow(&actor, owner, project, right):
 		return actor.CheckScope(right)
 	case project != Platform && !a.May(actor, project, ProjectRead):

@@ -57,15 +57,9 @@ func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v Dep
 }
 
 func withSums(q *store.Queries, list []models.Department) ([]DepartmentView, error) {
-	ids := make([]int64, len(list))
-	for i, d := range list {
-		ids[i] = d.ID
-	}
+	ids := models.Map(list, func(d models.Department) int64 { return d.ID })
 	sums, err := q.DepartmentSums(ids)
-	views := make([]DepartmentView, len(list))
-	for i, d := range list {
-		views[i] = DepartmentView{d, sums[d.ID]}
-	}
+	views := models.Map(list, func(d models.Department) DepartmentView { return DepartmentView{d, sums[d.ID]} })
 	return views, err
 }
 
@@ -169,7 +163,8 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 }
 
 // writeUsers changes accounts or departments under the lock on administrators,
-// so that no account can get a department while it is deleted.
+// so that no account can get a department while it is deleted. Write does not lock for
+// system actors.
 func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*store.Queries) error) error {
 	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
 		if err := q.LockUsers(); err != nil {
@@ -195,7 +190,6 @@ func (n DepartmentNames) Of(q *store.Queries, id *int64) (string, error) {
 	return d.Name, err
 }
 
-// checkDepartment refuses an unknown department.
 // CheckDepartment refuses a department that does not exist; nil is none.
 func CheckDepartment(q *store.Queries, id *int64) error {
 	if id == nil {

@@ -219,10 +219,7 @@ func (a *Accounts) IdentityForm(ctx context.Context, actor Actor, user, id int64
 // DeleteIdentity removes an identity from an account and ends its sessions. Rights
 // from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
-		if err := q.LockUsers(); err != nil {
-			return err
-		}
+	return a.writeUsers(ctx, actor, func(q *store.Queries) error {
 		u, err := q.User(user)
 		if err != nil {
 			return err

@@ -73,10 +73,7 @@ func ascii(s string) bool {
 
 // Owns reports whether the provider signs in the account with an address, which then
 // needs no password here.
-func (r *ProviderRules) Owns(email string) bool {
-	_, domain, _ := strings.Cut(email, "@")
-	return r != nil && r.Link && slices.Contains(r.Domains, domain)
-}
+func (r *ProviderRules) Owns(email string) bool { return r.Creates(email) && r.Link }
 
 // Creates reports whether an account for an address is created by signing in.
 func (r *ProviderRules) Creates(email string) bool {

@@ -64,13 +64,10 @@ func (a *Accounts) UserForm(ctx context.Context, actor Actor, id int64) (u model
 // UpdateUser changes an account. The last administrator stays one. Disabling an
 // account ends its sessions and tokens at once.
 func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {
-	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
+	err = a.writeUsers(ctx, actor, func(q *store.Queries) error {
 		var p models.Problems
 		in.Name = models.CheckName("name", in.Name, &p)
 		if err := p.Err(); err != nil {
-			return err
-		}
-		if err := q.LockUsers(); err != nil { // Write does not lock for system actors
 			return err
 		}
 		if u, err = q.User(id); err != nil {
@@ -174,17 +171,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 // ChangePassword replaces the actor's own password, which ends all sessions; the
 // caller signs in again.
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
-	err := actor.CheckUser()
-	if err == nil {
-		err = actor.CheckScope(AccountWrite)
-	}
-	if err != nil {
-		return err
-	}
-	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
-		return err
-	}
-	if err := a.checkOwnPassword(ctx, actor, "current", current); err != nil {
+	if err := a.checkPerson(ctx, actor, "current", current); err != nil {
 		return err
 	}
 	hash, err := a.newHash(ctx, password)
@@ -194,8 +181,15 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
 }
 
-// checkOwnPassword refuses a field of the input that is not the actor's own password.
-func (a *Accounts) checkOwnPassword(ctx context.Context, actor Actor, field, password string) error {
+// checkPerson refuses a field of the input that is not the password of the actor's own account, which
+// the actor may change.
+func (a *Accounts) checkPerson(ctx context.Context, actor Actor, field, password string) error {
+	if err := checkAccountWrite(actor); err != nil {
+		return err
+	}
+	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
+		return err
+	}
 	email := actor.User.Email
 	if wait := a.failures.try(email, "", a.store.Now()); wait > 0 {
 		return tooManyAttempts(wait)

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"weir/models"
 	"weir/models/store"
@@ -49,13 +50,9 @@ type peopleImport struct {
 // loadDepartments finds the table's departments, in batches that both databases
 // accept.
 func (i peopleImport) loadDepartments(records []models.Record) error {
-	var wanted []string
-	for _, r := range records {
-		wanted = append(wanted, r.Cells["department"])
-	}
-	const batch = 500
-	for from := 0; from < len(wanted); from += batch {
-		list, err := i.q.DepartmentsByNames(wanted[from:min(from+batch, len(wanted))])
+	wanted := models.Map(records, func(r models.Record) string { return r.Cells["department"] })
+	for part := range slices.Chunk(wanted, 500) {
+		list, err := i.q.DepartmentsByNames(part)
 		if err != nil {
 			return err
 		}

@@ -101,22 +101,20 @@ func (a *Accounts) ConfirmSecondFactor(ctx context.Context, actor Actor, code st
 		return nil, err
 	}
 	codes, hashes := newRecoveryCodes()
-	err = a.countCode(ctx, actor.User.Email, func() error {
-		return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
-			f, err := enrolling(q, actor.User.ID)
-			if err != nil {
-				return err
-			}
-			secret, err := a.readSecret(f.NewSecret)
-			if err != nil {
-				return err
-			}
-			step, ok := totpStep(secret, plainCode(code), q.Now())
-			if !ok {
-				return wrongCode()
-			}
-			return enable(q, actor, models.SecondFactor{UserID: f.UserID, Secret: f.NewSecret, Step: step}, hashes)
-		})
+	err = a.countCode(ctx, actor, func(q *store.Queries) error {
+		f, err := enrolling(q, actor.User.ID)
+		if err != nil {
+			return err
+		}
+		secret, err := a.readSecret(f.NewSecret)
+		if err != nil {
+			return err
+		}
+		step, ok := totpStep(secret, plainCode(code), q.Now())
+		if !ok {
+			return wrongCode()
+		}
+		return enable(q, actor, models.SecondFactor{UserID: f.UserID, Secret: f.NewSecret, Step: step}, hashes)
 	})
 	if err != nil {
 		return nil, err

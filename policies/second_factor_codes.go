@@ -23,21 +23,10 @@ func checkAccountWrite(actor Actor) error {
 	return actor.CheckScope(AccountWrite)
 }
 
-// checkPerson refuses whoever does not know the password of the actor's account.
-func (a *Accounts) checkPerson(ctx context.Context, actor Actor, password string) error {
-	if err := checkAccountWrite(actor); err != nil {
-		return err
-	}
-	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
-		return err
-	}
-	return a.checkOwnPassword(ctx, actor, "password", password)
-}
-
 // withProof runs fn in a transaction after the password, and a code if a second factor is
 // enabled.
 func (a *Accounts) withProof(ctx context.Context, actor Actor, in Proof, fn func(*store.Queries) error) error {
-	if err := a.checkPerson(ctx, actor, in.Password); err != nil {
+	if err := a.checkPerson(ctx, actor, "password", in.Password); err != nil {
 		return err
 	}
 	if actor.User.SecondFactorAt == nil {
@@ -48,20 +37,18 @@ func (a *Accounts) withProof(ctx context.Context, actor Actor, in Proof, fn func
 
 // withCode runs fn in a transaction that accepts a code of the actor's account.
 func (a *Accounts) withCode(ctx context.Context, actor Actor, code string, fn func(*store.Queries) error) error {
-	return a.countCode(ctx, actor.User.Email, func() error {
-		return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
-			if err := a.acceptCode(q, actor, plainCode(code)); err != nil {
-				return err
-			}
-			return fn(q)
-		})
+	return a.countCode(ctx, actor, func(q *store.Queries) error {
+		if err := a.acceptCode(q, actor, plainCode(code)); err != nil {
+			return err
+		}
+		return fn(q)
 	})
 }
 
-// countCode counts an attempt at a code for an account before it is made by try. A right
-// password does not forget such attempts.
-func (a *Accounts) countCode(ctx context.Context, email string, try func() error) error {
-	now, client := a.store.Now(), clientOf(ctx)
+// countCode counts an attempt at a code for the actor's account before it is made by try, in a
+// transaction. A right password does not forget such attempts.
+func (a *Accounts) countCode(ctx context.Context, actor Actor, try func(*store.Queries) error) error {
+	now, email, client := a.store.Now(), actor.User.Email, clientOf(ctx)
 	wait := a.codes.try(email, client, now)
 	if wait == 0 {
 		wait = a.dailyCodes.take(now, bound{[2]string{email, everyClient}, codesPerDay})
@@ -69,7 +56,7 @@ func (a *Accounts) countCode(ctx context.Context, email string, try func() error
 	if wait > 0 {
 		return tooManyAttempts(wait)
 	}
-	err := try()
+	err := a.access.WriteSelf(ctx, a.store, actor, try)
 	switch models.KindOf(err) {
 	case "":
 		a.codes.clear(email, client)

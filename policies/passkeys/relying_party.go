@@ -2,6 +2,7 @@ package passkeys
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -13,6 +14,17 @@ import (
 
 	"weir/models"
 )
+
+// ErrRefused is the result of a ceremony that is not a valid one of it.
+var ErrRefused = errors.New("passkey refused")
+
+// reasonOf is ErrRefused with the reason, which the library keeps apart from its message.
+func reasonOf(err error) error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return fmt.Errorf("%w: %s %s", ErrRefused, e.Details, e.DevInfo)
+	}
+	return fmt.Errorf("%w: %w", ErrRefused, err)
+}
 
 // RelyingParty is a portal at one origin. Browsers offer its passkeys there alone.
 type RelyingParty struct {
@@ -61,11 +73,7 @@ func (a Account) WebAuthnDisplayName() string { return a.Name }
 
 // WebAuthnCredentials are the passkeys of the account.
 func (a Account) WebAuthnCredentials() []webauthn.Credential {
-	list := make([]webauthn.Credential, len(a.Passkeys))
-	for i, p := range a.Passkeys {
-		list[i] = credentialOf(p)
-	}
-	return list
+	return models.Map(a.Passkeys, credentialOf)
 }
 
 func credentialOf(p models.Passkey) webauthn.Credential {
