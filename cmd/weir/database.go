@@ -14,20 +14,7 @@ import (
 // openStore opens the database. A new one gets its schema; another one is not migrated: a server
 // of an earlier version may use it.
 func openStore(ctx context.Context, cfg config.Config) (*store.Store, error) {
-	store, err := store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
-	if err != nil {
-		return nil, err
-	}
-	current, newest, err := schemaVersions(ctx, store)
-	if err == nil && current == 0 {
-		err = migrateUp(ctx, store)
-	} else if err == nil {
-		err = checkSchema(current, newest)
-	}
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
+	return openDatabase(ctx, cfg, true)
 }
 
 // openToRead opens an existing database without migrating it: a server may use
@@ -38,26 +25,27 @@ func openToRead(ctx context.Context, cfg config.Config) (*store.Store, error) {
 			return nil, fmt.Errorf("no database found; set --data-dir or --database-url to those of the server: %w", err)
 		}
 	}
+	return openDatabase(ctx, cfg, false)
+}
+
+func openDatabase(ctx context.Context, cfg config.Config, create bool) (*store.Store, error) {
 	store, err := store.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
 	if err != nil {
 		return nil, err
 	}
 	current, newest, err := schemaVersions(ctx, store)
-	if err == nil {
-		err = checkSchema(current, newest)
+	switch {
+	case err != nil:
+	case create && current == 0:
+		err = migrateUp(ctx, store)
+	case current != newest:
+		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”",
+			current, newest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	return store, nil
-}
-
-func checkSchema(current, newest int64) error {
-	if current != newest {
-		return fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”",
-			current, newest)
-	}
-	return nil
 }
 
 // schemaVersions returns the version of the database's schema and the newest

@@ -72,7 +72,7 @@ func (g *graphCommand) read(cmd *cobra.Command, name string) (graph.Graph, error
 	}
 	parsed, err := g.load(cmd, name)
 	if err != nil {
-		return parsed, g.refusal(name, err)
+		return parsed, graphRefusal(name, err)
 	}
 	times, err := g.readTimes()
 	return parsed.With(times), err
@@ -90,16 +90,12 @@ func readGraph(cmd *cobra.Command, name string) (graph.Graph, error) {
 	return workspaces.ParseGraph([]byte(text))
 }
 
-// refusal is an error of a plan for the command line: about the file, or about a flag.
-func (g *graphCommand) refusal(name string, err error) error {
-	e := (*models.Error)(nil)
-	if !errors.As(err, &e) || len(e.Fields) == 0 {
-		return err
+// graphRefusal is an error of a plan for the command line: about the file, or about a flag.
+func graphRefusal(name string, err error) error {
+	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 && e.Fields[0].Name == "graph" {
+		return fmt.Errorf("%s: %s", name, e.Fields[0].Reason)
 	}
-	if field := e.Fields[0]; field.Name != "graph" {
-		return config.Usagef("--%s: %s", strings.ReplaceAll(field.Name, "_", "-"), field.Reason)
-	}
-	return fmt.Errorf("%s: %s", name, e.Fields[0].Reason)
+	return usageOf(err)
 }
 
 // readTimes reads the measured times; there may be none yet.
@@ -207,7 +203,7 @@ func (g *graphCommand) plan(cmd *cobra.Command, name string) (models.GraphPlan, 
 		}
 	}
 	plan, err := graph.Plan(parsed, machine, g.settings)
-	return plan, g.refusal(name, err)
+	return plan, graphRefusal(name, err)
 }
 
 // readInput reads a file, or with “-” standard input: at most one byte more than is accepted.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -122,7 +123,7 @@ func (r *graphRun) run() error {
 		r.note("the measured times are not written: %v", err)
 	}
 	if err != nil {
-		return r.refusal(r.name, err)
+		return graphRefusal(r.name, err)
 	}
 	if result.Code != 0 {
 		return cli.WithExitCode(fmt.Errorf("%s: exit code %d", result.Failed, result.Code), result.Code)
@@ -149,9 +150,7 @@ func (r *graphRun) load(cmd *cobra.Command, name string) (graph.Graph, error) {
 		}
 		inputs[value] = file
 	}
-	if r.results == "" {
-		r.results = strings.TrimSuffix(name, filepath.Ext(name)) + ".results"
-	}
+	r.results = cmp.Or(r.results, strings.TrimSuffix(name, filepath.Ext(name))+".results")
 	e, err := execution.Prepare(execution.Config{Model: name, Inputs: inputs, Results: r.results, Python: r.python, Resume: r.resume})
 	if err != nil {
 		return graph.Graph{}, err

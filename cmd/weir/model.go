@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -175,19 +175,15 @@ func (m *modelCommand) plan(dir string) (model shard.Model, report models.ModelR
 
 // usageOf is the refusal of a flag.
 func usageOf(err error) error {
-	if e := (*models.Error)(nil); errors.As(err, &e) && len(e.Fields) > 0 {
-		flag := map[string]string{"service_type": "service-type"}[e.Fields[0].Name]
-		if flag == "" {
-			flag = e.Fields[0].Name
-		}
-		return config.Usagef("--%s: %s", flag, e.Fields[0].Reason)
+	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 {
+		return config.Usagef("--%s: %s", strings.ReplaceAll(e.Fields[0].Name, "_", "-"), e.Fields[0].Reason)
 	}
 	return err
 }
 
 // within names the whole path of a file that was looked for in a directory.
 func within(dir string, err error) error {
-	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("%s: %w", filepath.Join(dir, e.Path), e.Err)
 	}
 	return err
@@ -195,7 +191,7 @@ func within(dir string, err error) error {
 
 // publicOf is what an error says.
 func publicOf(err error) error {
-	if e := (*models.Error)(nil); errors.As(err, &e) {
+	if e, ok := errors.AsType[*models.Error](err); ok {
 		return errors.New(e.Message.String())
 	}
 	return err
@@ -244,12 +240,6 @@ func writtenOf(parts []split.Part) (list []writtenPart) {
 		list = append(list, writtenPart{p, p.Written})
 	}
 	return list
-}
-
-func writeJSON(out io.Writer, value any) error {
-	enc := json.NewEncoder(out)
-	enc.SetIndent("", "  ")
-	return enc.Encode(value)
 }
 
 // printFacts prints what a model consists of.

@@ -23,10 +23,15 @@ func bindOutput(cmd *cobra.Command) *outputFlag {
 // write writes v as text, or as JSON.
 func (f *outputFlag) write(w io.Writer, v fmt.Stringer) error {
 	if f.Value == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
+		return writeJSON(w, v)
 	}
 	_, err := fmt.Fprintln(w, v)
 	return err
+}
+
+// writeJSON prints a value.
+func writeJSON(out io.Writer, value any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(value)
 }

@@ -130,19 +130,20 @@ func (s simulation) plan(problems []string) (trace.Plan, error) {
 	if s.scale < 1 || s.scale > 1000 {
 		note("scale", fmt.Errorf("%d must be from 1 to 1000", s.scale))
 	}
-	note("output", checkOutput(s.output))
-	if len(problems) > 0 {
-		slices.Sort(problems)
-		return plan, &config.UsageError{Title: "invalid arguments", Problems: problems}
-	}
-	return plan, nil
+	return plan, invalidArguments(problems, s.output)
 }
 
-func checkOutput(format string) error {
-	if format != "table" && format != "json" {
-		return fmt.Errorf("%q must be table or json", format)
+// invalidArguments is the error that names all problems, also that of the format of the output;
+// nil without any.
+func invalidArguments(problems []string, output string) error {
+	if output != "table" && output != "json" {
+		problems = append(problems, fmt.Sprintf("--output: %q must be table or json", output))
 	}
-	return nil
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.Sort(problems)
+	return &config.UsageError{Title: "invalid arguments", Problems: problems}
 }
 
 func parsePolicies(text string) ([]string, error) {

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -81,14 +81,7 @@ func (s simulation) historyPlan(problems []string) (policies []string, extra []p
 		}
 		extra = history.Join(extra, machines.Nodes())
 	}
-	if err := checkOutput(s.output); err != nil {
-		problems = append(problems, "--output: "+err.Error())
-	}
-	if len(problems) > 0 {
-		slices.Sort(problems)
-		return nil, nil, &config.UsageError{Title: "invalid arguments", Problems: problems}
-	}
-	return policies, extra, nil
+	return policies, extra, invalidArguments(problems, s.output)
 }
 
 func readPast(ctx context.Context, cfg config.Config) (p pool.Past, err error) {
@@ -193,14 +186,12 @@ func printUnmet(out io.Writer, title string, list []history.Unmet) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "model\tGPUs\tcores each\tMiB each\trefused\twaited\tlongest wait\t")
 	for _, u := range list[:min(len(list), maxUnmet)] {
-		model, memory := u.Model, "–"
-		if model == "" {
-			model = "any"
-		}
+		memory := "–"
 		if u.MemoryMiB > 0 {
 			memory = strconv.FormatInt(u.MemoryMiB, 10)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\t\n", model, u.GPUs, u.Cores, memory, u.Refused, u.Waited, rounded(u.LongestWait))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t%d\t%s\t\n", cmp.Or(u.Model, "any"), u.GPUs, u.Cores, memory, u.Refused, u.Waited,
+			rounded(u.LongestWait))
 	}
 	if err := w.Flush(); err != nil || len(list) <= maxUnmet {
 		return err

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"weir/cmd/weir/config"
 	"weir/pool/notebooks"
 )
 
@@ -59,14 +57,7 @@ func (s notebookSimulation) check(misplaced []string) error {
 	for name, value := range map[string]time.Duration{"start": s.start, "attach": s.attach, "idle": s.idle} {
 		note(value < 0 || value > 24*time.Hour, "--%s: %s must be from 0s to 24h", name, value)
 	}
-	if err := checkOutput(s.output); err != nil {
-		problems = append(problems, "--output: "+err.Error())
-	}
-	if len(problems) > 0 {
-		slices.Sort(problems)
-		return &config.UsageError{Title: "invalid arguments", Problems: problems}
-	}
-	return nil
+	return invalidArguments(problems, s.output)
 }
 
 // notebookReport is the result of all policies.

@@ -26,7 +26,7 @@ const (
 )
 
 func (d *directory) file(h *tar.Header) (io.WriteCloser, error) {
-	if !within(h.Name, SharedDir) {
+	if !isShared(h.Name) {
 		if err := d.root.MkdirAll(path.Dir(h.Name), 0o700); err != nil {
 			return nil, err
 		}
@@ -47,7 +47,7 @@ type newFile struct {
 
 func (f newFile) Close() error {
 	var err error
-	if within(f.header.Name, SharedDir) {
+	if isShared(f.header.Name) {
 		if f.dir.owners {
 			err = f.Chown(f.header.Uid, f.header.Gid)
 		}

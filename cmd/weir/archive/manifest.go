@@ -66,7 +66,7 @@ func (m Manifest) check() error {
 	seen := map[string]bool{}
 	for _, f := range m.Files {
 		switch {
-		case !plain(f.Name), f.Name == manifestName, f.Name == endName, within(f.Name, SharedDir):
+		case !plain(f.Name), f.Name == manifestName, f.Name == endName, isShared(f.Name):
 			return damaged("its manifest names a file %q", f.Name)
 		case f.Size < 0 || seen[f.Name]:
 			return damaged("its manifest is wrong about %q", f.Name)
@@ -81,8 +81,8 @@ func plain(name string) bool {
 	return filepath.IsLocal(name) && path.Clean(name) == name && name != "." && !strings.Contains(name, "\x00")
 }
 
-// within reports whether a name is dir or below it.
-func within(name, dir string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+// isShared reports whether a name is SharedDir or below it.
+func isShared(name string) bool { return name == SharedDir || strings.HasPrefix(name, SharedDir+"/") }
 
 // damaged is an error of an archive that Write has not made, or not like this.
 func damaged(format string, args ...any) error {

@@ -171,7 +171,7 @@ func (r *reader) node(h *tar.Header, shared bool) error {
 	switch {
 	case !plain(name):
 		return damaged("the entry %q leads out of it", h.Name)
-	case !shared || !within(name, SharedDir):
+	case !shared || !isShared(name):
 		return damaged("nothing says what its entry %q is", h.Name)
 	case name != SharedDir && !r.dirs[path.Dir(name)]:
 		return damaged("the entry %q is not in a directory of it", h.Name)
@@ -207,8 +207,7 @@ func (r *reader) copy(h *tar.Header, sum io.Writer) error {
 	if err = errors.Join(err, out.Close()); err == nil && n == h.Size {
 		return nil
 	}
-	var write *fs.PathError
-	if errors.As(err, &write) {
+	if _, write := errors.AsType[*fs.PathError](err); write {
 		return err
 	}
 	return damaged("%q cannot be read: %w", h.Name, err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,21 +81,7 @@ func (s *session) awaitDeployment(d handlers.Deployment) error {
 }
 
 func newDeploymentsCommand() *cobra.Command {
-	var state string
-	var project int64
-	cmd := remoteCommand("deployments", "List your deployments and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
-		query := url.Values{"state": {state}}
-		if project != 0 {
-			query.Set("project_id", fmt.Sprint(project))
-		}
-		list, raw, err := fetchAll[handlers.Deployment](s, s.client, "/deployments", query)
-		if err != nil {
-			return err
-		}
-		return s.show(raw, func(t *table) { deploymentsTable(t, list) })
-	})
-	cmd.Flags().StringVar(&state, "state", "live", "`STATE` of the deployments: live, ended or all")
-	cmd.Flags().Int64Var(&project, "project", 0, "only deployments of the project with this `ID`")
+	cmd := listCommand("deployments", "live", deploymentsTable)
 	cmd.AddCommand(
 		deploymentCommand("show", "Show a deployment with its parts", http.MethodGet, ""),
 		newUpdateCommand(),
@@ -124,11 +109,8 @@ func newUpdateCommand() *cobra.Command {
 
 // deploymentArgument is the path of the deployment that an argument names.
 func deploymentArgument(arg string) (string, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || id < 1 {
-		return "", config.Usagef("%q is not the ID of a deployment", arg)
-	}
-	return deploymentPath(id), nil
+	id, err := parseID(arg, "deployment")
+	return deploymentPath(id), err
 }
 
 // deploymentCommand is a command that sends one request about a deployment and shows it.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -121,21 +120,7 @@ func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error
 }
 
 func newRunsCommand() *cobra.Command {
-	var state string
-	var project int64
-	cmd := remoteCommand("runs", "List your runs and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
-		query := url.Values{"state": {state}}
-		if project != 0 {
-			query.Set("project_id", fmt.Sprint(project))
-		}
-		list, raw, err := fetchAll[handlers.Run](s, s.client, "/runs", query)
-		if err != nil {
-			return err
-		}
-		return s.show(raw, func(t *table) { runsTable(t, list) })
-	})
-	cmd.Flags().StringVar(&state, "state", "live", "`STATE` of the runs: live, ended or all")
-	cmd.Flags().Int64Var(&project, "project", 0, "only runs of the project with this `ID`")
+	cmd := listCommand("runs", "live", runsTable)
 	cmd.AddCommand(newRunLogCommand(), newRunStopCommand(), newRunDeleteCommand())
 	return cmd
 }
@@ -159,7 +144,7 @@ func newRunLogCommand() *cobra.Command {
 	var follow bool
 	cmd := remoteCommand("log RUN", "Print what a run has printed", cobra.ExactArgs(1), func(s *session,
 		args []string) error {
-		id, err := runID(args[0])
+		id, err := parseID(args[0], "run")
 		if err != nil {
 			return err
 		}
@@ -172,7 +157,7 @@ func newRunLogCommand() *cobra.Command {
 func newRunStopCommand() *cobra.Command {
 	return remoteCommand("stop RUN", "Stop a run: SIGTERM, and SIGKILL after a grace period", cobra.ExactArgs(1), func(s *session,
 		args []string) error {
-		id, err := runID(args[0])
+		id, err := parseID(args[0], "run")
 		if err != nil {
 			return err
 		}
@@ -183,7 +168,7 @@ func newRunStopCommand() *cobra.Command {
 func newRunDeleteCommand() *cobra.Command {
 	return confirmable(remoteCommand("delete RUN", "Delete a run that has ended, with its output", cobra.ExactArgs(1), func(s *session,
 		args []string) error {
-		id, err := runID(args[0])
+		id, err := parseID(args[0], "run")
 		if err != nil {
 			return err
 		}
@@ -193,14 +178,6 @@ func newRunDeleteCommand() *cobra.Command {
 		_, err = s.call(s, http.MethodDelete, runPath(id), nil, "")
 		return err
 	}))
-}
-
-func runID(text string) (int64, error) {
-	id, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || id < 1 {
-		return 0, config.Usagef("%q is not the ID of a run", text)
-	}
-	return id, nil
 }
 
 func runPath(id int64) string { return fmt.Sprintf("/runs/%d", id) }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -18,21 +17,7 @@ import (
 )
 
 func newWorkspacesCommand() *cobra.Command {
-	var state string
-	var project int64
-	cmd := remoteCommand("workspaces", "List your workspaces and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
-		query := url.Values{"state": {state}}
-		if project != 0 {
-			query.Set("project_id", fmt.Sprint(project))
-		}
-		list, raw, err := fetchAll[handlers.Workspace](s, s.client, "/workspaces", query)
-		if err != nil {
-			return err
-		}
-		return s.show(raw, func(t *table) { workspacesTable(t, list) })
-	})
-	cmd.Flags().StringVar(&state, "state", "active", "`STATE` of the workspaces: active, ended or all")
-	cmd.Flags().Int64Var(&project, "project", 0, "only workspaces of the project with this `ID`")
+	cmd := listCommand("workspaces", "active", workspacesTable)
 	cmd.AddCommand(newStopWorkspacesCommand())
 	return cmd
 }
@@ -80,9 +65,9 @@ func newStopWorkspacesCommand() *cobra.Command {
 // workspaceIDs are the workspaces that arguments name.
 func workspaceIDs(args []string) (ids []int64, err error) {
 	for _, arg := range args {
-		id, err := strconv.ParseInt(arg, 10, 64)
-		if err != nil || id < 1 {
-			return nil, config.Usagef("%q is not the ID of a workspace", arg)
+		id, err := parseID(arg, "workspace")
+		if err != nil {
+			return nil, err
 		}
 		ids = append(ids, id)
 	}

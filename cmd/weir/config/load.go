@@ -55,12 +55,8 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 		}
 		values[s.name] = from.text
 	}
-	problems = append(problems, c.completeIngress()...)
-	problems = append(problems, c.checkClusterAgents()...)
-	problems = append(problems, c.checkReservations()...)
-	problems = append(problems, c.completeOIDC()...)
-	problems = append(problems, c.completeMetrics()...)
-	problems = append(problems, c.completeMail()...)
+	problems = slices.Concat(problems, c.completeIngress(), c.checkClusterAgents(), c.checkReservations(), c.completeOIDC(),
+		c.completeMetrics(), c.completeMail())
 	if len(problems) > 0 {
 		return Config{}, &UsageError{Title: "invalid configuration", Problems: problems}
 	}
