@@ -75,7 +75,7 @@ func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.
 		r.serve()
 	}
 	for i := range r.waiting {
-		if w := &r.waiting[i]; w.state == waits {
+		if w := &r.waiting[i]; !w.done {
 			w.estimate.After = r.missingHolders(w)
 		}
 	}

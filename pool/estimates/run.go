@@ -22,18 +22,10 @@ type run struct {
 	models  []string
 }
 
-// state is how far a request has come.
-type state int
-
-const (
-	waits state = iota
-	done        // placed, or it can never be
-)
-
 // request is one that waits, with what is found out about it.
 type request struct {
 	Waiting
-	state    state
+	done     bool // placed, or it can never be
 	estimate Estimate
 	behind   *request // the last whose reservation blocked it
 }
@@ -89,7 +81,7 @@ func (r *run) begin(s placement.Snapshot, waiting []Waiting) {
 }
 
 func (r *run) settle(w *request, o Outcome) {
-	w.state, w.estimate.Outcome = done, o
+	w.done, w.estimate.Outcome = true, o
 	r.open--
 }
 
@@ -123,7 +115,7 @@ func (r *run) serve() {
 	var firm []*request
 	for i := range r.waiting {
 		w := &r.waiting[i]
-		if w.state == done {
+		if w.done {
 			continue
 		}
 		if ahead := r.blocking(firm, w); ahead != nil {
@@ -131,7 +123,7 @@ func (r *run) serve() {
 		} else {
 			r.try(w)
 		}
-		if w.state == waits && !w.Firm.IsZero() && !w.Firm.After(r.now) {
+		if !w.done && !w.Firm.IsZero() && !w.Firm.After(r.now) {
 			firm = append(firm, w)
 		}
 	}

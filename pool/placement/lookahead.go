@@ -61,8 +61,6 @@ func kindsOf(history []Demand) (kinds []demandFrequency) {
 // demands refused.
 type lookahead struct {
 	*reserve
-	pool     *Engine
-	kinds    []demandFrequency
 	expected []*expectedDemand // by kind of device
 	scratch  remainder
 }
@@ -102,10 +100,6 @@ func (s usableGPUs) with(left, enough, sign int32) usableGPUs {
 	return s
 }
 
-func newLookahead(e *Engine, kinds []demandFrequency) *lookahead {
-	return &lookahead{reserve: newReserve(e, kinds), pool: e, kinds: kinds}
-}
-
 // expectedDemand is that of a kind of device.
 func (o *lookahead) expectedDemand(number int) *expectedDemand {
 	for len(o.expected) <= number {
@@ -143,7 +137,7 @@ type stepIndex struct {
 	steps   []int32
 }
 
-// costOf takes the numbers in, none of them negative.
+// set takes the numbers in, none of them negative.
 func (l *stepIndex) set(numbers []int64) {
 	const steps = 128
 	l.numbers, l.steps = numbers, make([]int32, steps+1)

@@ -48,7 +48,7 @@ func newMachine(n *Node) *machine {
 		}
 	}
 	slices.SortStableFunc(m.devices, func(a, b Device) int {
-		return cmp.Or(cmp.Compare(a.Model, b.Model), compareBool(a.Parent != 0, b.Parent != 0),
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(min(a.Parent, 1), min(b.Parent, 1)),
 			cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
 	count := len(m.devices)
@@ -59,16 +59,6 @@ func newMachine(n *Node) *machine {
 		m.refresh(i)
 	}
 	return m
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // refresh reads what the shares of a device leave. A device is constrained where

@@ -41,7 +41,7 @@ func PolicyNamed(name string, history []Demand) (Policy, error) {
 		return Policy{Name: Spread, scorer: func(*Engine) scorer { return spread{} }}, nil
 	case Weir, "":
 		if kinds := kindsOf(history); len(kinds) > 0 {
-			return Policy{Name: Weir, scorer: func(e *Engine) scorer { return newLookahead(e, kinds) }}, nil
+			return Policy{Name: Weir, scorer: func(e *Engine) scorer { return &lookahead{reserve: &reserve{pool: e, kinds: kinds}} }}, nil
 		}
 		return Policy{Name: BestFit}, nil
 	}
@@ -90,7 +90,6 @@ const (
 	LeftoverMemory
 	// Score is that of a policy made by [Scored].
 	Score
-	criterionCount
 )
 
 // cost is what a placement costs by the criteria of a policy, the weightiest

@@ -38,10 +38,6 @@ type class struct {
 	meanSize float64 // milli-GPU of a demand, the larger ones weighing more
 }
 
-func newReserve(e *Engine, kinds []demandFrequency) *reserve {
-	return &reserve{pool: e, kinds: kinds}
-}
-
 // classify makes the classes when the pool's capacity has changed.
 func (r *reserve) classify() {
 	count := len(r.pool.kinds)

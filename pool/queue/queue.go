@@ -9,9 +9,6 @@ import (
 	"weir/pool/placement"
 )
 
-// DefaultPriority is that of a new project; priorities are from 0 to 100.
-const DefaultPriority = 50
-
 // Request is one request that waits.
 type Request struct {
 	ID, Project, Member int64 // the ID is unique in a queue

@@ -22,7 +22,7 @@ const overdueAfter = 10 * time.Minute
 // ask is a request for one GPU's cores by a project with a quota of 1000
 // that has waited for some minutes.
 func ask(id, project int64, minutes int, change ...func(*Request)) Request {
-	r := Request{ID: id, Project: project, Priority: DefaultPriority, Quota: 1000,
+	r := Request{ID: id, Project: project, Priority: 50, Quota: 1000,
 		Demand: placement.Demand{GPUs: 1, Cores: 100, Project: project}, Since: now.Add(-time.Duration(minutes) * time.Minute)}
 	for _, c := range change {
 		c(&r)

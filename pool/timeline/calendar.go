@@ -109,13 +109,6 @@ func (c *Calendar) FreeUntil(g Grant) int64 {
 	return low
 }
 
-// Forget removes what was before a time.
-func (c *Calendar) Forget(before int64) {
-	for _, d := range c.devices {
-		d.used.Forget(before)
-	}
-}
-
 // Demand is what is to be reserved: an amount of each of some devices of one node, all for
 // the same span within the window.
 type Demand struct {

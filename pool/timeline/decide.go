@@ -1,14 +1,10 @@
 package timeline
 
-import (
-	"cmp"
-	"math"
-	"slices"
-)
+import "math"
 
 // Request is a request for a reservation.
 type Request struct {
-	ID         int64 // unique; of two with the same score the lower one is decided first
+	ID         int64 // unique
 	Score      float64
 	Demand     Demand
 	Preference Preference
@@ -46,18 +42,6 @@ type Decision struct {
 	// Earliest is when all of a refused request could begin, at or after the beginning
 	// of its window; math.MaxInt64 if not even the empty pool could meet it.
 	Earliest int64
-}
-
-// DecideAll decides requests that arrived together: the highest score first. The grants
-// are entered.
-func (c *Calendar) DecideAll(requests []Request) []Decision {
-	order := slices.Clone(requests)
-	slices.SortFunc(order, func(a, b Request) int { return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID)) })
-	decisions := make([]Decision, len(order))
-	for i, r := range order {
-		decisions[i] = c.Decide(r)
-	}
-	return decisions
 }
 
 // Decide decides one request and enters what it grants.

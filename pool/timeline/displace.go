@@ -30,42 +30,6 @@ func (r Reservation) overlaps(s Span) bool {
 	return r.Grants[0].Span.From < s.Until && s.From < r.Grants[0].Span.Until
 }
 
-// Displace grants a request at the beginning of its window by moving, or else shrinking,
-// reservations with lower scores, the lowest first: no more of them than are necessary. It
-// returns the grants of the request and the reservations with their new grants; false, and
-// nothing is changed, if that would break what one of them was promised.
-func (c *Calendar) Displace(r Request, movable []Reservation) (grants []Grant, moved []Reservation, ok bool) {
-	before := map[int64][]Grant{}
-	for _, m := range movable {
-		before[m.ID] = m.Grants
-	}
-	grants, moved, ok = Displace(func(r Request, without []int64, with []Reservation) (found []Grant, ok bool) {
-		c.exchange(before, without, with)
-		found, ok = c.Earliest(r.Demand, r.Preference)
-		for _, m := range with {
-			c.Remove(m.Grants)
-		}
-		for _, id := range without {
-			c.Add(before[id])
-		}
-		return found, ok
-	}, r, movable)
-	if ok {
-		c.exchange(before, ids(moved), moved)
-		c.Add(grants)
-	}
-	return grants, moved, ok
-}
-
-func (c *Calendar) exchange(before map[int64][]Grant, without []int64, with []Reservation) {
-	for _, id := range without {
-		c.Remove(before[id])
-	}
-	for _, m := range with {
-		c.Add(m.Grants)
-	}
-}
-
 func ids(list []Reservation) []int64 {
 	all := make([]int64, len(list))
 	for i, r := range list {
@@ -74,7 +38,10 @@ func ids(list []Reservation) []int64 {
 	return all
 }
 
-// Displace is Calendar.Displace over whatever finds places. It enters nothing.
+// Displace grants a request at the beginning of its window by moving, or else shrinking,
+// reservations with lower scores, the lowest first: no more of them than are necessary. It
+// returns the grants of the request and the reservations with their new grants, and enters
+// nothing; false if that would break what one of them was promised.
 //
 // A reservation that turns out to have no other place counts as fixed, and the search goes
 // on without it, for at most MaxMoved such reservations. Those whose promise leaves only

@@ -28,14 +28,14 @@ func TestDisplace(t *testing.T) {
 			movable = append(movable, Reservation{q, x.Grants, x.Grants[0].Span.From + r.Int64N(4), least, r.IntN(4) == 0})
 		}
 		q := Request{ID: 9, Score: float64(r.IntN(4)) / 4, Demand: randomDemand(r), Preference: randomPreference(r)}
-		grants, moved, ok := c.Displace(q, movable)
+		grants, moved, ok := c.displace(q, movable)
 		if !ok {
 			refusals++
 			if len(grants)+len(moved) > 0 {
 				t.Fatalf("refused, but granted %v and moved %v", grants, moved)
 			}
 			for _, m := range movable {
-				if _, _, ok := c.Displace(q, []Reservation{m}); ok {
+				if _, _, ok := c.displace(q, []Reservation{m}); ok {
 					t.Fatalf("%+v is refused, although %+v can be moved for it", q, m)
 				}
 			}
@@ -105,7 +105,7 @@ func TestFixedReservationsShieldNone(t *testing.T) {
 	}
 	two := Request{ID: 1000, Score: 0.5, Demand: demand}
 	two.Demand.GPUs = 2
-	grants, moved, ok := c.Displace(two, movable)
+	grants, moved, ok := c.displace(two, movable)
 	if !ok || len(grants) != 2 || len(moved) != 2 {
 		t.Fatalf("granted %v, moved %v, %v", grants, moved, ok)
 	}
@@ -114,8 +114,41 @@ func TestFixedReservationsShieldNone(t *testing.T) {
 			t.Errorf("%+v", m)
 		}
 	}
-	if _, _, ok := c.Displace(Request{ID: 1001, Score: 0.5, Demand: demand}, movable[:fixed]); ok {
+	if _, _, ok := c.displace(Request{ID: 1001, Score: 0.5, Demand: demand}, movable[:fixed]); ok {
 		t.Error("a promise was broken")
+	}
+}
+
+// displace enters in a calendar what Displace finds in it.
+func (c *Calendar) displace(r Request, movable []Reservation) (grants []Grant, moved []Reservation, ok bool) {
+	before := map[int64][]Grant{}
+	for _, m := range movable {
+		before[m.ID] = m.Grants
+	}
+	grants, moved, ok = Displace(func(r Request, without []int64, with []Reservation) (found []Grant, ok bool) {
+		c.exchange(before, without, with)
+		found, ok = c.Earliest(r.Demand, r.Preference)
+		for _, m := range with {
+			c.Remove(m.Grants)
+		}
+		for _, id := range without {
+			c.Add(before[id])
+		}
+		return found, ok
+	}, r, movable)
+	if ok {
+		c.exchange(before, ids(moved), moved)
+		c.Add(grants)
+	}
+	return grants, moved, ok
+}
+
+func (c *Calendar) exchange(before map[int64][]Grant, without []int64, with []Reservation) {
+	for _, id := range without {
+		c.Remove(before[id])
+	}
+	for _, m := range with {
+		c.Add(m.Grants)
 	}
 }
 

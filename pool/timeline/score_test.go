@@ -70,7 +70,7 @@ func TestNothingStarves(t *testing.T) {
 			w.Request.Demand.Window = Span{now, now + 2*hour}
 			batch = append(batch, w.Request)
 		}
-		for _, x := range c.DecideAll(batch) {
+		for _, x := range c.decideAll(batch) {
 			if x.Outcome != Granted {
 				continue
 			}

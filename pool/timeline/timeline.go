@@ -165,19 +165,6 @@ func (t *Timeline) settle(i int) {
 	c.measure()
 }
 
-// Forget removes the steps before a time: what was is not asked for again.
-func (t *Timeline) Forget(before int64) {
-	if len(t.chunks) == 0 {
-		return
-	}
-	i := t.find(before)
-	c := &t.chunks[i]
-	c.steps = slices.Delete(c.steps, 0, c.find(before))
-	c.steps[0].at = math.MinInt64
-	c.measure()
-	t.chunks = slices.Delete(t.chunks, 0, i)
-}
-
 // Max is the highest use in a span, of cores and of memory each for itself.
 func (t *Timeline) Max(s Span) (highest Amount) {
 	if s.From >= s.Until || len(t.chunks) == 0 {

@@ -160,21 +160,6 @@ func TestManySteps(t *testing.T) {
 		t.Fatalf("%d chunks", len(line.chunks))
 	}
 	compare()
-	var half Timeline
-	for _, e := range all {
-		half.Add(e.span, e.amount)
-	}
-	half.Forget(50_000)
-	for range 200 {
-		from := 50_000 + r.Int64N(50_000)
-		s := Span{from, from + r.Int64N(50_000)}
-		if got, want := half.Max(s), line.Max(s); got != want {
-			t.Fatalf("after all before is forgotten, the maximum of %v is %v, want %v", s, got, want)
-		}
-	}
-	if 2*len(half.chunks) > len(line.chunks)+4 {
-		t.Errorf("%d of %d chunks are left", len(half.chunks), len(line.chunks))
-	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for len(all) > 0 {
 		last := all[len(all)-1]

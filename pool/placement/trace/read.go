@@ -152,7 +152,7 @@ func readRows(r io.Reader, file string, wanted []string, take func(row) error) e
 
 // malformed names the line of what is not CSV.
 func malformed(file string, err error) error {
-	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*csv.ParseError](err); ok {
 		return fmt.Errorf("%s:%d: %w", file, parse.Line, parse.Err)
 	}
 	return fmt.Errorf("%s: %w", file, err)
