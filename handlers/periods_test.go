@@ -3,7 +3,6 @@ package handlers
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,7 @@ import (
 // lookAtEnds gives the notices of ends that are due.
 func (w *world) lookAtEnds() {
 	w.Helper()
-	p := requests.NewPeriods(requests.PeriodsConfig{Store: w.store, Logger: slog.New(slog.DiscardHandler)})
+	p := requests.NewPeriods(w.store)
 	if _, err := p.Round(w.Context()); err != nil {
 		w.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package workspaces_test
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -61,7 +60,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		}
 		_, boss := b.addMember(t, lead)
 		_, ann := b.addMember(t, b.role)
-		notifications := requests.NewPeriods(requests.PeriodsConfig{Store: b.store, Logger: slog.New(slog.DiscardHandler)})
+		notifications := requests.NewPeriods(b.store)
 		pass := func(d time.Duration) {
 			t.Helper()
 			b.clock.Advance(d)

@@ -102,7 +102,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if err := p.wireNotifications(access); err != nil {
 		return p, err
 	}
-	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Logger: log})
+	p.periods = requests.NewPeriods(p.store)
 	p.catalog = workspaces.NewCatalog(p.store, access)
 	capacity := projects.NewCapacity(p.store, access, p.pool, p.quotaDefaults())
 	projectService := projects.New(p.store, access, dirs, capacity)

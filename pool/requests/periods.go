@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -50,23 +49,17 @@ func dueNotification(now, end time.Time, notified *int64) (days int64, due bool)
 	return days, notified == nil || days < *notified
 }
 
-// PeriodsConfig configures Periods.
-type PeriodsConfig struct {
-	Store  *store.Store
-	Logger *slog.Logger
-}
-
 // Periods notifies people of the ends of projects and memberships: 7 days and 1 day
 // before, and at the end. Only the leader may run it.
 type Periods struct {
-	PeriodsConfig
-	wake chan struct{}
+	store *store.Store
+	wake  chan struct{}
 }
 
 // NewPeriods returns Periods; Run starts them.
-func NewPeriods(c PeriodsConfig) *Periods {
-	p := &Periods{c, make(chan struct{}, 1)}
-	c.Store.OnChange(func(topics []string) {
+func NewPeriods(store *store.Store) *Periods {
+	p := &Periods{store, make(chan struct{}, 1)}
+	store.OnChange(func(topics []string) {
 		if slices.ContainsFunc(topics, changesEnds) {
 			select {
 			case p.wake <- struct{}{}:
@@ -87,10 +80,10 @@ func (p *Periods) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := p.Round(ctx)
 		if err != nil && ctx.Err() == nil {
-			p.Logger.ErrorContext(ctx, "notifications of ends", "err", err)
+			p.store.Log().ErrorContext(ctx, "notifications of ends", "err", err)
 		}
 		sleep(ctx, nil, periodsMinPause)
-		sleep(ctx, p.wake, min(next.Sub(p.Store.Now()), periodsMaxPause))
+		sleep(ctx, p.wake, min(next.Sub(p.store.Now()), periodsMaxPause))
 	}
 }
 
@@ -110,7 +103,7 @@ func windowAt(now time.Time) store.PeriodWindow {
 // Round sends due notifications, and returns when the next round is due, also after
 // an error.
 func (p *Periods) Round(ctx context.Context) (next time.Time, err error) {
-	q := p.Store.Read(ctx)
+	q := p.store.Read(ctx)
 	now := q.Now()
 	projects, err := q.ProjectsToNotify(windowAt(now), projectsAtOnce)
 	if err != nil {
@@ -148,7 +141,7 @@ func nextNotification(q *store.Queries, now time.Time) (time.Time, error) {
 // notify sends and records the due notifications of one project in one transaction,
 // which locks the project against changes of ends.
 func (p *Periods) notify(ctx context.Context, project int64) error {
-	return p.Store.InTx(ctx, func(q *store.Queries) error {
+	return p.store.InTx(ctx, func(q *store.Queries) error {
 		t := projectEnds{q: q, ending: map[time.Time][]models.PeriodEnd{}}
 		var err error
 		if t.project, err = q.LockProject(store.AllProjects, project); err != nil {

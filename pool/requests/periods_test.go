@@ -2,7 +2,6 @@ package requests_test
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -22,7 +21,7 @@ import (
 const day = 24 * time.Hour
 
 func (o *world) periods() *requests.Periods {
-	return requests.NewPeriods(requests.PeriodsConfig{Store: o.Store, Logger: slog.New(slog.DiscardHandler)})
+	return requests.NewPeriods(o.Store)
 }
 
 // heard are the kinds of what a person was told of ends, oldest first.

@@ -88,7 +88,7 @@ func (r *review) setSubject() {
 	if limit := r.terms.Limit; limit != nil {
 		r.req.RoleID = &limit.RoleID
 	}
-	if m, err := r.q.Membership(r.project.ID, r.requester.ID); err == nil && m.RemovedAt == nil {
+	if m, err := r.membership(); err == nil {
 		r.req.MemberID = &m.ID
 	}
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"slices"
 
 	"weir/models"
@@ -47,12 +48,7 @@ func rightToDecide(req models.QuotaRequest) (project int64, right policies.Right
 }
 
 // idOrZero is an optional id; 0 for nil.
-func idOrZero(id *int64) int64 {
-	if id == nil {
-		return 0
-	}
-	return *id
-}
+func idOrZero(id *int64) int64 { return *cmp.Or(id, new(int64)) }
 
 // decidableBy selects the requests that the actor may decide.
 func (s *Service) decidableBy(actor policies.Actor) store.DecidableRequests {

@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -155,4 +156,8 @@ func notifyApprovers(q *store.Queries, req models.QuotaRequest) error {
 	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: models.NotificationRequestAsked,
 		Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
+}
+
+func except(ids []int64, but int64) []int64 {
+	return slices.DeleteFunc(ids, func(id int64) bool { return id == but })
 }

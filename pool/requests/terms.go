@@ -90,8 +90,8 @@ func same(decided, requested models.Requested) bool {
 // prefixed prefixes the fields of an error with the kind of the request; renamed are
 // pairs of old and new names.
 func prefixed(kind string, err error, renamed ...string) error {
-	var e *models.Error
-	if !errors.As(err, &e) || len(e.Fields) == 0 {
+	e, ok := errors.AsType[*models.Error](err)
+	if !ok || len(e.Fields) == 0 {
 		return err
 	}
 	moved := *e
