@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"encoding/hex"
 	"time"
 )
@@ -119,12 +120,7 @@ type DeployRequest struct {
 }
 
 // First is the deployment whose address all updates of the model have.
-func (d Deployment) First() int64 {
-	if d.FirstID != nil {
-		return *d.FirstID
-	}
-	return d.ID
-}
+func (d Deployment) First() int64 { return *cmp.Or(d.FirstID, &d.ID) }
 
 // FallsBack reports whether the deployment that has ended for d is deployed again if d fails now.
 func (d Deployment) FallsBack() bool { return d.FallbackID != nil && d.StartedAt == nil }

@@ -88,11 +88,10 @@ func (e *Error) Unwrap() error { return e.Err }
 // KindOf returns an error's kind, or "" for nil; anything that is not an *Error is
 // internal.
 func KindOf(err error) Kind {
-	var e *Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &e):
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return KindInternal

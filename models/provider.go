@@ -51,12 +51,7 @@ func (p Provider) ReachableState() string {
 }
 
 // Owner is the account of the owner; 0: none.
-func (p Provider) Owner() int64 {
-	if p.OwnerID == nil {
-		return 0
-	}
-	return *p.OwnerID
-}
+func (p Provider) Owner() int64 { return *cmp.Or(p.OwnerID, new(int64)) }
 
 // Device is a physical GPU of a provider, or a MIG instance of one.
 type Device struct {

@@ -79,8 +79,7 @@ func importRows(report *models.ImportReport, records []models.Record, importRow 
 // AsRefusal separates refusals of a change, because of its input, the state or
 // permissions, from other errors.
 func AsRefusal(err error) (*models.Error, error) {
-	var e *models.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*models.Error](err); ok {
 		switch e.Kind {
 		case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
 			return e, nil

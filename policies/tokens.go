@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -76,9 +77,7 @@ func (in *NewToken) normalize() error {
 	if len(in.Scopes) == 0 {
 		in.Scopes = []models.TokenScope{models.ScopeRead}
 	}
-	if in.Lifetime == 0 {
-		in.Lifetime = DefaultTokenLifetime
-	}
+	in.Lifetime = cmp.Or(in.Lifetime, DefaultTokenLifetime)
 	if in.Lifetime < time.Minute || in.Lifetime > MaxTokenLifetime {
 		p.Add("lifetime", "must be between 1 minute and %d days", int64(MaxTokenLifetime/(24*time.Hour)))
 	}

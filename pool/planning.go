@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -100,9 +101,7 @@ func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in Plann
 	if err := s.access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return v, err
 	}
-	if in.Days == 0 {
-		in.Days = usualDays
-	}
+	in.Days = cmp.Or(in.Days, usualDays)
 	extra, err := in.check()
 	if err != nil {
 		return v, err

@@ -192,8 +192,7 @@ func saveDatabase(ctx context.Context, db *store.Store, file string) (err error)
 
 // noBackup says with the error of a database what it prevented.
 func noBackup(err error) error {
-	var e *models.Error
-	if errors.As(err, &e) && e.Err != nil {
+	if e, ok := errors.AsType[*models.Error](err); ok && e.Err != nil {
 		err = e.Err
 	}
 	return fmt.Errorf("no backup was made: %w", err)

@@ -47,8 +47,7 @@ func connectionCause(err error) models.Text {
 
 // errorText is the text of an error without the URL that net/http adds.
 func errorText(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return excerpt(fmt.Sprint(err))

@@ -83,7 +83,7 @@ func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
 		m, err = s.Accounts.WriteLetter(q, l)
 		return err
 	})
-	if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
+	if e, ok := errors.AsType[*models.Error](err); ok && e.Kind != models.KindInternal {
 		return outcome{final: true, problem: e.Message}
 	} else if err != nil {
 		return s.notGenerated(ctx, d, err)

@@ -118,7 +118,7 @@ func (p *Provider) Redeem(ctx context.Context, state policies.SignInState, code,
 // exchangeError distinguishes a refused code from a provider that does not
 // respond.
 func (p *Provider) exchangeError(err error) error {
-	if e := (*oauth2.RetrieveError)(nil); errors.As(err, &e) && e.Response != nil && e.Response.StatusCode < 500 {
+	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil && e.Response.StatusCode < 500 {
 		return p.refused(err)
 	}
 	return p.unavailable(err)

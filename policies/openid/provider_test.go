@@ -3,6 +3,7 @@ package openid_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -36,9 +37,7 @@ func newFake(t *testing.T) *fake {
 func describes(other map[string]any) func(http.ResponseWriter, string) {
 	return func(w http.ResponseWriter, issuer string) {
 		all := map[string]any{"issuer": issuer, "authorization_endpoint": issuer + "/auth", "token_endpoint": issuer + "/token", "jwks_uri": issuer + "/keys"}
-		for name, value := range other {
-			all[name] = value
-		}
+		maps.Copy(all, other)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(all) // a test's client is there
 	}

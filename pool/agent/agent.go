@@ -182,8 +182,8 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: printable(config.Name, 100), Machine: config.Digest,
 			Devices: devices}
 		err = c.post(ctx, "/v1/redeem", r, &out)
-		refused := (*refusal)(nil)
-		if err == nil || errors.As(err, &refused) && refused.final() || errors.Is(err, authority.ErrStranger) {
+		refused, ok := errors.AsType[*refusal](err)
+		if err == nil || ok && refused.final() || errors.Is(err, authority.ErrStranger) {
 			return out, err
 		}
 		wait := pause(failures)

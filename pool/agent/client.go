@@ -224,7 +224,7 @@ func (c *client) post(ctx context.Context, path string, in, out any) error {
 		c.url = url
 	}
 	err := post(ctx, c.http, c.url+path, in, out)
-	if refused := (*refusal)(nil); err != nil && !errors.As(err, &refused) {
+	if _, refused := errors.AsType[*refusal](err); err != nil && !refused {
 		c.url = ""
 	}
 	return err

@@ -35,7 +35,7 @@ func listener(ctx context.Context, server string) (string, error) {
 		return "", err
 	}
 	res, err := http.DefaultClient.Do(req)
-	if unknown := (*tls.CertificateVerificationError)(nil); errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[*tls.CertificateVerificationError](err); unknown {
 		return server, nil
 	}
 	if err != nil {

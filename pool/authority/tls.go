@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -71,24 +72,15 @@ func PinnedTLS(f Fingerprint, clock func() time.Time) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName,
 		InsecureSkipVerify: true, // VerifyConnection verifies with the pinned root
 		VerifyConnection: func(s tls.ConnectionState) error {
-			ca := pinned(s.PeerCertificates, f)
-			if ca == nil {
+			i := slices.IndexFunc(s.PeerCertificates, func(c *x509.Certificate) bool { return c.IsCA && fingerprintOf(c) == f })
+			if i < 0 {
 				return ErrStranger
 			}
 			roots := x509.NewCertPool()
-			roots.AddCert(ca)
+			roots.AddCert(s.PeerCertificates[i])
 			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: ServerName, CurrentTime: clock()})
 			return err
 		}}
-}
-
-func pinned(chain []*x509.Certificate, f Fingerprint) *x509.Certificate {
-	for _, cert := range chain {
-		if cert.IsCA && fingerprintOf(cert) == f {
-			return cert
-		}
-	}
-	return nil
 }
 
 // AgentTLS configures an enrolled agent. The certificate, its key and the
@@ -114,6 +106,6 @@ const expiredAlert = tls.AlertError(45)
 // Expired reports whether the portal has rejected an agent's certificate because
 // it has expired.
 func Expired(err error) bool {
-	var op *net.OpError // over TCP, crypto/tls does not export the type of the alert
-	return errors.As(err, &op) && op.Op == "remote error" && op.Err.Error() == expiredAlert.Error()
+	op, ok := errors.AsType[*net.OpError](err) // over TCP, crypto/tls does not export the type of the alert
+	return ok && op.Op == "remote error" && op.Err.Error() == expiredAlert.Error()
 }

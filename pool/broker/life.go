@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -173,12 +174,7 @@ func (s *Service) releaseUnused(q *store.Queries, r models.Reservation) error {
 		models.Say("%d × %d GPU cores", len(unused), unused[0].Cores)))
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func describe(r models.Reservation) models.Text {
 	return models.Say("%d × %d GPU cores", r.GPUs, r.Cores)

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -426,12 +425,7 @@ func (s *Service) checkBounds(reserved []models.ReservedView, p models.Project, 
 	return nil
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 func resources(a timeline.Amount) models.Resources {
 	return models.Resources{GPUCores: a.Cores, GPUMemoryMiB: a.MemoryMiB}
@@ -441,7 +435,7 @@ func field(resource string) string {
 	if resource == "gpu_cores" {
 		return "cores"
 	}
-	return cmp.Or(resource, "cores")
+	return resource
 }
 
 func excessText(e quota.Excess) models.Text {

@@ -1,6 +1,7 @@
 package notebooks
 
 import (
+	"cmp"
 	"container/heap"
 	"slices"
 	"time"
@@ -87,13 +88,7 @@ type events []event
 func (e events) Len() int { return len(e) }
 func (e events) Less(i, j int) bool {
 	a, b := e[i], e[j]
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	if a.kind != b.kind {
-		return a.kind < b.kind
-	}
-	return a.order < b.order
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.order, b.order)) < 0
 }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 func (e *events) Push(x any)   { *e = append(*e, x.(event)) }

@@ -1,6 +1,7 @@
 package notebooks
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -88,7 +89,7 @@ func read(r io.Reader) ([]Session, error) {
 		return nil, fmt.Errorf("the trace has no tasks")
 	}
 	for _, s := range sessions {
-		slices.SortStableFunc(s.Tasks, func(a, b Task) int { return int(min(max(a.Submit-b.Submit, -1), 1)) })
+		slices.SortStableFunc(s.Tasks, func(a, b Task) int { return cmp.Compare(a.Submit, b.Submit) })
 	}
 	return sessions, nil
 }

@@ -1,6 +1,7 @@
 package nvml
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ func (c Config) open(lib gonvml.Interface) (*Driver, error) {
 
 // complete sets what is not set.
 func (c Config) complete() Config {
-	if c.SysRoot == "" {
-		c.SysRoot = "/"
-	}
+	c.SysRoot = cmp.Or(c.SysRoot, "/")
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -71,11 +72,7 @@ func usedAddresses() (used []netip.Prefix, err error) {
 func freeSubnet(first byte, used []netip.Prefix) (netip.Prefix, error) {
 	for i := range 256 {
 		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88, first + byte(i), 0}), 24)
-		free := true
-		for _, u := range used {
-			free = free && !p.Overlaps(u)
-		}
-		if free {
+		if !slices.ContainsFunc(used, p.Overlaps) {
 			return p, nil
 		}
 	}

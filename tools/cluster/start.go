@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,11 +60,7 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("KUBECONFIG must name one existing file: %w", err)
 	}
-	name := os.Getenv(ExternalImage)
-	if name == "" {
-		name = image.JupyterName
-	}
-	return &Cluster{Kubeconfig: path, Image: name}, nil
+	return &Cluster{Kubeconfig: path, Image: cmp.Or(os.Getenv(ExternalImage), image.JupyterName)}, nil
 }
 
 // Prepare compiles the programs and builds the images, so that a start takes

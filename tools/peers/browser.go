@@ -71,13 +71,13 @@ type browser struct {
 
 // newBrowser returns a browser that finds every name at one address, as browsers
 // find names below localhost.
-func newBrowser(network, address string) (*browser, error) {
+func newBrowser(address string) (*browser, error) {
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, address)
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}}
 	return &browser{http.Client{Jar: jar, Transport: transport}, address}, nil
 }

@@ -87,7 +87,7 @@ func hubPage(ctx context.Context, ps *processes, t tools) (c candidate, err erro
 	if err := hub.awaitHTTP(ctx, "http://"+address+"/hub/login", http.StatusOK); err != nil {
 		return c, err
 	}
-	b, err := newBrowser("tcp", address)
+	b, err := newBrowser(address)
 	if err != nil {
 		return c, err
 	}

@@ -234,7 +234,7 @@ func (w *weir) stop(ctx context.Context) error {
 
 // signIn returns the reader's browser.
 func (w *weir) signIn(ctx context.Context) (*browser, error) {
-	b, err := newBrowser("tcp", w.address)
+	b, err := newBrowser(w.address)
 	if err != nil {
 		return nil, err
 	}

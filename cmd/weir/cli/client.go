@@ -135,7 +135,7 @@ func (c *client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted; the request may have been carried out")
 	}
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		if err = wrapped.Err; wrapped.Timeout() {
 			err = fmt.Errorf("no response within %s; increase --timeout", c.http.Timeout)
 		}

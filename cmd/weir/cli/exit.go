@@ -36,7 +36,7 @@ func WithExitCode(err error, code int) error { return &exitError{err, code, ""} 
 
 // reportedKind is the kind of an error that the server has reported; empty for others.
 func reportedKind(err error) models.Kind {
-	if coded := (*exitError)(nil); errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*exitError](err); ok {
 		return coded.kind
 	}
 	return ""

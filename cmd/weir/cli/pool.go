@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -81,10 +82,6 @@ func estimate(f handlers.Estimate) string {
 func unmetTable(t *table, unmet []handlers.Unmet) {
 	t.section("UNMET DEMAND", "GPUS", "CORES EACH", "WAITING", "REFUSED TODAY", "OLDEST")
 	for _, u := range unmet {
-		model := u.Model
-		if model == "" {
-			model = "any model"
-		}
-		t.row(model, u.GPUs, u.Cores, u.Waiting, u.Refused, momentOr(u.Oldest, ""))
+		t.row(cmp.Or(u.Model, "any model"), u.GPUs, u.Cores, u.Waiting, u.Refused, momentOr(u.Oldest, ""))
 	}
 }

@@ -42,8 +42,8 @@ func canceledBySignal() (context.Context, func()) {
 // SignalCode is the exit code of a program that the signal has ended which canceled the context of a
 // command; 0 if none has.
 func SignalCode(ctx context.Context) int {
-	var by caught
-	if !errors.As(context.Cause(ctx), &by) {
+	by, ok := errors.AsType[caught](context.Cause(ctx))
+	if !ok {
 		return 0
 	}
 	number, _ := by.signal.(syscall.Signal)
