@@ -65,13 +65,12 @@ func (m *machine) device(d models.Device, inUse []placement.Share, h horizon) pl
 	v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
 		Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
 		Changing: h != onceAllLend && m.changing(d), NotLent: !m.lends(d), Shares: inUse}
-	if m.Terms.Cores > 0 {
-		v.Cores = min(v.Cores, m.Terms.Cores)
-	}
 	v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
 	if d.ParentID != nil {
 		v.Parent = *d.ParentID
-		m.boundInstance(&v, h)
+		v.NotLent = v.NotLent || !m.lendsInstance(d, h)
+	} else if m.Terms.Cores > 0 {
+		v.Cores = min(v.Cores, m.Terms.Cores)
 	}
 	for _, peer := range m.devices {
 		if slices.Contains(d.Peers, peer.UUID) {
@@ -98,21 +97,17 @@ func (m *machine) byID(id int64) (d models.Device, known bool) {
 	return m.devices[i], true
 }
 
-// boundInstance limits the instances of a GPU together to what its owner lends
-// of it.
-func (m *machine) boundInstance(v *placement.Device, h horizon) {
-	if m.Terms.Cores == 0 {
-		return
-	}
+// lendsInstance reports whether the whole of an instance is within what its owner lends of the GPU, beside
+// the other instances in use.
+func (m *machine) lendsInstance(d models.Device, h horizon) bool {
 	left := m.Terms.Cores
 	for _, share := range m.shares {
-		if sibling, known := m.byID(share.DeviceID); known && h == asItIs && share.DeviceID != v.ID && sibling.ParentID != nil &&
-			*sibling.ParentID == v.Parent {
-			left -= sibling.Cores // an instance is used whole
+		if sibling, known := m.byID(share.DeviceID); known && h == asItIs && share.DeviceID != d.ID && sibling.ParentID != nil &&
+			*sibling.ParentID == *d.ParentID {
+			left -= sibling.Cores
 		}
 	}
-	v.Cores = min(v.Cores, left)
-	v.NotLent = v.NotLent || left < 1
+	return m.Terms.Cores == 0 || d.Cores <= left
 }
 
 // changing reports whether the sharing mode of a device, or of the GPU that it

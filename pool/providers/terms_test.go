@@ -185,7 +185,11 @@ func TestTermsBoundInstancesTogether(t *testing.T) {
 		}
 		part := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 1000}
 		o.WantClaim(t, m, part, models.OutcomeGranted)
-		o.WantClaim(t, m, part, models.OutcomePartial) // 50 less the 42 of the instance that is held
+		o.WantClaim(t, m, part, models.OutcomeDelayed) // 50 less the 42 of the instance in use are no whole instance
+		if _, err := o.Providers.Update(o.Ctx, o.Root, o.Provider(t).ID, providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 41}}); err != nil {
+			t.Fatal(err)
+		}
+		o.WantClaim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1000}, models.OutcomeRefused)
 	})
 }
 
