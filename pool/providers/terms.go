@@ -145,7 +145,7 @@ func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version 
 // the portal itself.
 func (s *Service) CheckRemove(p models.Provider, shares int64) error {
 	switch {
-	case p.ID == s.home.Load() && !p.Agent:
+	case p.ID == s.home.Load():
 		return models.Conflict("This provider is the machine that the portal runs on and cannot be removed. Drain it instead.")
 	case shares > 0:
 		return models.Conflict("%d shares of this provider are still in use. Recall its GPUs first.", shares)

@@ -78,20 +78,29 @@ func TestRemove(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
 		home := o.Provider(t)
-		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "Drain")
+		refused := func() {
+			t.Helper()
+			pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "Drain")
+		}
+		refused()
 		storetest.InTx(t, o.Store, func(q *store.Queries) error {
 			home.Agent = true // an agent speaks for the machine
 			return q.UpdateProvider(&home)
 		})
+		refused()
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		elsewhere := providers.Host{Name: "other", Digest: providers.MachineDigest("other")}
+		if err := o.Providers.Enlist(o.Ctx, elsewhere, pooltest.Machine(0)); err != nil { // the portal
+			t.Fatal(err)
+		}
 		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 share of this provider is still in use")
 		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, inUse.HolderID) })
 		removed, err := o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)
 		if err != nil || removed.State != models.ProviderOffline {
 			t.Fatalf("%+v, %v", removed, err)
 		}
-		if o.DevicesByUUID(t)["GPU-0"].Present {
-			t.Error("its GPU is still there")
+		if devices, err := o.Store.Read(o.Ctx).DevicesOf(home.ID); err != nil || len(devices) != 1 || devices[0].Present {
+			t.Errorf("its GPU is still there: %+v, %v", devices, err)
 		}
 		pooltest.WantError(t, pooltest.Error(o.Providers.Drain(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "no longer in the pool")
 	})
