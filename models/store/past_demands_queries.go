@@ -27,11 +27,10 @@ func (q *Queries) PastDemands(since time.Time, limit int) ([]PastDemand, error) 
 		PastDemand `gorm:"embedded"`
 		Kind       models.HolderKind
 	}
-	const requested = "CASE WHEN holders.kind = 'deployment' AND started_at IS NOT NULL THEN started_at ELSE requested_at END"
 	err := q.db.Table("holders").Joins("LEFT JOIN workspaces ON workspaces.holder_id = holders.id").
 		Select(`holders.project_id, holders.user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at, holders.kind,
 			COALESCE(workspaces.generation, CASE WHEN started_at IS NULL THEN 0 ELSE 1 END) AS starts`).
-		Where("gpus > 0 AND "+requested+" >= ?", since).Order("holders.id DESC").Limit(limit).Scan(&holders).Error
+		Where("gpus > 0 AND (requested_at >= ? OR started_at >= ?)", since, since).Order("holders.id DESC").Limit(limit).Scan(&holders).Error
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +38,9 @@ func (q *Queries) PastDemands(since time.Time, limit int) ([]PastDemand, error) 
 		if h.Kind == models.HolderDeployment && h.StartedAt != nil { // it demands anew whenever it is deployed again after idleness
 			h.RequestedAt = *h.StartedAt
 		}
-		launched = append(launched, h.PastDemand)
+		if !h.RequestedAt.Before(since) {
+			launched = append(launched, h.PastDemand)
+		}
 	}
 	err = q.db.Table("decisions").Select("project_id, user_id, gpus, cores, gpu_model, at AS requested_at, at AS ended_at").
 		Where("outcome = ? AND holder_id IS NULL AND gpus > 0 AND at >= ?", models.OutcomeRefused, since).Order("id DESC").Limit(limit).Scan(&refused).Error
