@@ -115,6 +115,36 @@ func TestIdleDeployment(t *testing.T) {
 	})
 }
 
+// exchange lets a new environment take the place of the one that the deployment has.
+func (w *deploymentWorld) exchange() (id int64) {
+	w.Helper()
+	of := w.get().EnvironmentID
+	storetest.InTx(w.T, w.store, func(q *store.Queries) error {
+		e, err := q.Environment(of)
+		if err != nil {
+			return err
+		}
+		e.Unavailable = models.Say("the installation is no longer on this machine")
+		return q.UpdateEnvironment(&e)
+	})
+	return w.environment(w.T, workspaces.EnvironmentInput{Name: "new", Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"numpy": "2.1"}}).ID
+}
+
+// A deployment whose environment is gone is deployed again in another one, unless it was asked for.
+func TestIdleDeploymentWithoutItsEnvironment(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serveUntilIdle()
+		w.idle()
+		other := w.exchange()
+		opened := w.request()
+		w.load()
+		if err := <-opened; err != nil || w.get().EnvironmentID != other {
+			t.Errorf("it is deployed in environment %d, not %d: %v", w.get().EnvironmentID, other, err)
+		}
+	})
+}
+
 // A request that is computed when a deployment becomes idle is finished, and one that is wrong
 // takes no shares. Who sent one that waits can go.
 func TestRequestsWhenIdle(t *testing.T) {

@@ -102,6 +102,24 @@ func TestLostMachine(t *testing.T) {
 	})
 }
 
+// So it is where its environment is gone, too: in another one.
+func TestLostMachineWithoutTheEnvironment(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		other := w.exchange()
+		w.loses("GPU-9")
+		w.clock.Advance(moveAfter)
+		w.get()
+		if w.get(); len(w.all()) != 2 {
+			t.Fatalf("it is not moved: %+v", w.get().Events)
+		}
+		if w.id = 2; w.get().EnvironmentID != other {
+			t.Errorf("it is moved to environment %d, not %d", w.get().EnvironmentID, other)
+		}
+	})
+}
+
 // A deployment on a machine that returns in time is not moved, and one whose GPU is missing is.
 func TestReturningMachine(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

@@ -187,7 +187,9 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates,
 		UpdateStrategy: of.UpdateStrategy, IdleMinutes: of.Request.IdleMinutes}
 	if u.moves() {
-		in.EnvironmentID = of.EnvironmentID
+		if in.EnvironmentID, err = keptEnvironment(s.store.Read(ctx), of); err != nil {
+			return d, err
+		}
 	}
 	if in.Cores == 0 { // of before requests were kept
 		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID

@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -84,7 +83,11 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 		if d.State != models.DeploymentIdle || d.Demand != (models.Demand{}) {
 			return nil // another request has been faster
 		}
-		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: cmp.Or(d.Request.EnvironmentID, d.EnvironmentID), Cores: d.Request.Cores}
+		environment, err := keptEnvironment(q, d)
+		if err != nil {
+			return err
+		}
+		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: environment, Cores: d.Request.Cores}
 		p, _, err := s.planDeployment(q, owner, project, in, d.Plan, d.ID)
 		if err != nil {
 			return err
@@ -97,6 +100,19 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 		}
 		return s.commitWake(q, actor, &d, p)
 	})
+}
+
+// keptEnvironment is in which environment a deployment is deployed again from its parts: the requested one, or what
+// it had while that can be used; 0: any.
+func keptEnvironment(q *store.Queries, d models.Deployment) (int64, error) {
+	if d.Request.EnvironmentID != 0 {
+		return d.Request.EnvironmentID, nil
+	}
+	e, err := q.Environment(d.EnvironmentID)
+	if err != nil || !CanCompute(e) {
+		return 0, err
+	}
+	return e.ID, nil
 }
 
 // commitWake writes that an idle deployment is deployed again, and takes its shares.
