@@ -387,7 +387,7 @@ func (r *Runs) List(ctx context.Context) ([]runtime.Instance, error) {
 	return append(all, left...), errors.Join(append(failed, err)...)
 }
 
-// leftovers are the runs of directories whose pods the informer does not have. Those with a result
+// leftovers are the runs of directories whose pods the informer does not have. Those with a result, or without any pod,
 // are read once: the directory is shared, and keeps runs long after their end.
 func (r *Runs) leftovers(ctx context.Context, present map[string]bool) (all []runtime.Instance, err error) {
 	entries, err := os.ReadDir(r.dir)
@@ -422,7 +422,7 @@ func (r *Runs) leftovers(ctx context.Context, present map[string]bool) (all []ru
 }
 
 // leftover is the run of a directory whose pod the informer does not have. It is final when the
-// directory has its result.
+// directory has its result, or the cluster has no pod: one that is made later, the informer will have.
 func (r *Runs) leftover(ctx context.Context, dir fs.DirEntry) (in runtime.Instance, final bool, err error) {
 	id, err := readJSON[ref](filepath.Join(r.dir, dir.Name(), stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -437,7 +437,7 @@ func (r *Runs) leftover(ctx context.Context, dir fs.DirEntry) (in runtime.Instan
 	}
 	pod, err := r.find(ctx, id)
 	in.Ended = err == nil && (pod == nil || podEnded(pod))
-	return in, false, err
+	return in, err == nil && pod == nil, err
 }
 
 // removeUnstarted removes the directory of a run whose start was interrupted before anything was

@@ -3,12 +3,17 @@ package kube
 import (
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"weir/workspaces/runtime"
@@ -58,6 +63,27 @@ func TestEndedRunIsReadOnce(t *testing.T) {
 	}
 	if list := r.listed(t); len(list) != 0 || len(r.ended) != 0 {
 		t.Errorf("%+v are listed, %d are known; the directory is removed", list, len(r.ended))
+	}
+}
+
+// A run of which there is neither a result nor a pod, as one that ended while the storage was full, is looked up once.
+func TestRunWithoutAPodIsLookedUpOnce(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(server.Close)
+	r := withoutPods(t)
+	r.cluster.client = kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+	r.made(t, 3, map[string]any{stateFile: nil})
+	for range 3 {
+		if list := r.listed(t); len(list) != 1 || list[0].Workspace != 3 || !list[0].Ended {
+			t.Fatalf("%+v are listed; want the run", list)
+		}
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the cluster is asked %d times", n)
 	}
 }
 
