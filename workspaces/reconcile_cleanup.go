@@ -14,16 +14,12 @@ const (
 	sweepPeriod  = 10 * time.Minute // between removals of expired secrets
 )
 
-// within reports whether something was done within the last period. A clock that was set back
-// does not put the next time off.
-func within(period time.Duration, done, now time.Time) bool {
-	since := now.Sub(done)
-	return since >= 0 && since < period
-}
+// within reports whether something was done within the last period.
+func within(period time.Duration, done, now time.Time) bool { return now.Sub(done) < period }
 
 // stopOrphans stops what runs without a row in the database that uses resources.
 func (r *Reconciler) stopOrphans(ctx context.Context) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if within(orphanPeriod, r.orphansCheckedAt, now) {
 		return nil
 	}
@@ -59,13 +55,13 @@ func (r *Reconciler) stopOrphans(ctx context.Context) error {
 
 // sweep removes expired sessions, visits and single-use tokens.
 func (r *Reconciler) sweep(ctx context.Context) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if within(sweepPeriod, r.sweptAt, now) {
 		return nil
 	}
 	r.sweptAt = now
 	err := r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		_, err := q.DeleteExpired(now)
+		_, err := q.DeleteExpired(q.Now())
 		return err
 	})
 	return errors.Join(err, r.config.Store.ReserveSpace(ctx))

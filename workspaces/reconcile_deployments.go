@@ -175,7 +175,7 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 // partNotStarted has a part start later if what prevents that may pass, and counts a failure if not.
 func (r *Reconciler) partNotStarted(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, cause error) error {
 	if ctx.Err() != nil || models.KindOf(cause) == models.KindUnavailable &&
-		!r.watches.of(*p).start.stalled(runtime.StageLaunching, r.config.Store.Now()) {
+		!r.watches.of(*p).start.stalled(runtime.StageLaunching, r.now()) {
 		return cause
 	}
 	why := models.Say("its process could not be started")

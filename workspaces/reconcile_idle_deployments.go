@@ -24,7 +24,7 @@ func (r *Reconciler) becomesIdle(d models.Deployment, parts []models.DeploymentP
 	if d.Request.IdleMinutes == 0 {
 		return false
 	}
-	now, said := r.config.Store.Now(), r.watches.of(parts[0]).said
+	now, said := r.now(), r.watches.of(parts[0]).said
 	seen, known := r.requests[d.ID]
 	if !known || said.Begun != seen.begun || said.Computing > 0 {
 		seen = requestsSeen{said.Begun, now}
@@ -46,7 +46,7 @@ func (w *modelWatch) changes(d models.Deployment) bool {
 // one looks after that whether the deployment still serves. A first part that does not answer may
 // compute until it has been silent for too long.
 func (r *Reconciler) computes(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) bool {
-	w, now := r.watches.of(parts[0]), r.config.Store.Now()
+	w, now := r.watches.of(parts[0]), r.now()
 	if parts[0].State != models.PartReady || w.ending {
 		return false
 	}

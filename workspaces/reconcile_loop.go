@@ -108,7 +108,7 @@ func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 		return true
 	}
 	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint ||
-		r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
+		r.trackers.entry(w.ID).changeDue(status.Message, r.now()))
 }
 
 // reconcile performs one step of a workspace and returns the delay before the
@@ -118,13 +118,13 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 		return 0
 	}
 	t := r.trackers.entry(id)
-	if wait := t.retryDelay(r.config.Store.Now()); wait > 0 {
+	if wait := t.retryDelay(r.now()); wait > 0 {
 		return wait
 	}
 	w, err := r.config.Store.Read(ctx).Workspace(store.AllProjects, id)
 	if err != nil {
 		r.logError(ctx, err)
-		return t.stepFailed(r.config.Store.Now())
+		return t.stepFailed(r.now())
 	}
 	version, state := w.Version, w.State
 	t.stepBegins(version)
@@ -136,7 +136,7 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 		return minDelay // another transaction was first
 	case err != nil:
 		r.logError(ctx, err)
-		return t.stepFailed(r.config.Store.Now())
+		return t.stepFailed(r.now())
 	case w.Version != version:
 		t.stepChanged(w.State != state)
 		return 0 // the change enqueues it

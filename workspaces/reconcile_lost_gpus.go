@@ -20,7 +20,7 @@ type lostGPU struct {
 // overdue reports whether the time has passed after which a deployment is moved.
 func (r *Reconciler) overdue(deployment int64) bool {
 	g := r.lostGPUs[deployment]
-	return g != nil && r.config.Store.Now().Sub(g.since) >= r.config.MoveAfter
+	return g != nil && r.now().Sub(g.since) >= r.config.MoveAfter
 }
 
 // processesGone reports whether no process is left on the lost GPU. All parts of a deployment are on
@@ -49,7 +49,7 @@ func (r *Reconciler) moveDeployments(ctx context.Context, live []models.Deployme
 	if err != nil || r.config.MoveDeployment == nil {
 		return err
 	}
-	seen, now := r.lostGPUs, r.config.Store.Now()
+	seen, now := r.lostGPUs, r.now()
 	r.lostGPUs = map[int64]*lostGPU{}
 	var failed []error
 	for _, g := range lost {
@@ -104,12 +104,12 @@ func (r *Reconciler) moveDeployment(ctx context.Context, d models.Deployment, g 
 	if err != nil || !slices.ContainsFunc(parts, func(p models.DeploymentPart) bool { return p.State != models.PartReady }) {
 		return err
 	}
-	g.next = r.config.Store.Now().Add(updatePause)
+	g.next = r.now().Add(updatePause)
 	err = r.config.MoveDeployment(ctx, d, lost)
 	e, known := errors.AsType[*models.Error](err)
 	switch {
 	case err == nil:
-		g.next = r.config.Store.Now().Add(updateInterval)
+		g.next = r.now().Add(updateInterval)
 		return nil
 	case !known || e.Kind == models.KindInternal:
 		return err

@@ -77,7 +77,7 @@ func (w *modelWatch) see(files string, now time.Time) (settled bool) {
 // watchModel updates a deployment if the files of its model have changed and stayed the same
 // for a while. Updates of updates have a pause.
 func (r *Reconciler) watchModel(ctx context.Context, d models.Deployment, w *modelWatch) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if now.Before(w.next) {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (r *Reconciler) followModel(ctx context.Context, d models.Deployment, w *mo
 		return r.saveFiles(ctx, d, func(d *models.Deployment) { d.TriedFiles = w.files },
 			models.Say("The model has changed and is not deployed. This deployment goes on: %s", reasonOf(err)))
 	}
-	w.next = r.config.Store.Now().Add(updatePause)
+	w.next = r.now().Add(updatePause)
 	why := reasonOf(err)
 	if w.waiting == why.Format {
 		return nil

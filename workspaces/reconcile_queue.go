@@ -18,7 +18,7 @@ const queuePeriod = 5 * time.Second
 // Without a commit since the last call it only acts every queuePeriod, because a
 // period of time may have ended.
 func (r *Reconciler) serveQueue(ctx context.Context) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if !r.queueChanged.Swap(false) && now.Sub(r.queueServedAt) < queuePeriod {
 		return nil
 	}

@@ -27,18 +27,23 @@ func (r *Reconciler) StepRuns() {
 // does not wait for the steps of the one before it, so that one that takes long delays no
 // other run.
 func (r *Reconciler) watchRuns(ctx context.Context) {
-	r.runsSince = r.config.Store.Now()
+	r.runTrackers.Clear() // of an earlier term as the leader
 	steps := runSteps{stepping: map[int64]bool{}, free: make(chan struct{}, runWorkers)}
 	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
 		orphans := r.endOrphans(ctx)
 		live, err := r.config.Store.Read(ctx).RunsIn(models.LiveRuns...)
+		present := make(map[int64]bool, len(live))
 		for _, run := range live {
+			present[run.ID] = true
 			steps.begin(ctx, run.ID, func() {
 				if err := r.stepRun(ctx, &run); models.KindOf(err) != models.KindConflict { // otherwise another transaction was first
 					r.logError(ctx, err)
 				}
 			})
+		}
+		if err == nil {
+			r.runTrackers.retain(present)
 		}
 		r.logError(ctx, errors.Join(orphans, err, r.sweepRuns(ctx), r.refreshRuns(ctx)))
 		select {
@@ -152,7 +157,6 @@ func (r *Reconciler) startRun(ctx context.Context, run *models.Run) error {
 }
 
 func (r *Reconciler) runStarted(ctx context.Context, run *models.Run) error {
-	r.runStarts.Delete(run.ID)
 	run.State, run.Reason, run.StartedAt = models.RunRunning, models.Text{}, new(r.config.Store.Now())
 	return r.transitionRun(ctx, run, models.RunStarting, models.Say("The command was started."))
 }
@@ -162,8 +166,7 @@ func (r *Reconciler) awaitRun(ctx context.Context, run *models.Run, status runti
 	switch {
 	case status.Stage == "":
 		return r.runStarted(ctx, run)
-	case r.runStarts.entry(run.ID).stalled(status.Stage, r.config.Store.Now()):
-		r.runStarts.Delete(run.ID)
+	case r.runTrackers.entry(run.ID).stalled(status.Stage, r.now()):
 		run.State, run.Reason = models.RunStopping, models.Say("The run failed: %s", status.Message)
 		return r.transitionRun(ctx, run, models.RunStarting, run.Reason)
 	case run.Reason.String() != status.Message.String():
@@ -199,10 +202,9 @@ func (r *Reconciler) runFailed(ctx context.Context, run *models.Run, cause error
 	if ctx.Err() != nil {
 		return cause
 	}
-	if models.KindOf(cause) == models.KindUnavailable && !r.runStarts.entry(run.ID).stalled(runtime.StageLaunching, r.config.Store.Now()) {
+	if models.KindOf(cause) == models.KindUnavailable && !r.runTrackers.entry(run.ID).stalled(runtime.StageLaunching, r.now()) {
 		return cause
 	}
-	r.runStarts.Delete(run.ID)
 	why := models.Say("the command could not be started")
 	if e, ok := errors.AsType[*models.Error](cause); ok && e.Kind != models.KindInternal {
 		why = e.Message // the error is for people
@@ -233,7 +235,6 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	if from == models.RunStarting {
 		run.Reason = models.Text{} // what it has waited for
 	}
-	r.runStarts.Delete(run.ID)
 	run.State, run.EndedAt = models.RunEnded, new(r.config.Store.Now())
 	if status.Limits != nil {
 		run.Limits = status.Limits
@@ -267,7 +268,7 @@ func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from mo
 // sweepRuns stops what runs although no row says so, removes what runs without a row have
 // left, and deletes the oldest ended runs of each member, so that their logs are bounded.
 func (r *Reconciler) sweepRuns(ctx context.Context) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if within(orphanPeriod, r.runsSweptAt, now) {
 		return nil
 	}
@@ -326,7 +327,7 @@ func (r *Reconciler) deleteSurplus(ctx context.Context, member int64) error {
 // refreshRuns keeps the mounts of all running runs as the rules are.
 func (r *Reconciler) refreshRuns(ctx context.Context) error {
 	refresher, refreshes := r.config.Runs.(runtime.Refresher)
-	now, period := r.config.Store.Now(), withdrawalPeriod
+	now, period := r.now(), withdrawalPeriod
 	if refreshes {
 		period = refreshPeriod
 	}

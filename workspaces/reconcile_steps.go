@@ -62,7 +62,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 	if e, ok := errors.AsType[*models.Error](cause); ok && e.Kind != models.KindInternal {
 		reason = e.Message // the error is for people
 	}
-	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(runtime.StageLaunching, r.config.Store.Now()) {
+	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(runtime.StageLaunching, r.now()) {
 		return errors.Join(cause, r.addToHistory(ctx, w, reason))
 	}
 	return r.abandonStart(ctx, w, nil, reason, "")
@@ -79,7 +79,7 @@ func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, stat
 func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error {
 	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
 	if models.KindOf(err) == models.KindUnavailable {
-		r.trackers.entry(w.ID).blind(r.config.Store.Now())
+		r.trackers.entry(w.ID).blind(r.now())
 	}
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		w.Endpoint, w.Limits = status.Endpoint, append([]models.Limit{}, status.Limits...)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
-	if r.trackers.entry(w.ID).stalled(status.Stage, r.config.Store.Now()) {
+	if r.trackers.entry(w.ID).stalled(status.Stage, r.now()) {
 		return r.abandonStart(ctx, w, w.RuntimeState, stallReason(status), status.LogTail)
 	}
 	return r.report(ctx, w, status)
@@ -107,7 +107,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status runtime.Status) error {
 	advanced := int64(status.Progress) > w.Progress
 	w.Progress = max(w.Progress, int64(status.Progress))
-	if t := r.trackers.entry(w.ID); t.messageDue(status.Message, r.config.Store.Now()) {
+	if t := r.trackers.entry(w.ID); t.messageDue(status.Message, r.now()) {
 		if err := r.addToHistory(ctx, w, status.Message); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 		w.Endpoint = e // an adopted workspace may have another address in this process
 		return r.transition(ctx, w, models.StateRunning, models.Text{})
 	}
-	if t := r.trackers.entry(w.ID); t.changeDue(status.Message, r.config.Store.Now()) {
+	if t := r.trackers.entry(w.ID); t.changeDue(status.Message, r.now()) {
 		if err := r.transition(ctx, w, models.StateRunning, status.Message); err != nil {
 			return err
 		}

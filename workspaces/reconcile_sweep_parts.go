@@ -15,7 +15,7 @@ const partFilesPeriod = time.Minute
 
 // sweepParts ends and removes what runs although no part of a deployment says so.
 func (r *Reconciler) sweepParts(ctx context.Context) error {
-	now := r.config.Store.Now()
+	now := r.now()
 	if within(orphanPeriod, r.partsSweptAt, now) {
 		return nil
 	}

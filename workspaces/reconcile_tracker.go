@@ -18,15 +18,15 @@ const (
 	messageDelay  = 3 * time.Second       // before a message of the runtime is added to the history
 )
 
-// trackers are the trackers of all workspaces, by ID.
+// trackers are the trackers of all workspaces, or of all runs, by ID.
 type trackers struct{ sync.Map }
 
-func (t *trackers) entry(workspace int64) *tracker {
-	one, _ := t.LoadOrStore(workspace, &tracker{})
+func (t *trackers) entry(id int64) *tracker {
+	one, _ := t.LoadOrStore(id, &tracker{})
 	return one.(*tracker)
 }
 
-// retain deletes the trackers of all other workspaces.
+// retain deletes all other trackers.
 func (t *trackers) retain(live map[int64]bool) {
 	for id := range t.Range {
 		if !live[id.(int64)] {
@@ -35,7 +35,7 @@ func (t *trackers) retain(live map[int64]bool) {
 	}
 }
 
-// tracker is the state of one workspace between its steps. It is only in memory:
+// tracker is the state of one workspace, run or part between its steps. It is only in memory:
 // what is lost is repeated.
 type tracker struct {
 	mu        sync.Mutex
@@ -50,13 +50,15 @@ type tracker struct {
 	written   bool            // the message is in the history
 	version   int64           // of the row at the last step
 	steppedAt time.Time       // when the last step began
+	renewed   time.Time       // the last renewal of the lease that was seen
+	renewedAt time.Time       // when it was seen first
 }
 
 // retryDelay returns the remaining delay after a failed step.
 func (t *tracker) retryDelay(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return min(t.retryAt.Sub(now), maxRetryDelay) // the clock may be set back
+	return t.retryAt.Sub(now)
 }
 
 // stepFailed returns the delay before the next step.
@@ -124,6 +126,17 @@ func (t *tracker) stalled(stage runtime.Stage, now time.Time) bool {
 		t.stages, t.stageAt = append(t.stages, stage), now
 	}
 	return now.Sub(t.stageAt) > stage.Timeout()
+}
+
+// expired reports whether a lease has expired whose last renewal is known. The time begins when that is first seen
+// here, so that a server that was away gives everybody the time to renew.
+func (t *tracker) expired(renewed time.Time, lease time.Duration, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.renewed.Equal(renewed) {
+		t.renewed, t.renewedAt = renewed, now
+	}
+	return now.Sub(t.renewedAt) > lease
 }
 
 // messageDue reports whether a message of the runtime must be added to the

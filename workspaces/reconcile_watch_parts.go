@@ -47,7 +47,7 @@ func (w partWatches) of(p models.DeploymentPart) *partWatch {
 // watchPart records how far a part is, and stops its process if it has hung: then it is
 // started again as after any other end.
 func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
-	w, now := r.watches.of(*p), r.config.Store.Now()
+	w, now := r.watches.of(*p), r.now()
 	if !w.stopped.Empty() { // Stop has to be repeated
 		return r.config.Parts.Stop(ctx, p.RuntimeState)
 	}
@@ -102,7 +102,7 @@ func (r *Reconciler) observeParts(ctx context.Context, d models.Deployment, part
 // awaitPart records what the start of a part's process waits for, such as its image, and stops it
 // if that takes too long.
 func (r *Reconciler) awaitPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, status runtime.RunStatus) error {
-	w, now := r.watches.of(*p), r.config.Store.Now()
+	w, now := r.watches.of(*p), r.now()
 	w.at = now // the time to listen begins with the process
 	switch {
 	case !w.stopped.Empty():

@@ -46,7 +46,7 @@ func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts
 		r.writing[d.ID] = w
 	}
 	switch {
-	case w.goesOn() || w.done == nil && r.config.Store.Now().Before(w.next):
+	case w.goesOn() || w.done == nil && r.now().Before(w.next):
 		return nil
 	case w.done == nil:
 		r.beginWriting(ctx, w, *d, parts)
@@ -110,7 +110,7 @@ func (r *Reconciler) settled(ctx context.Context, d models.Deployment, changes *
 	if err != nil {
 		files = ""
 	}
-	if changes.see(files, r.config.Store.Now()) {
+	if changes.see(files, r.now()) {
 		return errSettled
 	}
 	return errUnsettled
@@ -125,7 +125,7 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 	if known && e.Kind != models.KindInternal {
 		why = e.Message
 	}
-	now := r.config.Store.Now()
+	now := r.now()
 	_, changed := errors.AsType[*changedError](err)
 	switch {
 	case errors.Is(err, errUnsettled):

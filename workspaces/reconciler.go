@@ -39,10 +39,10 @@ type Reconciler struct {
 	observed         map[int64]observed // by workspace; of watchIdleness only
 	runSteps         chan struct{}      // a step of all runs is requested
 
-	runsSince, runsSweptAt, runsRefreshedAt time.Time // of watchRuns only; runsSince also of its steps, which only read it
-	runStarts                               trackers  // of runs whose start is repeated or waits
-	printed                                 sync.Map  // by run: size of its output at the last look
-	runWork                                 sync.Map  // by run: the last idleness.Observation
+	runsSweptAt, runsRefreshedAt time.Time // of watchRuns only
+	runTrackers                  trackers  // of runs
+	printed                      sync.Map  // by run: size of its output at the last look
+	runWork                      sync.Map  // by run with a lease: the last idleness.Observation
 
 	partSteps        chan struct{} // a step of all deployments is requested
 	partsSweptAt     time.Time     // of watchDeployments only, like the next one
@@ -101,6 +101,10 @@ func NewReconciler(c ReconcilerConfig) *Reconciler {
 	c.Store.OnChange(r.onChange)
 	return r
 }
+
+// now is the time for spans that begin and end in this process: nobody who sets the clock, nor suspends the machine,
+// lengthens them.
+func (r *Reconciler) now() time.Time { return r.config.Store.Clock() }
 
 // delayingQueue contains each workspace that is due for a step once.
 type delayingQueue = workqueue.TypedDelayingInterface[int64]

@@ -79,8 +79,7 @@ func idleEnd(r models.Run, now time.Time) *time.Time {
 	return &end
 }
 
-// endUnrenewed stops a run whose lease nobody renews. A server that was away gives everybody
-// the time to renew.
+// endUnrenewed stops a run whose lease nobody renews.
 func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bool, err error) {
 	if run.LeaseSeconds == 0 || run.State == models.RunStopping || !r.unrenewed(run) {
 		return false, nil
@@ -94,10 +93,7 @@ func (r *Reconciler) unrenewed(run models.Run) bool {
 	if run.RenewedAt != nil {
 		renewed = *run.RenewedAt
 	}
-	if r.runsSince.After(renewed) {
-		renewed = r.runsSince
-	}
-	return r.config.Store.Now().Sub(renewed) > time.Duration(run.LeaseSeconds)*time.Second
+	return r.runTrackers.entry(run.ID).expired(renewed, time.Duration(run.LeaseSeconds)*time.Second, r.now())
 }
 
 // endOrphans stops the runs with a lease whose workspace stops, without waiting until nobody

@@ -194,6 +194,20 @@ func TestLeaseIsRenewedInTheLastMoment(t *testing.T) {
 	})
 }
 
+// A lease that is renewed is renewed, whatever the clock of the server that writes it down.
+func TestLeaseIsRenewedByAnotherClock(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		r := w.ticks(w.leased(0, models.LaunchParameters{}).ID, models.RunRunning)
+		w.clock.Advance(-2 * time.Hour)
+		if _, err := w.RenewRun(w.ctx, w.actor, r.ID, workspaces.RunRenewal{}); err != nil {
+			w.Fatal(err)
+		}
+		w.clock.Advance(2 * time.Hour)
+		w.minutes(1)
+		w.check("renewed two hours ago by that clock", r.ID, models.RunRunning, false)
+	})
+}
+
 // A server that was away has not seen that a run is idle: it looks twice before it ends it,
 // so that a kernel that could not tell its work has the time to do so.
 func TestRestartDoesNotEndARunAsIdle(t *testing.T) {

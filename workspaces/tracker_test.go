@@ -1,11 +1,22 @@
 package workspaces
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"weir/models/store"
 	"weir/workspaces/runtime"
 )
+
+// Where the clock is set, no start has lasted longer. A test cannot set it: the reading of the clock that nobody sets
+// is part of the time.
+func TestSpansAreIndependentOfTheClock(t *testing.T) {
+	r := Reconciler{config: ReconcilerConfig{Store: &store.Store{Clock: time.Now}}}
+	if now := r.now().String(); !strings.Contains(now, " m=") {
+		t.Errorf("%s has no monotonic reading", now)
+	}
+}
 
 // The time in which the progress of a start cannot be seen does not count as time without any.
 func TestBlindTimeIsNoStall(t *testing.T) {
