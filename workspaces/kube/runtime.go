@@ -206,25 +206,21 @@ func (r *Runtime) Poll(ctx context.Context, state runtime.State) (runtime.Status
 	if pod == nil {
 		return r.finalStatus(id), nil
 	}
-	if r.unreachable.Load() && !podEnded(pod) && !containerReady(containerOf(pod)) {
-		return runtime.Status{}, errUnfollowed
-	}
 	status := describe(pod, r.eventsOf(ctx, pod))
 	status.LogTail = r.logTailOf(ctx, pod)
 	return status, nil
 }
 
-// errUnfollowed is the error of what may have changed since the API server last responded.
-var errUnfollowed = models.Unavailable(nil, "The cluster is not responding.")
-
 // find returns a pod from the informer or else from the API server; nil when it is
-// deleted.
+// deleted. While the informers cannot follow the cluster, the API server is asked for what
+// starts: it may have gone on.
 func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	if !r.config.has(id) {
 		return nil, nil
 	}
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
-	if err == nil && r.config.owns(pod) && r.config.missingLabels(pod, id, nil) == nil {
+	stale := err == nil && r.unreachable.Load() && !podEnded(pod) && !containerReady(containerOf(pod))
+	if err == nil && !stale && r.config.owns(pod) && r.config.missingLabels(pod, id, nil) == nil {
 		return pod, nil
 	}
 	r.mu.Lock()
