@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -29,7 +28,7 @@ func (a *App) accessPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := f.accessQuery()
 	e, err := a.Accounts.Explain(ctx, actorOf(ctx), in)
-	err = cmp.Or(f.err(), err) // a number that cannot be read is nobody's
+	err = f.with(err) // a number that cannot be read is nobody's
 	v := web.AccessCheckView{Form: f.asSubmitted(), Rights: rights()}
 	v.Form.Values["right"] = in.Object + ":" + in.Act
 	status := http.StatusOK

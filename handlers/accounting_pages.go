@@ -57,7 +57,7 @@ func (a *App) newPricePage(ctx context.Context, c echo.Context) (templ.Component
 
 func (a *App) setPricePage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.priceInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(a.Projects.CheckPrice(ctx, actorOf(ctx), in)); err != nil {
 		return redirect{}, err
 	}
 	p, err := a.Projects.SetPrice(ctx, actorOf(ctx), in)

@@ -42,7 +42,7 @@ func (a *App) createTokenPage(c echo.Context) error {
 	in := f.newToken()
 	var t models.AccessToken
 	var secret string
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		t, secret, err = a.Accounts.CreateToken(ctx, actorOf(ctx), in)
 	}
 	if err != nil {

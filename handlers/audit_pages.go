@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,7 +33,7 @@ func (a *App) auditPage(c echo.Context) error {
 	if err != nil && models.KindOf(err) != models.KindInvalid {
 		return err
 	}
-	if err := cmp.Or(f.err(), err); err != nil {
+	if err := f.with(err); err != nil {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
 	}

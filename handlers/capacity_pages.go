@@ -56,7 +56,7 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 
 func (a *App) updateCapacityPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.overcommitInput()
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	_, err := a.Capacity.Set(ctx, actorOf(ctx), in)

@@ -38,10 +38,8 @@ func (a *App) modelPage(c echo.Context) error {
 		return err
 	}
 	in := f.modelInput()
-	if err = f.err(); err == nil {
-		v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)
-	}
-	if err != nil {
+	v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)
+	if err = f.with(err); err != nil {
 		v.Form = v.Form.Refuse(err)
 		v.Form.Values["batch"] = cmp.Or(v.Form.Values["batch"], "1")
 		v.Form.Values["context"] = cmp.Or(v.Form.Values["context"], strconv.Itoa(deployments.DefaultContext))

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -36,6 +37,9 @@ func readForm(c echo.Context) (*form, error) {
 
 // err returns the values that could not be parsed.
 func (f *form) err() error { return f.problems.Err() }
+
+// with is the error of a call that changes nothing, together with the values that could not be read.
+func (f *form) with(err error) error { return cmp.Or(f.errWith(err), err) }
 
 // errWith is err together with what check finds wrong with the rest, so that a person sees all
 // problems at once. It is nil where everything could be read: then the service checks it.

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -52,7 +51,7 @@ func (a *App) modelGraphPage(c echo.Context) error {
 	}
 	machine := f.graphMachine()
 	v.Graph, err = a.Deployments.PlanGraph(ctx, actorOf(ctx), id, e.Path, machine)
-	err = cmp.Or(f.errWith(err), err)
+	err = f.with(err)
 	if v.Done = err == nil; v.Done {
 		return a.render(c, http.StatusOK, web.ModelGraphPage(v))
 	}
@@ -70,7 +69,7 @@ func (a *App) planGraphPage(c echo.Context) error {
 	v := web.GraphsView{Done: true}
 	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {
 		v.Plan, err = a.Workspaces.PlanGraph(actorOf(c.Request().Context()), in)
-		err = cmp.Or(f.errWith(err), err)
+		err = f.with(err)
 	}
 	v.Form = f.asSubmitted()
 	v.Form.Values["graph"] = in.Graph

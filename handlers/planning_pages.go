@@ -39,11 +39,8 @@ func (a *App) planningPage(c echo.Context) error {
 		return a.render(c, http.StatusOK, web.PlanningPage(v))
 	}
 	in := f.planningInput()
-	var result pool.PlanningView
-	if err = f.err(); err == nil {
-		result, err = a.Pool.Planning(ctx, actor, in)
-	}
-	if err != nil {
+	result, err := a.Pool.Planning(ctx, actor, in)
+	if err = f.with(err); err != nil {
 		v.Form = v.Form.Refuse(err)
 		return a.refused(c, f, err, showing(web.PlanningPage(v)))
 	}

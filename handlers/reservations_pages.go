@@ -176,7 +176,10 @@ func (a *App) changeReservationFormPage(ctx context.Context, c echo.Context) (te
 func (a *App) changeReservationPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	id, in := number(c, "id"), f.reservationChange()
 	if err := f.err(); err != nil {
-		return redirect{}, err
+		if in.StartsAt != nil || in.EndsAt != nil {
+			_, err = a.Broker.PreviewChange(ctx, actorOf(ctx), id, in)
+		}
+		return redirect{}, f.errWith(err)
 	}
 	return redirect{path("reservations", id), models.Say("Reservation changed.")}, a.Broker.Change(ctx, actorOf(ctx), id, in)
 }

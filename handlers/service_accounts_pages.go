@@ -34,7 +34,7 @@ func (a *App) serviceAccountPage(ctx context.Context, c echo.Context) (templ.Com
 
 func (a *App) createServiceAccountPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), projects.ServiceAccountInput{Name: f.text("name"), RoleID: f.number("role_id"), Until: f.lastDay("until")}
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check(a.Store.Now())); err != nil {
 		return redirect{}, err
 	}
 	m, err := a.Projects.CreateServiceAccount(ctx, actorOf(ctx), project, in)
@@ -65,7 +65,7 @@ func (a *App) createServiceTokenPage(c echo.Context) error {
 	in := f.newToken()
 	var t models.AccessToken
 	var secret string
-	if err = f.err(); err == nil {
+	if err = f.errWith(in.Check()); err == nil {
 		t, secret, err = a.Accounts.CreateServiceToken(ctx, actorOf(ctx), number(c, "id"), number(c, "member"), in)
 	}
 	if err != nil {

@@ -70,7 +70,7 @@ func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, er
 		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"), IdleMinutes: f.number("idle_minutes"),
 		UpdateStrategy: models.UpdateStrategy(f.text("update_strategy")),
 		ServedInput:    models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
-	if err := f.err(); err != nil {
+	if err := f.errWith(in.Check()); err != nil {
 		return redirect{}, err
 	}
 	d, err := a.Workspaces.Deploy(ctx, actorOf(ctx), in)

@@ -41,7 +41,7 @@ func (a *Accounts) CreateServiceToken(ctx context.Context, actor Actor, project,
 	if err := a.access.Check(actor, project, MemberWrite); err != nil {
 		return t, "", err
 	}
-	if err := in.normalize(); err != nil {
+	if err := in.Check(); err != nil {
 		return t, "", err
 	}
 	if slices.Contains(in.Scopes, models.ScopeAdmin) {

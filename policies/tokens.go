@@ -59,7 +59,7 @@ func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string
 
 func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (
 	t models.AccessToken, secret string, err error) {
-	if err := in.normalize(); err != nil {
+	if err := in.Check(); err != nil {
 		return t, "", err
 	}
 	err = a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error {
@@ -69,8 +69,8 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 	return t, secret, err
 }
 
-// normalize validates and normalizes the input.
-func (in *NewToken) normalize() error {
+// Check validates and normalizes the input.
+func (in *NewToken) Check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	in.Scopes = models.CheckScopes("scopes", in.Scopes, &p)

@@ -72,12 +72,11 @@ func checkDeploymentCount(n int64) error {
 	return models.NoCapacity("", "You have %d deployments in this project; the maximum is %d. Stop one first.", n, maxDeployments)
 }
 
-func (in *DeployInput) check() error {
-	if err := checkStrategy(in.UpdateStrategy); err != nil {
-		return err
-	}
-	in.UpdateStrategy = cmp.Or(in.UpdateStrategy, models.UpdateRolling)
+// Check validates and normalizes the input alone.
+func (in *DeployInput) Check() error {
 	var p models.Problems
+	checkStrategy(in.UpdateStrategy, &p)
+	in.UpdateStrategy = cmp.Or(in.UpdateStrategy, models.UpdateRolling)
 	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
 	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
 	if in.Parts < 0 || in.Parts > maxParts {
@@ -102,7 +101,7 @@ func (s *Service) Deploy(ctx context.Context, actor policies.Actor, in DeployInp
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return d, err
 	}
-	if err := in.check(); err != nil {
+	if err := in.Check(); err != nil {
 		return d, err
 	}
 	return s.deploy(ctx, actor, in, nil)

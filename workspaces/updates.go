@@ -149,8 +149,9 @@ func (u *deploymentUpdate) actor(owner policies.Actor) policies.Actor {
 // first. Errors: as of Deploy; conflict, if the files have not changed or an update goes on.
 func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id int64, strategy models.UpdateStrategy) (
 	d models.Deployment, err error) {
-	if err := checkStrategy(strategy); err != nil {
-		return d, err
+	var p models.Problems
+	if checkStrategy(strategy, &p); len(p) > 0 {
+		return d, p.Err()
 	}
 	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceStop)
 	if err != nil {
@@ -167,11 +168,10 @@ func (s *Service) UpdateDeployment(ctx context.Context, actor policies.Actor, id
 	return s.update(ctx, deploymentUpdate{of: of, by: actor, strategy: cmp.Or(strategy, of.UpdateStrategy)})
 }
 
-func checkStrategy(s models.UpdateStrategy) error {
+func checkStrategy(s models.UpdateStrategy, p *models.Problems) {
 	if s != "" && s != models.UpdateRolling && s != models.UpdateRecreate {
-		return models.Invalid("update_strategy", "must be rolling or recreate")
+		p.Add("update_strategy", "must be rolling or recreate")
 	}
-	return nil
 }
 
 func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Deployment, err error) {
@@ -195,7 +195,7 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 		in.Parts, in.Cores, in.EnvironmentID = int64(len(of.Plan.Parts)), of.Demand.Cores, of.EnvironmentID
 		in.ServedInput = models.ServedInput{Batch: of.Batch, Context: of.Context}
 	}
-	if err := in.check(); err != nil {
+	if err := in.Check(); err != nil {
 		return d, err
 	}
 	if d, err = s.deploy(ctx, owner, in, &u); errors.Is(err, errUpdatable) {

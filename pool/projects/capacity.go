@@ -173,7 +173,8 @@ type Stated struct {
 	StorageMiB int64 `json:"storage_mib,omitempty" minimum:"0" doc:"storage, MiB"`
 }
 
-func (in OvercommitInput) check() error {
+// Check validates the input.
+func (in OvercommitInput) Check() error {
 	var p models.Problems
 	for _, a := range in.Ratio.Amounts() {
 		if a.Value < 1 || a.Value > maxRatio {
@@ -188,7 +189,7 @@ func (in OvercommitInput) check() error {
 // Set changes the overcommit setting. Allocations stay.
 func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitInput) (o models.Overcommit, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.CapacityWrite, func(q *store.Queries) error {
-		if err := in.check(); err != nil {
+		if err := in.Check(); err != nil {
 			return err
 		}
 		if err := q.LockPool(); err != nil { // serializes with approvals

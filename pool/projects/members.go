@@ -24,11 +24,16 @@ type MemberInput struct {
 // Check validates and normalizes the input.
 func (in *MemberInput) Check(now time.Time) error {
 	var p models.Problems
-	if normalizeTime("until", &in.Until, &p); in.Until != nil && !in.Until.After(now) {
-		p.Add("until", "must be in the future")
-	}
+	checkUntil(&in.Until, now, &p)
 	in.checkJoined(now, &p)
 	return p.Err()
+}
+
+// checkUntil checks the end of a membership.
+func checkUntil(until **time.Time, now time.Time, p *models.Problems) {
+	if normalizeTime("until", until, p); *until != nil && !(*until).After(now) {
+		p.Add("until", "must be in the future")
+	}
 }
 
 // normalizeTime truncates an optional time to the precision of the databases.

@@ -55,6 +55,15 @@ func (s *Service) SetPrice(ctx context.Context, actor policies.Actor, in PriceIn
 	return p, err
 }
 
+// CheckPrice validates a price without setting it.
+func (s *Service) CheckPrice(ctx context.Context, actor policies.Actor, in PriceInput) error {
+	if err := s.access.Check(actor, policies.Platform, policies.CapacityWrite); err != nil {
+		return err
+	}
+	_, err := in.price(s.store.Read(ctx))
+	return err
+}
+
 // price is the checked price that the input sets.
 func (in PriceInput) price(q *store.Queries) (models.GPUPrice, error) {
 	now := q.Now().UTC().Truncate(time.Millisecond)

@@ -18,6 +18,16 @@ type ServiceAccountInput struct {
 
 var serviceAccountName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
+// Check validates and normalizes the input.
+func (in *ServiceAccountInput) Check(now time.Time) error {
+	var p models.Problems
+	if !serviceAccountName.MatchString(in.Name) {
+		p.Add("name", "must be 1 to 63 lower-case letters, digits and hyphens, without a hyphen at the ends")
+	}
+	checkUntil(&in.Until, now, &p)
+	return p.Err()
+}
+
 // CreateServiceAccount adds an account for programs to a project, under the rules of
 // AddMember. It never signs in; it acts with tokens that the managers of the members
 // create. A removed service account with the same name is added again.
@@ -34,12 +44,8 @@ func (s *Service) CreateServiceAccount(ctx context.Context, actor policies.Actor
 }
 
 func (e Editor) createServiceAccount(p models.Project, in ServiceAccountInput) (m models.Member, err error) {
-	member := MemberInput{RoleID: in.RoleID, Until: in.Until}
-	if err := member.Check(e.q.Now()); err != nil {
+	if err := in.Check(e.q.Now()); err != nil {
 		return m, err
-	}
-	if !serviceAccountName.MatchString(in.Name) {
-		return m, models.Invalid("name", "must be 1 to 63 lower-case letters, digits and hyphens, without a hyphen at the ends")
 	}
 	r, err := e.q.Role(e.actor.Scope(), p.ID, in.RoleID)
 	if err != nil {
@@ -52,7 +58,7 @@ func (e Editor) createServiceAccount(p models.Project, in ServiceAccountInput) (
 	if err := e.checkNewMember(p, u.ID, r); err != nil {
 		return m, err
 	}
-	return e.addMember(u.ID, r, member)
+	return e.addMember(u.ID, r, MemberInput{RoleID: in.RoleID, Until: in.Until})
 }
 
 // serviceAccount finds the account of a former service account, or creates it.

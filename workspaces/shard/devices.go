@@ -53,11 +53,12 @@ func parseDevice(text string) (models.ModelDevice, bool) {
 
 // CheckLoad refuses loads out of bounds.
 func CheckLoad(batch, context int64) (Load, error) {
+	var p models.Problems
 	if batch < 1 || batch > MaxBatch {
-		return Load{}, models.Invalid("batch", "must be from 1 to %d", int64(MaxBatch))
+		p.Add("batch", "must be from 1 to %d", int64(MaxBatch))
 	}
 	if context < 1 || context > MaxContext {
-		return Load{}, models.Invalid("context", "must be from 1 to %d", int64(MaxContext))
+		p.Add("context", "must be from 1 to %d", int64(MaxContext))
 	}
-	return Load{batch, context}, nil
+	return Load{batch, context}, p.Err()
 }
