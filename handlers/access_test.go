@@ -50,7 +50,7 @@ func TestCustomRolesByForm(t *testing.T) {
 	manager, viewer := w.staff()
 	at := "/projects/" + id(w.project)
 	page := manager.page(200, "GET", at+"/roles/new")
-	manager.shows(page, `value="custom"`, `value="member:write"`, "You do not have this permission, so you cannot grant it.", "Includes permissions that you do not have: project:describe")
+	manager.shows(page, `value="viewer" checked`, `value="custom"`, `value="member:write"`, "You do not have this permission, so you cannot grant it.", "Includes permissions that you do not have: project:describe")
 	manager.page(303, "POST", at+"/roles", "name", "steward", "permission", "custom", "permissions", "member:write")
 	var role map[string]any
 	for _, r := range w.get(w.admin, at+"/roles").body["items"].([]any) {

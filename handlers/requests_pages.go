@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -69,6 +70,9 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 	v.Form = submittedOr(c, v.Form)
 	if r.Facts != nil {
 		v.Facts = a.requestFacts(c, r)
+		if role := web.ChosenRole(v.Form.Value("join.role_id"), v.Facts.Roles, v.Facts.Left, nil); role > 0 {
+			v.Form.Values["join.role_id"] = strconv.FormatInt(role, 10)
+		}
 	}
 	v.Preview, err = a.previewDecision(ctx, r, v.Form)
 	return web.RequestPage(v), err

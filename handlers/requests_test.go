@@ -172,6 +172,8 @@ func TestForeignRequests(t *testing.T) {
 	eve.shows(eve.page(200, "GET", w.requestAt(n)), "Membership in vision", `!href="/projects/`)
 	boss.shows(boss.page(422, "POST", w.requestAt(n), "decision", "approve"), `id="f-join-role_id-error"`, "Exceeds the remaining quota")
 	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","limit":`+slice+`}`)
+	watcher := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"watcher","permission":"viewer","limit":{}}`)
+	boss.shows(boss.page(200, "GET", w.requestAt(n)), `name="join.role_id" value="`+id(watcher)+`" checked`)
 	boss.page(303, "POST", w.requestAt(n), "decision", "approve", "join.role_id", id(small))
 	if got := w.state(w.stranger, n); got != "approved" {
 		t.Errorf("joined: %s", got)

@@ -44,6 +44,26 @@ func TestChosenRole(t *testing.T) {
 	}
 }
 
+// The least set of permissions is chosen for the reader who can grant it.
+func TestChosenPermission(t *testing.T) {
+	for _, c := range []struct {
+		value string
+		has   models.Permissions
+		want  string
+	}{
+		{"", models.AllPermissions, models.PermissionViewer},
+		{"", models.ProjectRead | models.RoleWrite, models.PermissionCustom},
+		{models.PermissionManager, models.AllPermissions, models.PermissionManager},
+	} {
+		choice := PermissionChoice{Form: Form{Values: map[string]string{"permission": c.value}}, Has: c.has, Custom: true}
+		for _, word := range choice.words() {
+			if choice.chosen(word) != (word == c.want) {
+				t.Errorf("%q of %s: %s is chosen %t, want %s", c.value, c.has, word, choice.chosen(word), c.want)
+			}
+		}
+	}
+}
+
 func TestReasonAfterItsLabel(t *testing.T) {
 	for _, c := range [][3]string{{"CPU", "CPU: 2 in use", "2 in use"}, {"CPU", "CPU：使用中 2", "使用中 2"}, {"CPU", "CPUs are missing", "CPUs are missing"},
 		{"Memory", "must be larger", "must be larger"}} {

@@ -971,7 +971,7 @@ func InviteFormPage(v InviteFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if v.ProjectID != 0 {
-				templ_7745c5c3_Err = roleChoices(roleSelection{Form: v.Form, Name: "role_id", Roles: v.Roles, Chosen: number(chosenRole(v.Form, v.Roles, v.Remaining, v.Lacks)), Remaining: &v.Remaining, Lacks: v.Lacks}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = roleChoices(roleSelection{Form: v.Form, Name: "role_id", Roles: v.Roles, Chosen: number(ChosenRole(v.Form.Value("role_id"), v.Roles, v.Remaining, v.Lacks)), Remaining: &v.Remaining, Lacks: v.Lacks}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

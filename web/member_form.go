@@ -56,19 +56,21 @@ func (v MemberFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 
-// ChosenRole is the role that is chosen in the form; see chosenRole.
-func (v MemberFormView) ChosenRole() int64 { return chosenRole(v.Form, v.Roles, v.Remaining, v.Lacks) }
+// ChosenRole is the role that is chosen in the form; see [ChosenRole].
+func (v MemberFormView) ChosenRole() int64 {
+	return ChosenRole(v.Form.Value("role_id"), v.Roles, v.Remaining, v.Lacks)
+}
 
-// chosenRole is the role that a form has chosen, or else the least that the reader can
+// ChosenRole is the role that a form has chosen, or else the least that the reader can
 // grant, if it fits. It is 0 when the reader has to choose.
-func chosenRole(f Form, roles []RoleChoice, remaining models.Resources, lacks map[int64]models.Permissions) int64 {
+func ChosenRole(chosen string, roles []RoleChoice, remaining models.Resources, lacks map[int64]models.Permissions) int64 {
 	for _, r := range roles {
-		if number(r.ID) == f.Value("role_id") {
+		if number(r.ID) == chosen {
 			return r.ID
 		}
 	}
 	roles = slices.DeleteFunc(slices.Clone(roles), func(r RoleChoice) bool { return lacks[r.ID] != 0 })
-	if f.Value("role_id") != "" || len(roles) == 0 {
+	if chosen != "" || len(roles) == 0 {
 		return 0
 	}
 	least := slices.MinFunc(roles, func(a, b RoleChoice) int { return cmp.Compare(a.rank(), b.rank()) })

@@ -52,12 +52,14 @@ func (c PermissionChoice) words() []string {
 
 func (c PermissionChoice) word() string { return c.Form.Value(c.Prefix + "permission") }
 
-// chosen reports whether a set is selected; member is the default.
+// chosen reports whether a set is selected: that of the form, or else the least that the reader can grant.
 func (c PermissionChoice) chosen(word string) bool {
-	if c.word() == "" {
-		return word == models.PermissionMember
+	if c.word() != "" {
+		return c.word() == word
 	}
-	return c.word() == word
+	words := c.words()
+	least := slices.IndexFunc(words, func(w string) bool { return c.missing(w) == 0 })
+	return least >= 0 && words[least] == word
 }
 
 // missing is the part of a standard set that the reader cannot grant.

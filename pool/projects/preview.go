@@ -193,7 +193,7 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, about 
 		return c, problems.Err()
 	}
 	var before models.Role
-	present := models.PermissionsOf(models.PermissionMember, 0)
+	present := models.PermissionsOf(models.StandardPermissions[0], 0) // which the form of a new role selects
 	if in.RoleID != 0 {
 		if before, err = e.q.Role(store.AllProjects, p.ID, in.RoleID); err != nil {
 			return c, err
