@@ -255,18 +255,15 @@ func csiDirectory(source corev1.CSIPersistentVolumeSource, dir string, readOnly 
 func storageOf(v corev1.PersistentVolume) (Storage, error) {
 	s := Storage{MountOptions: v.Spec.MountOptions}
 	switch source := v.Spec.PersistentVolumeSource; {
-	case (source.HostPath != nil || source.Local != nil) && v.Spec.NodeAffinity != nil:
-		return s, fmt.Errorf("the volume %s is a directory of one node, and pods on others would see another one; in a cluster of one node, set storage.directory", v.Name)
+	case source.HostPath != nil || source.Local != nil:
+		return s, fmt.Errorf("the volume %s is a directory of a node, and pods on others would see another one; "+
+			"in a cluster of one node, set kube-storage, or storage.directory of the chart, to its path instead of the claim", v.Name)
 	case source.NFS != nil:
 		s.NFSServer, s.NFSPath = source.NFS.Server, source.NFS.Path
-	case source.HostPath != nil:
-		s.HostPath = source.HostPath.Path
-	case source.Local != nil:
-		s.HostPath = source.Local.Path
 	case source.CSI != nil:
 		s.CSI = source.CSI
 	default:
-		return s, fmt.Errorf("the volume %s is neither NFS nor CSI nor a directory", v.Name)
+		return s, fmt.Errorf("the volume %s is neither NFS nor CSI", v.Name)
 	}
 	return s, nil
 }

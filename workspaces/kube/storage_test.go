@@ -180,8 +180,8 @@ func TestBackendOfAVolume(t *testing.T) {
 		err    string
 	}{
 		"nfs":       {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "nfs", Path: "/weir"}}, Storage{NFSServer: "nfs", NFSPath: "/weir"}, ""},
-		"host path": {corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv"}}, Storage{HostPath: "/srv"}, ""},
-		"local":     {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv"}}, Storage{HostPath: "/srv"}, ""},
+		"host path": {corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv"}}, Storage{}, "a directory of a node"},
+		"local":     {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/srv"}}, Storage{}, "a directory of a node"},
 		"block": {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "block.example.org", VolumeHandle: "1"}},
 			Storage{}, "block.example.org cannot show one directory"},
 		"ceph": {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "cephfs.csi.ceph.com", VolumeHandle: "1"}},
@@ -197,15 +197,6 @@ func TestBackendOfAVolume(t *testing.T) {
 		if c.err == "" && (err != nil || !reflect.DeepEqual(s, c.want)) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
-	}
-}
-
-// The directory of one node is no storage for pods on others.
-func TestDirectoryOfOneNode(t *testing.T) {
-	v := corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{},
-		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/srv"}}}}
-	if _, err := storageOf(v); err == nil || !strings.Contains(err.Error(), "a directory of one node") {
-		t.Error(err)
 	}
 }
 

@@ -190,8 +190,8 @@ func TestStorageOfAClaim(t *testing.T) {
 		t.Errorf("without the claim: %v", err)
 	}
 	volume := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PersistentVolumeSpec{StorageClassName: class,
-		AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
-		PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: root}}}}
+		AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests, MountOptions: unreachable.MountOptions,
+		PersistentVolumeSource: corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: unreachable.NFSServer, Path: unreachable.NFSPath}}}}
 	if _, err := admin.CoreV1().PersistentVolumes().Create(t.Context(), &volume, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -209,17 +209,23 @@ func TestStorageOfAClaim(t *testing.T) {
 		found, err := claims.Get(t.Context(), name, metav1.GetOptions{})
 		return err == nil && found.Status.Phase == corev1.ClaimBound
 	})
-	r := open(t, c)
-	s := script("touch /home/jovyan/written && echo written; exec sleep 600")
-	s.Mounts = []models.Mount{{Source: share(t), Target: "/home/jovyan"}}
-	until(t, r, start(t, r, s), "writes", func(s runtime.Status) bool { return strings.Contains(s.LogTail, "written\n") })
+	mountsNothing(t, c)
 }
+
+// unreachable is an NFS server that is not there.
+var unreachable = kube.Storage{NFSServer: "127.0.0.1", NFSPath: "/no-such-export", MountOptions: []string{"nfsvers=4.2", "port=9", "soft", "retry=0"}}
 
 // The volumes of an NFS server are accepted and bound; a node that cannot
 // reach it says so to the member.
 func TestNFS(t *testing.T) {
 	c := config(t)
-	c.Storage = kube.Storage{NFSServer: "127.0.0.1", NFSPath: "/no-such-export", MountOptions: []string{"nfsvers=4.2", "port=9", "soft", "retry=0"}}
+	c.Storage = unreachable
+	mountsNothing(t, c)
+}
+
+// mountsNothing holds what a Runtime whose storage is unreachable makes of it.
+func mountsNothing(t *testing.T, c kube.Config) {
+	t.Helper()
 	r, admin := open(t, c), administrator(t)
 	s := script("exec sleep 600")
 	s.Mounts = []models.Mount{{Source: root + "/public_model", Target: "/public_model", ReadOnly: true}}
