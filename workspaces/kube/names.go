@@ -175,6 +175,16 @@ func (c Config) runName(k podKind, r ref) string {
 	return fmt.Sprintf("%s-%d%s", k.prefix, r.Workspace, c.nameEnd())
 }
 
+// idOf returns the workspace, run or part of a pod; false if it is none of this owner.
+func (c Config) idOf(pod *corev1.Pod) (id ref, ok bool) {
+	for _, k := range podKinds {
+		if id, ok = c.runOf(k, pod); ok {
+			break
+		}
+	}
+	return id, ok
+}
+
 // nameEnd makes the names of the pods of a restored installation differ from those of the
 // generations before it.
 func (c Config) nameEnd() string {
@@ -196,6 +206,21 @@ func (c Config) has(id ref) bool {
 	return slices.ContainsFunc(podKinds, func(k podKind) bool { return id.Pod == c.runName(k, id) })
 }
 
+// knownLabels returns the labels of a pod but for its member, by its reference.
+func (c Config) knownLabels(id ref) map[string]string {
+	project, _ := strconv.ParseInt(strings.TrimPrefix(id.Namespace, c.Prefix), 10, 64) // the namespace is the project's
+	spec := runtime.Spec{Project: project, Workspace: id.Workspace, Generation: id.Generation}
+	all := c.workspaceLabels(spec)
+	switch id.Pod {
+	case c.runName(kindRun, id):
+		all = c.runLabels(kindRun, spec)
+	case c.runName(kindPart, id):
+		all = c.runLabels(kindPart, spec)
+	}
+	delete(all, labelMember)
+	return all
+}
+
 // missingLabels returns the patch that restores the labels of a pod; nil if it has
 // them. had are its former labels; nil: unknown.
 func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
@@ -204,10 +229,7 @@ func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []
 		return nil
 	}
 	if had == nil {
-		project, _ := strconv.ParseInt(strings.TrimPrefix(id.Namespace, c.Prefix), 10, 64) // the namespace is the project's
-		had = c.labels(nameNotebook, project)
-		c.owned(had)
-		had[labelWorkspace], had[labelGeneration] = strconv.FormatInt(id.Workspace, 10), strconv.FormatInt(id.Generation, 10)
+		had = c.owned(c.knownLabels(id))
 	}
 	if isRestricted(pod) {
 		had = maps.Clone(had)

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -161,7 +160,7 @@ func (r *Runs) Poll(ctx context.Context, state runtime.State) (runtime.RunStatus
 	if s, err := r.result(id); !errors.Is(err, fs.ErrNotExist) {
 		return s, err
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	if err != nil {
 		return runtime.RunStatus{}, err
 	}
@@ -192,24 +191,6 @@ func (r *Runs) ran(pod types.UID, started time.Time) time.Duration {
 		r.began[pod] = b
 	}
 	return b.ran + time.Since(b.at)
-}
-
-// find returns the pod of a run from the informer or else from the API server; nil when it
-// is deleted.
-func (r *Runs) find(ctx context.Context, id ref) (*corev1.Pod, error) {
-	if !r.cluster.config.has(id) {
-		return nil, nil
-	}
-	pod, err := r.cluster.podLister.Pods(id.Namespace).Get(id.Pod)
-	if err != nil {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		pod, err = r.cluster.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{})
-	}
-	if apierrors.IsNotFound(err) || err == nil && !r.cluster.config.owns(pod) {
-		return nil, nil
-	}
-	return pod, refusal(err)
 }
 
 // conclude records how a run has ended, and deletes its pod. Without a pod, that is how it
@@ -262,7 +243,7 @@ func (r *Runs) Signal(ctx context.Context, state runtime.State, sig syscall.Sign
 	if err != nil {
 		return false, err
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	if err != nil || pod == nil || podEnded(pod) || containerOf(pod).State.Running == nil {
 		return false, err
 	}
@@ -284,7 +265,7 @@ func (r *Runs) Stop(ctx context.Context, state runtime.State) error {
 	if err != nil {
 		return err
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	if err != nil || pod == nil || podEnded(pod) {
 		return err
 	}
@@ -327,7 +308,7 @@ func (r *Runs) Dial(ctx context.Context, state runtime.State) (net.Conn, error) 
 	if err != nil {
 		return nil, err
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	switch {
 	case err != nil:
 		return nil, err
@@ -344,7 +325,7 @@ func (r *Runs) Remove(ctx context.Context, state runtime.State) error {
 	if err != nil {
 		return err
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -435,7 +416,7 @@ func (r *Runs) leftover(ctx context.Context, dir fs.DirEntry) (in runtime.Instan
 	if _, err := r.result(id); err == nil {
 		return in, true, nil
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.cluster.find(ctx, id)
 	in.Ended = err == nil && (pod == nil || podEnded(pod))
 	return in, err == nil && pod == nil, err
 }

@@ -385,8 +385,7 @@ func (r *Runtime) Foreign() ([]models.Foreign, error) {
 	pods, err := r.podLister.List(labels.Everything())
 	count := map[models.Foreign]int{}
 	for _, pod := range pods {
-		own := slices.ContainsFunc(podKinds, func(k podKind) bool { _, is := r.config.runOf(k, pod); return is })
-		if !own && !podEnded(pod) && foreignName.MatchString(pod.Name) {
+		if _, own := r.config.idOf(pod); !own && !podEnded(pod) && foreignName.MatchString(pod.Name) {
 			count[models.Foreign{Owner: pod.Labels[labelOwner], Place: pod.Namespace}]++
 		}
 	}

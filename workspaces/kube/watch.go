@@ -98,7 +98,7 @@ func (r *Runtime) notify(object any) {
 
 // recordLabels records the labels of a pod, in case others remove them.
 func (r *Runtime) recordLabels(pod *corev1.Pod) {
-	if id, ok := r.config.refOf(pod); ok {
+	if id, ok := r.config.idOf(pod); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.labels[id] = pod.Labels
@@ -114,6 +114,9 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.stopping, pod.UID)
+		if run, ok := r.config.idOf(pod); ok && pod.DeletionTimestamp != nil { // otherwise it has lost its labels
+			delete(r.labels, run)
+		}
 		return
 	}
 	status := describe(pod, nil)
