@@ -1,6 +1,7 @@
 package workspaces_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os/exec"
@@ -27,6 +28,7 @@ type processes struct {
 	refuse      error                     // of Start
 	fixed       error                     // of Refresh
 	halfWay     error                     // of Start, when it has launched
+	away        error                     // of Poll
 	silent      bool                      // what runs never answers
 	says        models.Text               // of what does not answer
 	warns       models.Text               // of what runs, if anything
@@ -108,7 +110,7 @@ func (p *processes) Log(_ context.Context, state runtime.State) (string, error) 
 
 func (p *processes) Poll(_ context.Context, state runtime.State) (runtime.Status, error) {
 	one, err := p.find(state)
-	if err != nil {
+	if err = cmp.Or(err, p.away); err != nil {
 		return runtime.Status{}, err
 	}
 	if one == nil {

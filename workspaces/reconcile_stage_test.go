@@ -78,3 +78,25 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 		}
 	})
 }
+
+// A cluster that does not respond fails no start, however long it is away.
+func TestAStartOutlastsAnOutage(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.runtime.silent, b.runtime.stage = true, runtime.StageMountFailed
+		w := b.launch(t, "a", models.LaunchParameters{})
+		b.Tick(b.ctx)
+		b.Tick(b.ctx)
+		b.runtime.away = models.Unavailable(nil, "The cluster is not responding.")
+		for range 3 {
+			b.Tick(b.ctx)
+			b.clock.Advance(10 * time.Minute)
+		}
+		b.runtime.away = nil
+		b.Tick(b.ctx)
+		if got := b.row(t, w.ID); got.State != models.StateStarting {
+			t.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+		b.runtime.silent = false
+		b.until(t, w.ID, models.StateRunning)
+	})
+}

@@ -317,7 +317,6 @@ func (r *Runtime) repairDrift(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-r.projects.drifted:
-			r.projects.queued.Delete(id)
 			r.repairProject(ctx, id)
 		}
 		select {
@@ -329,6 +328,7 @@ func (r *Runtime) repairDrift(ctx context.Context) {
 }
 
 func (r *Runtime) repairProject(ctx context.Context, id int64) {
+	r.projects.queued.Delete(id)
 	ns, err := r.namespaceLister.Get(r.config.namespace(id))
 	if err != nil || ns.DeletionTimestamp != nil {
 		return // it is being deleted; the next start creates it again

@@ -53,7 +53,7 @@ func TestSteady(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp, err := s.RoundTrip(req)
-			if err != nil || resp.StatusCode != test.want || next.asked != test.asked {
+			if err != nil || resp.StatusCode != test.want || next.asked != test.asked || s.unreachable.Load() {
 				t.Errorf("%v, %v after %d requests", resp, err, next.asked)
 			}
 			if lines := strings.Count(log.String(), "\n"); lines != test.said {
@@ -73,7 +73,7 @@ func TestSteadyEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := retryTransport{next, time.Microsecond, slog.New(slog.DiscardHandler), new(atomic.Bool)}
-		if resp, err := s.RoundTrip(req); err == nil && resp.StatusCode < 500 || next.asked != 2 {
+		if resp, err := s.RoundTrip(req); err == nil && resp.StatusCode < 500 || next.asked != 2 || !s.unreachable.Load() {
 			t.Errorf("%s: %v, %v after %d requests", name, resp, err, next.asked)
 		}
 	}
