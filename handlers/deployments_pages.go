@@ -54,14 +54,7 @@ func (a *App) modelPage(c echo.Context) error {
 
 // serviceTypeOptions are names of service types, and a chosen one of a project.
 func serviceTypeOptions(ctx context.Context, names []string, chosen string) []web.Option {
-	if chosen != "" && !slices.Contains(names, chosen) {
-		names = append(names, chosen)
-	}
-	list := []web.Option{{Label: web.T(ctx, "by the architecture")}}
-	for _, name := range names {
-		list = append(list, web.Option{Value: name, Label: name})
-	}
-	return list
+	return web.Options(web.T(ctx, "by the architecture"), names, chosen)
 }
 
 // hasModel reports whether a list of files contains a model.

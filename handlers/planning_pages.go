@@ -33,7 +33,7 @@ func (a *App) planningPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.PlanningView{Form: f.asSubmitted(), Policies: policyOptions(a.localized(c), policies)}
+	v := web.PlanningView{Form: f.asSubmitted(), Policies: web.Options(web.T(a.localized(c), "Pool default"), policies, "")}
 	if f.text("add") == "" { // the empty form
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.PlanningPage(v))
@@ -48,14 +48,6 @@ func (a *App) planningPage(c echo.Context) error {
 	v.Assumed, v.AssumedDuration = result.Assumed, time.Duration(result.Span)
 	v.Now, v.Then = replayView(result.Now), replayView(result.Then)
 	return a.render(c, http.StatusOK, web.PlanningPage(v))
-}
-
-func policyOptions(ctx context.Context, names []string) []web.Option {
-	list := []web.Option{{Label: web.T(ctx, "Pool default")}}
-	for _, name := range names {
-		list = append(list, web.Option{Value: name, Label: name})
-	}
-	return list
 }
 
 func replayView(r history.Result) web.Replay {

@@ -137,7 +137,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	may := a.Projects.Permissions(actor, id)
 	v := web.ProjectView{Project: p.Project, InUse: p.InUse, Allocated: p.Allocated, CanEdit: may.EditProject, CanDescribe: may.Describe,
 		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: may.Request,
-		Portal: a.portalURL(c.Request()), CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowUsage: true}
+		Portal: a.portalURL(c.Request()), CanLaunch: may.Launch && p.Active(a.Store.Now())}
 	roles, err := a.Projects.Roles(ctx, actor, id)
 	if err != nil {
 		return nil, err

@@ -40,14 +40,6 @@ var accessCheckFields = map[string]field{
 	"right":        {Label: models.Say("Permission"), Hint: models.Say("Resource type and action.")},
 }
 
-func (v AccessCheckView) options(ctx context.Context) []Option {
-	list := []Option{{"", T(ctx, "Select a permission")}}
-	for _, right := range v.Rights {
-		list = append(list, Option{right, right})
-	}
-	return list
-}
-
 func (v AccessCheck) title(ctx context.Context) string {
 	where := v.Project
 	if v.ProjectID == 0 {

@@ -62,7 +62,7 @@ func AccessCheckPage(v AccessCheckView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = chooseAs(v.Form, "right", accessCheckFields["right"], v.options(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = chooseAs(v.Form, "right", accessCheckFields["right"], Options(T(ctx, "Select a permission"), v.Rights, "")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -170,17 +170,3 @@ type PriceFormView struct {
 	Form   Form
 	Models []string
 }
-
-func (v PriceFormView) models() (list []Option) {
-	for _, m := range v.Models {
-		list = append(list, Option{m, m})
-	}
-	return list
-}
-
-func billingOptions(ctx context.Context) (list []Option) {
-	for _, b := range models.Billings {
-		list = append(list, Option{string(b), TT(ctx, b.Words())})
-	}
-	return list
-}

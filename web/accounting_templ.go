@@ -1319,11 +1319,11 @@ func PriceFormPage(v PriceFormView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = chooseAs(v.Form, "model", fields["priced_model"], v.models()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = chooseAs(v.Form, "model", fields["priced_model"], Options("", v.Models, "")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = choose(v.Form, "billing", billingOptions(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = choose(v.Form, "billing", optionsOf(ctx, models.Billings[0], models.Billings)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

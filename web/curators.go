@@ -13,13 +13,6 @@ type CuratorsView struct {
 	Next        string
 }
 
-func (v CuratorsView) options() (list []Option) {
-	for _, d := range v.Directories {
-		list = append(list, Option{d, d})
-	}
-	return list
-}
-
 // curatorLabels are the inputs that are called otherwise elsewhere.
 var curatorLabels = map[string]string{"directory": "public_directory", "email": "curator_email", "project_name": "curator_project"}
 

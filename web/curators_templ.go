@@ -125,7 +125,7 @@ func CuratorsPage(v CuratorsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = chooseAs(v.Form, "directory", fields["public_directory"], v.options()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = chooseAs(v.Form, "directory", fields["public_directory"], Options("", v.Directories, "")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

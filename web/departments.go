@@ -34,13 +34,6 @@ func (v DepartmentFormView) title(ctx context.Context) string {
 	return T(ctx, "Rename %s", v.Name)
 }
 
-func (v DepartmentFormView) submitLabel(ctx context.Context) string {
-	if v.ID == 0 {
-		return T(ctx, "Create department")
-	}
-	return T(ctx, "Save")
-}
-
 func (v DepartmentFormView) action() string { return itemPath("/departments", v.ID) }
 
 func departmentPath(n int64) string { return "/departments/" + number(n) }

@@ -543,7 +543,7 @@ func DepartmentFormPage(v DepartmentFormView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = buttons(v.submitLabel(ctx), "/departments").Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttons(submitLabel(ctx, v.ID, v.title(ctx)), "/departments").Render(templ.WithChildren(ctx, templ_7745c5c3_Var29), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -12,7 +12,6 @@ import (
 // EnvironmentsView is the catalog.
 type EnvironmentsView struct {
 	Rows []models.Environment
-	Next string // address of the next page, empty on the last
 }
 
 // EnvironmentFormView creates a catalog entry or, with an ID, edits it.
@@ -63,13 +62,6 @@ func (v EnvironmentFormView) title(ctx context.Context) string {
 		return T(ctx, "Add environment")
 	}
 	return T(ctx, "Edit %s", v.Name)
-}
-
-func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
-	if v.ID == 0 {
-		return T(ctx, "Add environment")
-	}
-	return T(ctx, "Save")
 }
 
 func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }

@@ -9,9 +9,8 @@ import (
 
 // ErrorView is a request that could not be served.
 type ErrorView struct {
-	Status  int
-	Err     models.Error
-	Request string // ID in the log, or empty
+	Status int
+	Err    models.Error
 }
 
 // WorkspaceErrorView is shown at a workspace's own address when a request is refused or
@@ -60,7 +59,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 	case v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable || v.Status == http.StatusInsufficientStorage:
 		return T(ctx, "Try again later.")
 	case v.Status >= 500:
-		return T(ctx, "If it happens again, give an administrator this request ID.")
+		return T(ctx, "If it happens again, tell an administrator when it happened.")
 	}
 	return T(ctx, "Go back and correct your input.")
 }

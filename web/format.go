@@ -236,21 +236,19 @@ func measured(ctx context.Context, percent *int64) string {
 }
 
 // grouped is a large number for people: 18,204.
-func grouped(n int64) string {
-	text := number(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func grouped(n int64) string { return thousands(number(n)) }
 
 // decimalHours formats hours with two decimals, grouped.
 func decimalHours(n float64) string {
 	whole, part, _ := strings.Cut(strconv.FormatFloat(n, 'f', 2, 64), ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
+	return thousands(whole) + "." + part
+}
+
+func thousands(digits string) string {
+	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	return whole + "." + part
+	return digits
 }
 
 // query escapes a value for an address.

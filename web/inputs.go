@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,14 +75,7 @@ func (f Form) failed(name string) bool {
 func (f Form) Failed() bool { return len(f.Errors) > 0 || !f.Message.Empty() }
 
 // refused lists the names of refused fields in a steady order.
-func (f Form) refused() []string {
-	var names []string
-	for name := range f.Errors {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (f Form) refused() []string { return slices.Sorted(maps.Keys(f.Errors)) }
 
 // anyIn reports whether one of the named fields has a value or an error, so that their
 // part of the form must be open.
@@ -96,18 +90,27 @@ type Option struct {
 	Value, Label string
 }
 
-func checkboxValue(on bool) string {
-	if on {
-		return "1"
+// Options are names to choose from, and a chosen one that may not be among them. The first is none, unless
+// that has no label.
+func Options(none string, names []string, chosen string) (list []Option) {
+	if none != "" {
+		list = append(list, Option{Label: none})
 	}
-	return ""
+	if chosen != "" && !slices.Contains(names, chosen) {
+		names = append(slices.Clip(names), chosen)
+	}
+	for _, name := range names {
+		list = append(list, Option{name, name})
+	}
+	return list
 }
 
-func inputType(f field) string {
-	if f.Type == "" {
-		return "text"
+// submitLabel is the button of a form that creates what its title says or, with an ID, changes it.
+func submitLabel(ctx context.Context, id int64, title string) string {
+	if id == 0 {
+		return title
 	}
-	return f.Type
+	return T(ctx, "Save")
 }
 
 // inputValue is the value that an input shows; empty for passwords.

@@ -37,11 +37,10 @@ type LaunchView struct {
 
 // EnvironmentChoice is an environment that could be launched, best first.
 type EnvironmentChoice struct {
-	ID        int64
-	Name      string
-	Versions  string // such as "Python 3.12 · torch 2.9.0"
-	Matched   []models.Text
-	Simulated bool
+	ID       int64
+	Name     string
+	Versions string // such as "Python 3.12 · torch 2.9.0"
+	Matched  []models.Text
 }
 
 // EnvironmentMismatch is an environment that does not match, and why.
@@ -118,19 +117,6 @@ func (v LaunchView) withDefault(name string, spec field) field {
 		spec.Placeholder = d
 	}
 	return spec
-}
-
-// gpuModels are the options of GPU models, including the requested one.
-func (v LaunchView) gpuModels(ctx context.Context) []Option {
-	options := []Option{{Label: T(ctx, "any")}}
-	asked := v.Form.Value("gpu_model")
-	for _, m := range v.GPUModels {
-		options = append(options, Option{m, m})
-	}
-	if asked != "" && !slices.Contains(v.GPUModels, asked) {
-		options = append(options, Option{asked, asked})
-	}
-	return options
 }
 
 // whenInsufficient is the chosen way when not all is free; the first one offered

@@ -658,7 +658,7 @@ func sidebar(f frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = navLink("/pool", T(ctx, "Pool"), From(ctx).Nav.Waiting).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = navLink("/pool", T(ctx, "Pool"), 0).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

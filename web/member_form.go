@@ -42,13 +42,6 @@ func (v MemberFormView) subtitle(ctx context.Context) string {
 	return v.Project + " · " + accountText(ctx, v.Email)
 }
 
-func (v MemberFormView) submitLabel(ctx context.Context) string {
-	if v.ID == 0 {
-		return v.title(ctx)
-	}
-	return T(ctx, "Save")
-}
-
 func (v MemberFormView) action() string {
 	if v.Service {
 		return projectPath(v.ProjectID) + "/service-accounts"

@@ -29,7 +29,6 @@ type Page struct {
 // NavCounts are the numbers beside the navigation's entries; 0 shows none.
 type NavCounts struct {
 	Workspaces    int // my live workspaces
-	Waiting       int // requests waiting for the pool
 	Requests      int // that wait for the reader's decision
 	Notifications int // that the reader has not read
 }

@@ -15,7 +15,7 @@ import (
 
 func render(t *testing.T, s sample, lang string) []byte {
 	t.Helper()
-	frame := Page{Lang: lang, User: s.by, Path: s.path, Now: now, Version: "0.1.0", Nav: NavCounts{Workspaces: 3, Waiting: 2, Notifications: 4}}
+	frame := Page{Lang: lang, User: s.by, Path: s.path, Now: now, Version: "0.1.0", Nav: NavCounts{Workspaces: 3, Notifications: 4}}
 	if s.by != nil {
 		frame.Can.Launch = true
 		if s.by.Admin {

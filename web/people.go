@@ -7,7 +7,7 @@ import (
 )
 
 // personLabels are the inputs of a person that are called otherwise elsewhere.
-var personLabels = map[string]string{"name": "person_name", "email": "person_email", "time_zone": "person_time_zone"}
+var personLabels = map[string]string{"name": "person_name", "time_zone": "person_time_zone"}
 
 // PeopleView lists the accounts.
 type PeopleView struct {

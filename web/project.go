@@ -27,7 +27,6 @@ type ProjectView struct {
 	Has           models.Permissions // of the reader, who cannot change roles with others
 	CanAsk        bool               // for more, as a member
 	CanLaunch     bool
-	ShowUsage     bool               // the reader may see the use of each member
 	Extensions    []models.Extension // of ends that are near
 	FormerMembers FormerMembersView
 	MoreMembers   string // address of the next page of members, or empty

@@ -21,16 +21,4 @@ func (v ProjectFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v ProjectFormView) submitLabel(ctx context.Context) string {
-	if v.ID == 0 {
-		return T(ctx, "Create project")
-	}
-	return T(ctx, "Save")
-}
-
-func (v ProjectFormView) action() string {
-	if v.ID == 0 {
-		return "/projects"
-	}
-	return projectPath(v.ID)
-}
+func (v ProjectFormView) action() string { return itemPath("/projects", v.ID) }

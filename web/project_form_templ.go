@@ -292,7 +292,7 @@ func ProjectFormPage(v ProjectFormView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = buttons(v.submitLabel(ctx), v.action()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttons(submitLabel(ctx, v.ID, v.title(ctx)), v.action()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

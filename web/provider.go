@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,9 +12,9 @@ import (
 
 // ProviderView is one machine that lends GPUs.
 //
-// Fields of Form, the terms: name, owner_id, cores, notice_minutes, time_zone,
+// Fields of Form, the terms: name, owner_id, cores, grace_minutes, time_zone,
 // devices.ID, projects.ID, hours[N].days.DAY, hours[N].from, hours[N].to.
-// Fields of Recall: recall.notice_minutes, recall.reason.
+// Fields of Recall: recall.grace_minutes, recall.reason.
 type ProviderView struct {
 	Provider    Provider
 	Facts       models.Provider
@@ -114,10 +115,8 @@ func weekday(ctx context.Context, number string) string {
 func hours(ctx context.Context, w models.Window) string {
 	var days []string
 	for _, d := range week {
-		for _, have := range w.Days {
-			if have == d {
-				days = append(days, TT(ctx, dayNames[d]))
-			}
+		if slices.Contains(w.Days, d) {
+			days = append(days, TT(ctx, dayNames[d]))
 		}
 	}
 	return strings.Join(days, ", ") + " " + w.From + "–" + w.To

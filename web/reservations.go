@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -78,12 +79,7 @@ var changeLabels = map[string]string{"starts_at": "change_starts_at", "ends_at":
 func reservationPath(n int64) string { return "/reservations/" + number(n) }
 
 func (r ReservationRow) simulated() bool {
-	for _, g := range r.Grants {
-		if g.Simulated {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Grants, func(g models.GrantView) bool { return g.Simulated })
 }
 
 // launchPath is the address at which a workspace is launched in a reservation.
@@ -97,15 +93,6 @@ func (r ReservationRow) demand(ctx context.Context) string {
 		text += " · " + r.GPUModel
 	}
 	return text
-}
-
-// zoneOptions are the choices of a client zone.
-func zoneOptions(ctx context.Context, zones []string) []Option {
-	list := []Option{{Label: T(ctx, "By my address")}}
-	for _, z := range zones {
-		list = append(list, Option{Value: z, Label: z})
-	}
-	return list
 }
 
 // optionsOf are the values of a field with their names; the first is the default.

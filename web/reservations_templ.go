@@ -1662,7 +1662,7 @@ func ReservationFormPage(v ReservationFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if len(v.Zones) > 0 {
-					templ_7745c5c3_Err = choose(v.Form, "client_zone", zoneOptions(ctx, v.Zones)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = choose(v.Form, "client_zone", Options(T(ctx, "By my address"), v.Zones, "")).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -8,7 +8,7 @@ import (
 
 // RoleFormView creates a role or, with an ID, edits it.
 //
-// Fields: name, permission (manager or member), peak.*.
+// Fields: name, permission, permissions, limit.*.
 type RoleFormView struct {
 	Form      Form
 	ProjectID int64
@@ -30,16 +30,7 @@ func (v RoleFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v RoleFormView) submitLabel(ctx context.Context) string {
-	if v.ID == 0 {
-		return T(ctx, "Add role")
-	}
-	return T(ctx, "Save")
-}
-
-func (v RoleFormView) action() string {
-	return itemPath(projectPath(v.ProjectID)+"/roles", v.ID)
-}
+func (v RoleFormView) action() string { return itemPath(projectPath(v.ProjectID)+"/roles", v.ID) }
 
 // ConfirmDeleteRole asks for confirmation before a role is deleted; blocked says
 // why it cannot be.

@@ -208,7 +208,7 @@ func RoleFormPage(v RoleFormView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = buttons(v.submitLabel(ctx), projectPath(v.ProjectID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttons(submitLabel(ctx, v.ID, v.title(ctx)), projectPath(v.ProjectID)).Render(templ.WithChildren(ctx, templ_7745c5c3_Var7), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1017,7 +1017,7 @@ func runForm(v RunForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choose(v.Form, "gpu_model", v.gpuModels(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choose(v.Form, "gpu_model", Options(T(ctx, "any"), v.GPUModels, v.Form.Value("gpu_model"))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

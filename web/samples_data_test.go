@@ -171,7 +171,7 @@ func sampleProject() ProjectView {
 	member := models.MemberView{Member: models.Member{ID: 12, ProjectID: 1, UserID: 2, RoleID: 2}, UserName: "Li Wei", UserEmail: li.Email, RoleName: "algorithm engineer", Permission: "member", Limit: limit}
 	over := member
 	over.ID, over.UserName, over.UserEmail, over.Until = 13, "Zhao Min", "zhao@example.org", ptr(ago(100*time.Hour))
-	return ProjectView{Project: p, InUse: inUse, Allocated: limit.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanAdmit: true, CanAudit: true, Has: models.AllPermissions, CanLaunch: true, ShowUsage: true,
+	return ProjectView{Project: p, InUse: inUse, Allocated: limit.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanAdmit: true, CanAudit: true, Has: models.AllPermissions, CanLaunch: true,
 		Roles:      []RoleRow{{models.Role{ID: 1, ProjectID: 1, Name: "lead", Permission: "manager", Limit: limit, Version: 1}, 1}, {models.Role{ID: 2, ProjectID: 1, Name: "algorithm engineer", Permission: "member", Limit: limit, Version: 1}, 2}},
 		Members:    []MemberRow{{Member: member, InUse: inUse, Me: true}, {Member: over}},
 		Workspaces: sampleRows()[:1]}

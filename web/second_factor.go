@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -56,13 +55,6 @@ type RecoveryCodesView struct {
 
 // SignInPolicyView is the form of the sign-in policy.
 type SignInPolicyView struct{ Form Form } // second_factor, version
-
-func audienceOptions(ctx context.Context) (list []Option) {
-	for _, a := range models.Audiences {
-		list = append(list, Option{string(a), TT(ctx, a.Words())})
-	}
-	return list
-}
 
 // QR is a QR code: the path of its dark modules in an SVG of Size × Size, with the margin.
 type QR struct {

@@ -1161,7 +1161,7 @@ func SignInPolicyPage(v SignInPolicyView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choose(v.Form, "second_factor", audienceOptions(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choose(v.Form, "second_factor", optionsOf(ctx, models.Audiences[0], models.Audiences)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
