@@ -66,6 +66,14 @@ func (p CapacityRow) allocatable(ctx context.Context) string {
 	return models.Quantity(p.Name, p.Allocatable)
 }
 
+// aboveColumns are the columns of aboveCapacity.
+func (v CapacityView) aboveColumns(ctx context.Context) (list tableColumns) {
+	for _, r := range v.aboveCapacity() {
+		list = append(list, num(T(ctx, "Percentage of allocated %s", TT(ctx, r.Label)))...)
+	}
+	return list
+}
+
 // aboveCapacity lists the resources of which more is allocated than there is.
 func (v CapacityView) aboveCapacity() (rows []CapacityRow) {
 	for _, r := range v.Rows {

@@ -168,6 +168,11 @@ func (v UsageView) averageAllocated() int64 {
 	return sum / recorded
 }
 
+// usedColumns are the columns of what was used in the span.
+func usedColumns(ctx context.Context) tableColumns {
+	return slices.Concat(num(T(ctx, "Average GPU cores")), num(T(ctx, "GPU core hours")), num(T(ctx, "CPU hours")))
+}
+
 // usageCharts are the resources that have a chart, by their place in
 // [models.Resources.Amounts].
 var usageCharts = []int{0, 1, 2, 3}
