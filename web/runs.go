@@ -68,11 +68,11 @@ var runLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib", "co
 var runName = field{Label: models.Say("Name"), Hint: models.Say("Default: as the program.")}
 
 // address is that of the list in a state.
-func (v RunsView) address(state string) string {
+func (v RunsView) address() string {
 	if v.Project == 0 {
-		return "/runs?state=" + state
+		return "/runs?state="
 	}
-	return "/runs?project_id=" + number(v.Project) + "&state=" + state
+	return "/runs?project_id=" + number(v.Project) + "&state="
 }
 
 // RunDetail is a run with its share and the end of its output.
