@@ -791,9 +791,9 @@ func shareTable(devices []Device, named bool) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if len(d.Shares) == 1 {
+					if s.Utilisation != nil || len(d.Shares) == 1 {
 						var templ_7745c5c3_Var45 string
-						templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs(measured(ctx, d.Utilisation))
+						templ_7745c5c3_Var45, templ_7745c5c3_Err = templ.JoinStringErrs(measured(ctx, s.Utilisation))
 						if templ_7745c5c3_Err != nil {
 							return templ.Error{Err: templ_7745c5c3_Err, FileName: `device_bar.templ`, Line: 130, Col: 38}
 						}
