@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // WorkspaceNotification is the data of notifications about a workspace.
 type WorkspaceNotification struct {
@@ -19,6 +22,13 @@ type ReservationNotification struct {
 	State         string    `json:"state"`
 	StartsAt      time.Time `json:"starts_at"`
 	EndsAt        time.Time `json:"ends_at"`
+}
+
+// Notification tells the user of a reservation something about it.
+func (r Reservation) Notification(kind string, text Text) Notification {
+	return Notification{Kind: kind, Link: "/reservations/" + strconv.FormatInt(r.ID, 10), Text: text,
+		Data: ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State),
+			StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}}
 }
 
 // ProviderNotification is the data of notifications about a provider.

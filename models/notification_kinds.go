@@ -26,6 +26,7 @@ const (
 	NotificationReservationActive  = "reservation.active"
 	NotificationReservationExpired = "reservation.expired"
 	NotificationReservationMoved   = "reservation.moved"
+	NotificationReservationAtRisk  = "reservation.at-risk"
 	NotificationStorageExceeded    = "storage.exceeded"
 	NotificationSecondFactor       = "account.second-factor"
 
@@ -46,7 +47,8 @@ var NotificationKinds = []string{
 	NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
-	NotificationReservationActive, NotificationReservationExpired, NotificationReservationMoved, NotificationStorageExceeded,
+	NotificationReservationActive, NotificationReservationExpired, NotificationReservationMoved, NotificationReservationAtRisk,
+	NotificationStorageExceeded,
 	NotificationSecondFactor,
 }
 

@@ -64,6 +64,12 @@ func (t Terms) Lends(device, project int64) bool {
 		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
 }
 
+// Admits reports whether the terms lend a project so many cores of a device for a whole span.
+func (t Terms) Admits(device, project, cores int64, from, until time.Time) bool {
+	open, end := t.Open(from)
+	return t.Lends(device, project) && (t.Cores == 0 || cores <= t.Cores) && open && (end == nil || !end.Before(until))
+}
+
 // Open reports whether a time is in the hours, and when that next changes; until
 // is nil when it never does.
 func (t Terms) Open(at time.Time) (open bool, until *time.Time) {

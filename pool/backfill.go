@@ -51,7 +51,7 @@ func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 // withoutHolders is the node of a machine as it would be without holders, with what reservations keep.
 func (m *machine) withoutHolders(now time.Time) placement.Node {
 	n := *m.nodes[onceReleased]
-	kept := (&machine{reserved: m.reserved}).reservedShares(now)
+	kept := (&machine{Provider: m.Provider, devices: m.devices, reserved: m.reserved}).reservedShares(now)
 	n.Devices = slices.Clone(n.Devices)
 	for i := range n.Devices {
 		n.Devices[i].Shares = kept[n.Devices[i].ID]

@@ -29,7 +29,7 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 		var use timeline.Timeline
 		var shares []placement.Share
 		for _, g := range grants {
-			if !g.EndsAt.After(now) {
+			if !g.EndsAt.After(now) || !m.admits(g) {
 				continue
 			}
 			use.Add(spanOf(g.StartsAt, g.EndsAt), timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB})
@@ -165,11 +165,11 @@ func (m *machine) taken(dev timeline.Device, project int64, as models.AssumedRes
 	return list
 }
 
-// reservedOf are the grants of a device, which follow each other.
+// reservedOf are the grants of a device, which follow each other, as far as terms admit them.
 func (m *machine) reservedOf(device int64) []models.ReservedView {
 	from, _ := slices.BinarySearchFunc(m.reserved, device, func(g models.ReservedView, id int64) int { return cmp.Compare(g.DeviceID, id) })
 	until, _ := slices.BinarySearchFunc(m.reserved, device+1, func(g models.ReservedView, id int64) int { return cmp.Compare(g.DeviceID, id) })
-	return m.reserved[from:until]
+	return slices.DeleteFunc(slices.Clone(m.reserved[from:until]), func(g models.ReservedView) bool { return !m.admits(g) })
 }
 
 // closed are the spans until MaxAhead in which a machine's owner does not lend it.
@@ -204,8 +204,8 @@ func (s *Scheduler) Unusable(q *store.Queries, reservations []int64) (list []int
 	grants, err2 := q.GrantsByReservation(reservations...)
 	for id, of := range grants {
 		if slices.ContainsFunc(of, func(g models.GrantView) bool {
-			dev, m := snap.device(g.DeviceID)
-			return !g.StartsAt.After(snap.now) && g.EndsAt.After(snap.now) && (m == nil || !m.usable(dev))
+			_, m := snap.device(g.DeviceID)
+			return !g.StartsAt.After(snap.now) && g.EndsAt.After(snap.now) && (m == nil || !m.usableWhole(g.ID))
 		}) {
 			list = append(list, id)
 		}
@@ -223,8 +223,8 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			if g.ReservationID != reservation || g.StartsAt.After(s.now) || !g.EndsAt.After(s.now) {
 				continue
 			}
-			dev, known := m.byID(g.DeviceID)
-			if !known || !m.usable(dev) {
+			dev, usable := m.usable(g)
+			if !usable {
 				away = m.Name
 				continue
 			}
@@ -247,12 +247,28 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 		Explanation: models.Say("%d GPU cores are left on a device of the reservation now", most)}
 }
 
-// usable reports whether a reserved device can be used now: its machine lends and responds, and it
-// is neither faulty nor being reconfigured nor cut into instances.
-func (m *machine) usable(d models.Device) bool {
+// admits reports whether the present terms of the machine's owner lend a reserved device to the project. Where
+// they do not, as they are from after the reservation, it takes nothing from others.
+func (m *machine) admits(g models.ReservedView) bool {
+	d, known := m.byID(g.DeviceID)
+	return known && m.Terms.Lends(d.PhysicalID(), g.ProjectID)
+}
+
+// usable reports whether a reserved device can be used now: its machine lends it to the project and responds, and
+// it is neither faulty nor being reconfigured nor cut into instances.
+func (m *machine) usable(g models.ReservedView) (d models.Device, ok bool) {
 	now := m.nodes[asItIs]
-	return now.Accepting && !now.Unreachable && m.lends(d) && d.Present && d.Trouble.Empty() && !m.changing(d) &&
-		(d.ParentID != nil || d.Applied != models.SharingMIG)
+	d, _ = m.byID(g.DeviceID)
+	return d, now.Accepting && !now.Unreachable && m.admits(g) && d.Present && d.Trouble.Empty() && !m.changing(d) &&
+		(d.ParentID == nil && d.Applied != models.SharingMIG || d.ParentID != nil && m.lendsInstance(d, asItIs))
+}
+
+// usableWhole reports whether a grant can be used now, and its owner lends as many cores.
+func (m *machine) usableWhole(grant int64) bool {
+	return slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool {
+		_, usable := m.usable(g)
+		return g.ID == grant && usable && (m.Terms.Cores == 0 || g.Cores <= m.Terms.Cores)
+	})
 }
 
 // unused is what no workspace uses of a grant, and of its device: processes of the reservation before
@@ -260,6 +276,9 @@ func (m *machine) usable(d models.Device) bool {
 func (m *machine) unused(d models.Device, g models.ReservedView) (cores, memory int64) {
 	cores, memory = g.Cores, g.MemoryMiB
 	freeCores, freeMemory := d.Cores, d.MemoryMiB
+	if m.Terms.Cores > 0 {
+		freeCores = min(freeCores, m.Terms.Cores)
+	}
 	for _, s := range m.shares {
 		if s.DeviceID != d.ID {
 			continue

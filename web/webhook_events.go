@@ -38,6 +38,7 @@ var eventWords = map[string]models.Text{
 	models.NotificationReservationActive:                 models.Say("has begun"),
 	models.NotificationReservationExpired:                models.Say("was not used"),
 	models.NotificationReservationMoved:                  models.Say("was moved"),
+	models.NotificationReservationAtRisk:                 models.Say("may not be usable any more"),
 	models.NotificationSecondFactor:                      models.Say("second factor changed or used"),
 }
 

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -181,7 +180,5 @@ func describe(r models.Reservation) models.Text {
 }
 
 func notify(q *store.Queries, r models.Reservation, kind string, text models.Text) error {
-	return q.Notify([]int64{r.UserID}, models.Notification{Kind: kind, Link: fmt.Sprintf("/reservations/%d", r.ID), Text: text,
-		Data: models.ReservationNotification{ReservationID: r.ID, ProjectID: r.ProjectID, UserID: r.UserID, State: string(r.State),
-			StartsAt: r.StartsAt.UTC(), EndsAt: r.EndsAt.UTC()}})
+	return q.Notify([]int64{r.UserID}, r.Notification(kind, text))
 }

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"errors"
 	"time"
 
 	"weir/models"
@@ -69,4 +70,55 @@ func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) e
 		return nil
 	}
 	return q.Notify([]int64{h.UserID}, n)
+}
+
+// tellReserved tells the users of reservations on the machine of a provider that its terms do not admit, as the
+// former ones did.
+func tellReserved(q *store.Queries, provider models.Provider, former models.Terms) error {
+	grants, err1 := q.ReservedAmong(store.MachineOf(provider.ID))
+	list, err2 := q.DevicesOf(provider.ID)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	devices, told := map[int64]models.Device{}, map[int64]bool{}
+	for _, d := range list {
+		devices[d.ID] = d
+	}
+	for _, g := range grants {
+		gpu, cores, from := devices[g.DeviceID].PhysicalID(), reservedBeside(g, grants, devices), g.StartsAt
+		if now := q.Now(); from.Before(now) {
+			from = now
+		}
+		admits := func(t models.Terms) bool { return t.Admits(gpu, g.ProjectID, cores, from, g.EndsAt) }
+		if told[g.ReservationID] || !admits(former) || admits(provider.Terms) {
+			continue
+		}
+		told[g.ReservationID] = true
+		r, err := q.Reservation(store.AllProjects, g.ReservationID)
+		if err != nil {
+			return err
+		}
+		text := models.Say("The owner of %s has changed its terms. Your reservation of %s from %s may not be usable any more.",
+			provider.Name, models.Say("%d × %d GPU cores", r.GPUs, r.Cores), models.Instant{At: r.StartsAt})
+		if err := q.Notify([]int64{r.UserID}, r.Notification(models.NotificationReservationAtRisk, text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reservedBeside are the cores of a GPU that a grant and those at the same time take; an instance is taken whole.
+func reservedBeside(g models.ReservedView, grants []models.ReservedView, devices map[int64]models.Device) (cores int64) {
+	for _, other := range grants {
+		d := devices[other.DeviceID]
+		if d.PhysicalID() != devices[g.DeviceID].PhysicalID() || !other.Overlaps(g.ReservationGrant) {
+			continue
+		}
+		if d.ParentID != nil {
+			cores += d.Cores
+		} else {
+			cores += other.Cores
+		}
+	}
+	return cores
 }

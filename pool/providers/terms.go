@@ -49,7 +49,7 @@ func (in RecallInput) Check() error {
 }
 
 // Update sets a provider's name, terms and, by an administrator, owner. The terms
-// apply to new shares; the lending hours to all.
+// apply to new shares, in reservations too; the lending hours to all.
 func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
 	if err := in.Check(); err != nil {
 		return models.Provider{}, err
@@ -70,8 +70,9 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 		if in.Name != provider.Name && NamedByNode(*provider) {
 			return models.Invalid("name", "is that of a node of the cluster, by which its pods are placed, and cannot be changed")
 		}
+		former := provider.Terms
 		provider.Name, provider.Terms = in.Name, in.Terms
-		return nil
+		return tellReserved(q, *provider, former)
 	})
 }
 

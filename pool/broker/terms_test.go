@@ -1,0 +1,103 @@
+package broker_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/store"
+	"weir/pool/providers"
+)
+
+// lends sets the terms of the machine.
+func (o *world) lends(t *testing.T, terms models.Terms) {
+	t.Helper()
+	p := o.Provider(t)
+	if _, err := o.Providers.Update(o.Ctx, o.Root, p.ID, providers.ProviderInput{Name: p.Name, Terms: terms}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atRisk is how often the member was told that a reservation may not be usable.
+func (o *world) atRisk(t *testing.T) (n int) {
+	t.Helper()
+	list, err := o.Store.Read(o.Ctx).Notifications(o.actor.User.ID, store.Page{Limit: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range list {
+		if one.Kind == models.NotificationReservationAtRisk && strings.Contains(one.Text.String(), "Your reservation of 1 × 60 GPU cores") {
+			n++
+		}
+	}
+	return n
+}
+
+// New terms of an owner hold for reservations that were made before: their users are told, and new shares in them
+// are bound.
+func TestNewTermsBindReservations(t *testing.T) {
+	each(t, 2, func(t *testing.T, o *world) {
+		other, _ := o.team(t, "speech")
+		r := o.reserve(t, o.ask(60))
+		gpu := r.Grants[0].DeviceID
+		var elsewhere int64
+		for _, d := range o.DevicesByUUID(t) {
+			if d.ID != gpu {
+				elsewhere = d.ID
+			}
+		}
+		hour := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: "00:00", To: "00:30"}} // the clock stands at 00:00
+		for name, c := range map[string]struct {
+			terms models.Terms
+			most  int64 // GPU cores of the reservation that can be used
+			told  int
+		}{
+			"the project":           {models.Terms{Cores: 60, Devices: []int64{gpu}, Projects: []int64{r.ProjectID}}, 60, 0},
+			"another project":       {models.Terms{Projects: []int64{other.ProjectID}}, 0, 1},
+			"another GPU":           {models.Terms{Devices: []int64{elsewhere}}, 0, 1},
+			"fewer cores":           {models.Terms{Cores: 50}, 50, 1},
+			"an end before its own": {models.Terms{Hours: hour}, 60, 1},
+		} {
+			t.Run(name, func(t *testing.T) {
+				before := o.atRisk(t)
+				o.lends(t, c.terms)
+				o.lends(t, c.terms) // which changes nothing
+				if told := o.atRisk(t) - before; told != c.told {
+					t.Errorf("the user was told %d times; want %d", told, c.told)
+				}
+				if c.most < 60 && o.fits(t, r.ID, c.most+1) || c.most > 0 && !o.fits(t, r.ID, c.most) {
+					t.Errorf("not %d cores can be used", c.most)
+				}
+				o.lends(t, models.Terms{})
+			})
+		}
+	})
+}
+
+// fits reports whether so many GPU cores of a reservation can be used now.
+func (o *world) fits(t *testing.T, reservation, cores int64) bool {
+	t.Helper()
+	decide, err := o.Pool.Reserved(o.Store.Read(o.Ctx), reservation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decide(models.Demand{GPUs: 1, Cores: cores, GPUMemoryMiB: 1000}).Outcome == models.OutcomeGranted
+}
+
+// What an owner lends to another project now is not kept for a reservation, and whose reservation that is, is not to
+// blame for not using it.
+func TestTermsThatExcludeAReservation(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		other, _ := o.team(t, "speech")
+		r := o.reserve(t, o.ask(60))
+		whole := models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 1000}
+		o.WantClaim(t, other, whole, models.OutcomeDelayed)
+		o.lends(t, models.Terms{Projects: []int64{other.ProjectID}})
+		o.WantClaim(t, other, whole, models.OutcomeGranted)
+		o.pass(t, time.Hour)
+		if got := o.look(t, r.ID); got.State != models.ReservationDone || o.missed(t) != 0 {
+			t.Errorf("it is %s, and %d count as not used", got.State, o.missed(t))
+		}
+	})
+}
