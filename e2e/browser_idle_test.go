@@ -45,7 +45,7 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	page.sees("code in a kernel")
 	page.stay()
 	page.until("how long it runs", `(window.ran ??= document.querySelector("time[data-time=since]").innerText) !== document.querySelector("time[data-time=since]").innerText`)
-	page.until("the reminder", `/This workspace is idle\. It will be stopped in \d+ seconds unless/.test(document.querySelector(".flash.warn")?.innerText)`)
+	page.until("the reminder", `/This workspace is idle\. It will be stopped in \d+\s(min|s) unless/.test(document.querySelector(".flash.warn")?.innerText)`)
 	page.stayed()
 	list.goTo("/workspaces")
 	list.front()

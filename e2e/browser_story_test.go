@@ -98,6 +98,7 @@ func foundTeam(b *tab, link string) {
 	for label, amount := range map[string]string{"GPU cores": "100", "GPU memory": "80 GiB", "CPU": "4", "Memory": "8 GiB", "Storage": "100 GiB"} {
 		b.fill(label, amount)
 	}
+	b.pressAt("the permission member", labelled("member"))
 	b.shoot("role-new")
 	b.press("Add role")
 	b.at("/projects/1")

@@ -23,7 +23,7 @@ func deviceView(d pool.DeviceView, me int64) web.Device {
 	for _, s := range d.Shares {
 		share := web.Share{Cores: s.Cores, MemoryMiB: s.MemoryMiB, Anonymous: s.Anonymous, Colour: web.Colour(s.ProjectID),
 			Enforcement: s.Enforcement, EndsAt: s.EndsAt, EndReason: s.EndReason, Utilisation: s.Utilisation}
-		if len(d.Shares) == 1 && !d.Simulated {
+		if len(d.Shares) == 1 && share.Utilisation == nil {
 			share.Utilisation = v.Utilisation
 		}
 		if !s.Anonymous {

@@ -147,7 +147,7 @@ func (a *App) deleteFilesPage(ctx context.Context, c echo.Context, f *form) (red
 func (a *App) restoreVersionPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
 	e, err := a.Files.RestoreVersion(ctx, actorOf(ctx), project, number(c, "version"))
-	return redirect{entryPath(project, e.Path), models.Say("Version restored. The content before it is now a version.")}, err
+	return redirect{entryPath(project, e.Path), models.Say("Version restored as %s. Any content that it replaced is now a version.", e.Path)}, err
 }
 
 func (a *App) confirmPurgeVersionPage(ctx context.Context, c echo.Context) (templ.Component, error) {
@@ -166,8 +166,11 @@ func (a *App) purgeVersionPage(ctx context.Context, c echo.Context, _ *form) (re
 		return redirect{}, err
 	}
 	next := entryPath(project, version.Path)
-	if _, err := a.Files.Stat(ctx, actorOf(ctx), project, version.Path); err != nil { // the last version of a deleted file has no page
-		next = path("projects", project, "files", "trash")
+	if _, err := a.Files.Stat(ctx, actorOf(ctx), project, version.Path); err != nil {
+		others, err := a.Files.Versions(ctx, actorOf(ctx), project, version.Path, store.Page{Limit: 1})
+		if err != nil || len(others) == 0 { // the last version of a deleted file has no page
+			next = path("projects", project, "files", "trash")
+		}
 	}
 	return redirect{next, models.Say("Removed for good.")}, nil
 }

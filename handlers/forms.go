@@ -39,7 +39,12 @@ func readForm(c echo.Context) (*form, error) {
 func (f *form) err() error { return f.problems.Err() }
 
 // with is the error of a call that changes nothing, together with the values that could not be read.
-func (f *form) with(err error) error { return cmp.Or(f.errWith(err), err) }
+func (f *form) with(err error) error {
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return cmp.Or(f.errWith(err), err)
+}
 
 // errWith is err together with what check finds wrong with the rest, so that a person sees all
 // problems at once. It is nil where everything could be read: then the service checks it.

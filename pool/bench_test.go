@@ -16,8 +16,8 @@ import (
 )
 
 // The live pool's whole decision, with the database: while nothing changes,
-// after another server has changed one machine, and the first one of a server,
-// in pools of which half is in use.
+// after another server has changed one machine, the first one of a server, and one
+// that reads all machines, in pools of which half is in use.
 func BenchmarkDecision(b *testing.B) {
 	for _, machines := range []int{125, 1000} {
 		b.Run(fmt.Sprint(8*machines, " GPUs"), func(b *testing.B) { benchmarkDecision(b, machines) })
@@ -66,7 +66,24 @@ func benchmarkDecision(b *testing.B, machines int) {
 	run("shared", func() *pool.Scheduler { return warm }, func(i int) { // what a launch or its end elsewhere changes
 		storetest.InTx(b, db, func(q *store.Queries) error { return q.AnnounceShareEnd(int64(1+8*(i%machines)), nil, models.Text{}) })
 	})
-	run("first", fresh, func(int) {})
+	idle := storetest.User(b, db, "idle@example.org", false)
+	run("account", func() *pool.Scheduler { return warm }, func(int) {
+		storetest.InTx(b, db, func(q *store.Queries) error {
+			u, err := q.User(idle.ID)
+			if err != nil {
+				return err
+			}
+			return q.UpdateUser(&u)
+		})
+	})
+	started := fresh()
+	run("first", func() *pool.Scheduler { return started }, func(int) { // of a server that has listed its GPUs when it started
+		started = fresh()
+		if _, err := started.Devices(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	})
+	run("anew", fresh, func(int) {})
 }
 
 // bigPool makes machines of 8 GPUs with a share of half of each GPU, and

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,6 +133,31 @@ func TestCachedSnapshotOfMovedDevices(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A server that has listed its devices when it started decides without reading them again, also when it begins to
+// listen to other servers, but not when the database may be another one.
+func TestFirstDecisionUsesWhatTheStartHasRead(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(2))
+		if list, err := o.Pool.Devices(o.Ctx); err != nil || len(list) != 2 {
+			t.Fatalf("devices: %+v, %v", list, err)
+		}
+		read := false
+		if err := o.Store.Watch(func(s store.Statement) { read = read || strings.Contains(s.SQL, "devices") }); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			topics []string
+			reads  bool
+		}{{nil, false}, {[]string{store.AllTopics}, false}, {[]string{store.AllTopics, store.Reconnected}, true}} {
+			o.Store.Publish(c.topics...)
+			if read = false; o.Available(t).Decide(models.Project{}, pooltest.Half).Outcome != models.OutcomeGranted || read != c.reads {
+				t.Errorf("after %v: devices are read: %v, want %v", c.topics, read, c.reads)
+			}
+		}
+	})
 }
 
 // Hours end and machines become unreachable without a change in the database; what is

@@ -40,6 +40,16 @@ func capacityOf(nodes []placement.Node, counts func(placement.Device) bool) mode
 	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
 }
 
+// Devices are those of all machines. A server that lists them at its start has read what its first
+// decision needs.
+func (s *Scheduler) Devices(ctx context.Context) (devices []models.Device, err error) {
+	snap, err := s.load(s.store.Read(ctx))
+	for _, m := range snap.machines {
+		devices = append(devices, m.devices...)
+	}
+	return devices, err
+}
+
 // ProviderCores is how many GPU cores each provider of the pool has, by name.
 func (s *Scheduler) ProviderCores(ctx context.Context) (map[string]int64, error) {
 	snap, err := s.load(s.store.Read(ctx))

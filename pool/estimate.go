@@ -102,8 +102,11 @@ func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, er
 		if left, ok := estimates.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
-		if m.covered(share, s.now) {
-			e.At, e.Known = m.lastReserved(share.DeviceID), true
+		if g, found := m.grantOf(share, s.now); found {
+			e.At, e.Known = g.EndsAt, true
+			if m.admits(g) {
+				e.At = m.lastReserved(share.DeviceID)
+			}
 		}
 		for _, at := range []*time.Time{share.EndsAt, periods[share.HolderID]} {
 			if at != nil && (e.At.IsZero() || at.Before(e.At)) {

@@ -52,13 +52,22 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 	return kept
 }
 
-// covered reports whether a share is in a reservation that has not ended. One that stays
-// longer is as any other.
+// covered reports whether a share is in a reservation that has not ended and that the present
+// terms admit. One that stays longer is as any other.
 func (m *machine) covered(s store.ShareView, now time.Time) bool {
-	return s.GrantID != nil && slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool {
-		return g.ID == *s.GrantID &&
-			g.EndsAt.After(now)
+	g, found := m.grantOf(s, now)
+	return found && m.admits(g)
+}
+
+// grantOf is the part of a reservation that a share is in, until that has ended.
+func (m *machine) grantOf(s store.ShareView, now time.Time) (g models.ReservedView, found bool) {
+	at := slices.IndexFunc(m.reserved, func(g models.ReservedView) bool {
+		return s.GrantID != nil && g.ID == *s.GrantID && g.EndsAt.After(now)
 	})
+	if at < 0 {
+		return g, false
+	}
+	return m.reserved[at], true
 }
 
 func byDevice(grants []models.ReservedView) map[int64][]models.ReservedView {
@@ -152,7 +161,10 @@ func (m *machine) taken(dev timeline.Device, project int64, as models.AssumedRes
 			continue
 		}
 		until := forever
-		if s.EndsAt != nil && s.EndsAt.After(now) {
+		if g, found := m.grantOf(s, now); found {
+			until = g.EndsAt
+		}
+		if s.EndsAt != nil && s.EndsAt.After(now) && s.EndsAt.Before(until) {
 			until = *s.EndsAt
 		}
 		take(s.ProjectID, timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB}, now, until)

@@ -47,7 +47,7 @@ func New(db *store.Store, access *policies.Access, providers Providers) *Schedul
 		displayed: store.NewCache[struct{}, state](db, 1)}
 	s.setPolicy(placement.Policy{})
 	db.OnChange(func(topics []string) {
-		if slices.Contains(topics, store.AllTopics) { // perhaps to another database, with the same version
+		if slices.Contains(topics, store.Reconnected) { // another database may have the same version
 			s.cached.Store(nil)
 		}
 	})

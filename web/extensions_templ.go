@@ -81,7 +81,7 @@ func extensions(list []models.Extension) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if !e.Over(From(ctx).Now) {
-				templ_7745c5c3_Err = countdown("%s", e.EndsAt).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = countdown("%s", e.EndsAt, "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -41,10 +41,16 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 func TestEstimatedStartCountsDown(t *testing.T) {
 	for name, page := range map[string]templ.Component{"launch": LaunchPage(launchWith(short)), "run": RunPage(sampleRun(models.RunQueued))} {
 		text := string(render(t, sample{name: name, page: page, by: &li}, models.English))
-		want := `datetime="` + timestamp(now.Add(14*time.Minute)) + `" data-time="countdown" data-format="Estimated start: %s.">Estimated start: in 14`
+		want := `datetime="` + timestamp(now.Add(14*time.Minute)) + `" data-time="countdown" data-format="Estimated start: in %s." data-soon="Estimated start: within a minute.">Estimated start: in 14`
 		if !strings.Contains(text, want) {
 			t.Errorf("%s: %s", name, around([]byte(text), "Estimated start"))
 		}
+	}
+	passed := sampleRun(models.RunQueued)
+	passed.Starts.At, passed.Starts.Text = now.Add(-time.Minute), models.Say("within a minute")
+	text := string(render(t, sample{name: "run", page: RunPage(passed), by: &li}, models.English))
+	if !strings.Contains(text, "Estimated start: within a minute.") || strings.Contains(text, "Estimated start: in") {
+		t.Errorf("when it has passed: %s", around([]byte(text), "Estimated start"))
 	}
 }
 

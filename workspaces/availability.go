@@ -62,7 +62,11 @@ func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []
 			return nil, err
 		}
 		in := planInput{now: q.Now(), project: p, environments: environments, pool: pool, defaults: s.Defaults}
-		if in.member, in.use, err = membership(q, actor, p); err != nil {
+		in.member, in.use, err = membership(q, actor, p)
+		if models.KindOf(err) == models.KindForbidden && len(list) > 1 { // it has just ended
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, d := range commonSizes {

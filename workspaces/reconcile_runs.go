@@ -27,7 +27,8 @@ func (r *Reconciler) StepRuns() {
 // does not wait for the steps of the one before it, so that one that takes long delays no
 // other run.
 func (r *Reconciler) watchRuns(ctx context.Context) {
-	r.runTrackers.Clear() // of an earlier term as the leader
+	r.runTrackers.Clear() // of an earlier term as the leader, like the next one
+	r.runWork.Clear()
 	steps := runSteps{stepping: map[int64]bool{}, free: make(chan struct{}, runWorkers)}
 	defer steps.wg.Wait()
 	for r.config.Runs != nil && ctx.Err() == nil {
@@ -100,6 +101,9 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 		return r.adoptRun(ctx, run)
 	}
 	status, err := r.config.Runs.Poll(ctx, run.RuntimeState)
+	if models.KindOf(err) == models.KindUnavailable && run.State == models.RunStarting {
+		r.runTrackers.entry(run.ID).blind(r.now())
+	}
 	if err != nil {
 		return err
 	}

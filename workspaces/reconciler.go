@@ -42,7 +42,7 @@ type Reconciler struct {
 	runsSweptAt, runsRefreshedAt time.Time // of watchRuns only
 	runTrackers                  trackers  // of runs
 	printed                      sync.Map  // by run: size of its output at the last look
-	runWork                      sync.Map  // by run with a lease: the last idleness.Observation
+	runWork                      sync.Map  // by run: the last idleness.Observation
 
 	partSteps        chan struct{} // a step of all deployments is requested
 	partsSweptAt     time.Time     // of watchDeployments only, like the next one

@@ -13,7 +13,6 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/models"
-	"weir/models/store"
 	"weir/workspaces/local"
 )
 
@@ -78,7 +77,7 @@ func (p *portal) summary(ctx context.Context) (s summary, err error) {
 
 // poolSummary counts the GPUs by model.
 func (p *portal) poolSummary(ctx context.Context) ([]string, error) {
-	devices, err := p.store.Read(ctx).DevicesAt(store.AllMachines)
+	devices, err := p.pool.Devices(ctx)
 	if err != nil {
 		return nil, err
 	}

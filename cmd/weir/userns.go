@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"weir/cmd/weir/config"
 )
@@ -122,8 +123,14 @@ func sharedNamespace(uids, gids []idMap) (pid string, err error) {
 		return "", err
 	}
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("waiting for %s: %w", lock.Name(), err)
+	for range 100 { // not for ever: every local user can lock the file
+		if err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != syscall.EWOULDBLOCK {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil && err != syscall.EWOULDBLOCK {
+		return "", fmt.Errorf("locking %s: %w", lock.Name(), err)
 	}
 	if pid = namespaceOf(uids, gids); pid != "" {
 		return pid, nil

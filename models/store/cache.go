@@ -84,7 +84,14 @@ func NewWeightedCache[K comparable, V any](s *Store, size int, weight func(K, V)
 // cached. In a snapshot the cache is the snapshot's own.
 func (c *Cache[K, V]) Get(ctx context.Context, key K, read func(context.Context) (V, Validity, error)) (V, error) {
 	if in := c.store.snapshot(ctx); in != nil {
-		return c.getIn(ctx, in, key, read)
+		type place struct {
+			cache *Cache[K, V]
+			key   K
+		}
+		return once(in, place{c, key}, func() (V, error) {
+			value, _, err := read(ctx)
+			return value, err
+		})
 	}
 	for {
 		value, l, own := c.find(key)
@@ -104,22 +111,6 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func(context.Context)
 			}
 		}
 	}
-}
-
-// getIn is Get in a snapshot.
-func (c *Cache[K, V]) getIn(ctx context.Context, in *snapshot, key K, read func(context.Context) (V, Validity, error)) (V, error) {
-	type place struct {
-		cache *Cache[K, V]
-		key   K
-	}
-	if value, ok := in.cached[place{c, key}].(V); ok {
-		return value, nil
-	}
-	value, _, err := read(ctx)
-	if err == nil {
-		in.cached[place{c, key}] = value
-	}
-	return value, err
 }
 
 // find returns a cached value, or else a read in progress, which is the caller's own

@@ -20,6 +20,9 @@ const (
 	// AllTopics stands for all topics: changes of other servers may have been
 	// missed.
 	AllTopics = "*"
+	// Reconnected comes beside AllTopics after the connection to the database was lost: the
+	// database may be another one now, with other changes by the same numbers.
+	Reconnected = "reconnected"
 
 	maxPayload = 7000 // bytes of a NOTIFY; PostgreSQL takes just below 8000
 	retryPause = time.Second
@@ -40,20 +43,22 @@ func (q *Queries) notifyServers() error {
 
 // Listen passes what other servers on the same PostgreSQL change to the
 // listeners of [Store.OnChange] until ctx ends. After a lost connection the
-// listeners get AllTopics. On SQLite there are no other servers.
+// listeners get AllTopics and Reconnected. On SQLite there are no other servers.
 func (s *Store) Listen(ctx context.Context, onError func(error)) {
 	if s.dialect != "postgres" {
 		return
 	}
+	missed := []string{AllTopics} // what came before LISTEN
 	for ctx.Err() == nil {
-		if err := s.listen(ctx); err != nil && ctx.Err() == nil {
+		if err := s.listen(ctx, missed); err != nil && ctx.Err() == nil {
 			onError(fmt.Errorf("changes of other servers are not heard: %w", err))
 		}
+		missed = []string{AllTopics, Reconnected}
 		sleep(ctx, retryPause)
 	}
 }
 
-func (s *Store) listen(ctx context.Context) error {
+func (s *Store) listen(ctx context.Context, missed []string) error {
 	conn, err := s.connection(ctx)
 	if err != nil {
 		return err
@@ -63,7 +68,7 @@ func (s *Store) listen(ctx context.Context) error {
 		if !ok {
 			return errors.New("not a connection of pgx")
 		}
-		return s.receive(ctx, raw.Conn())
+		return s.receive(ctx, raw.Conn(), missed)
 	})
 	if errors.Is(err, sql.ErrConnDone) {
 		err = nil
@@ -74,13 +79,13 @@ func (s *Store) listen(ctx context.Context) error {
 
 // receive publishes NOTIFY payloads of other servers until ctx ends or the
 // connection breaks.
-func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
+func (s *Store) receive(ctx context.Context, conn *pgx.Conn, missed []string) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
 	s.listening.Store(true)
 	defer s.listening.Store(false)
-	s.Publish(AllTopics) // changes before LISTEN were missed
+	s.Publish(missed...)
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -25,18 +25,11 @@ func (q *Queries) LockPool() error {
 // present one. This transaction's own changes count when it is committed. A snapshot, and who
 // has locked the pool, reads it once.
 func (q *Queries) PoolVersion() (version int64, err error) {
-	in := q.snapshot
-	switch {
-	case q.lockedVersion != nil:
+	if q.lockedVersion != nil {
 		return *q.lockedVersion, nil
-	case in != nil && in.poolVersion != nil:
-		return *in.poolVersion, nil
 	}
-	version, err = q.poolVersion(q.db)
-	if in != nil && err == nil {
-		in.poolVersion = &version
-	}
-	return version, err
+	type pool struct{}
+	return once(q.snapshot, pool{}, func() (int64, error) { return q.poolVersion(q.db) })
 }
 
 func (q *Queries) poolVersion(db *gorm.DB) (version int64, err error) {
@@ -46,11 +39,10 @@ func (q *Queries) poolVersion(db *gorm.DB) (version int64, err error) {
 // PoolChanges counts this transaction's changes of the pool so far.
 func (q *Queries) PoolChanges() int { return q.poolChanges }
 
-// changePool counts a change of providers; of all of them where none is named.
+// changePool counts a change of providers.
 func (q *Queries) changePool(providers ...int64) {
 	q.poolChanges++
 	q.poolProviders = append(q.poolProviders, providers...)
-	q.wholePool = q.wholePool || len(providers) == 0
 	q.Touch("pool")
 }
 
@@ -84,7 +76,15 @@ func (q *Queries) incrementPoolVersion() error {
 			return err
 		}
 	}
-	if q.wholePool || len(q.poolProviders)+len(q.poolDevices) > poolChangesEach {
+	if len(q.poolProjects)+len(q.poolUsers) > 0 {
+		var devices []int64
+		if err := q.db.Model(&models.Share{}).Where("until_at IS NULL AND (project_id IN ? OR user_id IN ?)", q.poolProjects, q.poolUsers).
+			Pluck("device_id", &devices).Error; err != nil {
+			return err
+		}
+		q.poolDevices = append(q.poolDevices, devices...)
+	}
+	if len(q.poolProviders)+len(q.poolDevices) > poolChangesEach {
 		return q.db.Exec("INSERT INTO pool_changes (version, provider_id) VALUES (?, 0)", version).Error
 	}
 	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id, shares_only) SELECT CAST(? AS BIGINT), id, id NOT IN ? FROM providers

@@ -252,6 +252,53 @@ func TestMachinesChanged(t *testing.T) {
 	})
 }
 
+// A change of an account or of a project changes the machines with shares of it, by its name, and no others.
+func TestMachinesChangedByNames(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		w, device := newWorld(t, s), addDevice(t, s)
+		other := models.Provider{Name: "other", State: models.ProviderOnline, Version: 1}
+		storetest.InTx(t, s, func(q *store.Queries) error {
+			other.SeenAt, other.CreatedAt = q.Now(), q.Now()
+			return q.CreateProvider(&other)
+		})
+		w.share(t, device, nil)
+		idle := storetest.User(t, s, "idle@example.org", false)
+		q := s.Read(t.Context())
+		user := func(id int64) func(q *store.Queries) error {
+			return func(q *store.Queries) error {
+				u, err := q.User(id)
+				u.Name = "Another"
+				return errors.Join(err, q.UpdateUser(&u))
+			}
+		}
+		for _, c := range []struct {
+			name   string
+			change func(q *store.Queries) error
+			want   int // machines
+		}{
+			{"a user with a share", user(w.workspace.UserID), 1},
+			{"a user without one", user(idle.ID), 0},
+			{"a project", func(q *store.Queries) error {
+				p, err := q.Project(store.AllProjects, w.workspace.ProjectID)
+				p.Name = "another"
+				return errors.Join(err, q.UpdateProject(&p))
+			}, 1},
+		} {
+			before, err := q.PoolVersion()
+			if err != nil {
+				t.Fatal(err)
+			}
+			storetest.InTx(t, s, c.change)
+			version, err1 := q.PoolVersion()
+			which, err2 := q.MachinesChanged(before, version)
+			changed, err3 := q.ProvidersOf(which)
+			if err := errors.Join(err1, err2, err3); err != nil || version == before || len(changed) != c.want {
+				t.Errorf("%s: from version %d to %d, machines %+v, %v; want %d", c.name, before, version, changed, err, c.want)
+			}
+		}
+	})
+}
+
 // A machine of which only shares have changed is told from one whose devices have, too, before or after, and
 // from one that the reader does not have yet.
 func TestMachinesWithOtherShares(t *testing.T) {

@@ -19,7 +19,8 @@ func (q *Queries) CreateProject(p *models.Project) error {
 // UpdateProject writes p if its version is still p.Version.
 func (q *Queries) UpdateProject(p *models.Project) error {
 	q.Touch("project", p.ID)
-	q.changePool() // the cached pool contains its name
+	q.changeShares() // the cached pool contains its name
+	q.poolProjects = append(q.poolProjects, p.ID)
 	q.Revoke("project", p.ID)
 	q.markHistory(p.ID)
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
@@ -29,9 +30,20 @@ func nameTaken(err error, what, name string) error {
 	return taken(err, "name", models.Say("Another %s named %s already exists.", models.Say(what), name))
 }
 
-// Project finds a project in scope.
-func (q *Queries) Project(scope Scope, id int64) (p models.Project, err error) {
-	return p, found(scope.projects(q.db, "projects.id").Take(&p, id).Error, "project")
+// Project finds a project in scope. A snapshot reads it once for an actor.
+func (q *Queries) Project(scope Scope, id int64) (models.Project, error) {
+	type project struct {
+		id, user int64
+		at       time.Time
+		all      bool
+	}
+	read := func() (p models.Project, err error) {
+		return p, found(scope.projects(q.db, "projects.id").Take(&p, id).Error, "project")
+	}
+	if len(scope.Projects) > 0 {
+		return read()
+	}
+	return once(q.snapshot, project{id, scope.UserID, scope.At, scope.All}, read)
 }
 
 // LockProjectRows makes this transaction the only one that changes the

@@ -240,6 +240,12 @@ func TestServersNotifyEachOther(t *testing.T) {
 	if seen["undone"] != 0 || seen["own"] != 1 || seen["pool"] != 1 {
 		t.Errorf("heard %v", seen)
 	}
+	if _, err := db.Exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'"); err != nil {
+		t.Fatal(err)
+	}
+	if again := next(); !slices.Equal(again, []string{store.AllTopics, store.Reconnected}) {
+		t.Errorf("when it listens again %v", again)
+	}
 	cancel()
 	select {
 	case <-ended:

@@ -265,7 +265,8 @@ type Queries struct {
 	poolChanges   int
 	poolProviders []int64         // that this transaction changed
 	poolDevices   []int64         // whose providers it changed
-	wholePool     bool            // it changed all providers
+	poolProjects  []int64         // whose shares it changed, by their names
+	poolUsers     []int64         // as well
 	revoked       map[string]bool // by revocation key
 	audit         []models.AuditEntry
 	events        []models.WorkspaceEvent

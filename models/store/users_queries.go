@@ -17,7 +17,8 @@ func (q *Queries) CreateUser(u *models.User) error {
 
 // UpdateUser writes u if its version is still u.Version, and increments it.
 func (q *Queries) UpdateUser(u *models.User) error {
-	q.changePool() // the cached pool contains its name
+	q.changeShares() // the cached pool contains its name
+	q.poolUsers = append(q.poolUsers, u.ID)
 	q.Revoke("user", u.ID)
 	return q.update(u, &u.Version, u.ID, "account")
 }

@@ -101,3 +101,35 @@ func TestTermsThatExcludeAReservation(t *testing.T) {
 		}
 	})
 }
+
+// What still runs in a reservation that the terms do not admit any more takes its GPU until the reservation ends:
+// others reserve after it, and what is kept for them is not thought to be used by it.
+func TestUseOfAReservationThatTermsExclude(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		other, actor := o.team(t, "speech")
+		r := o.reserve(t, o.ask(50))
+		if _, ok := o.use(t, o.member, r.ID, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 1000}); !ok {
+			t.Fatal("it cannot be used")
+		}
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, r.Grants[0].DeviceID, providers.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
+			t.Fatal(err)
+		}
+		o.lends(t, models.Terms{Projects: []int64{other.ProjectID}})
+		in := o.ask(50)
+		in.ProjectID, in.From = other.ProjectID, o.hour(2)
+		if _, err := o.Reserve(o.Ctx, o.actorAt(actor), in); err != nil {
+			t.Fatal(err)
+		}
+		o.WantClaim(t, other, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1000}, models.OutcomeDelayed)
+		in.Cores, in.From = 60, nil
+		now, err := o.Reserve(o.Ctx, o.actorAt(actor), in)
+		if err == nil {
+			t.Errorf("60 cores beside 50 that are in use: %+v, %v", now, err)
+		}
+		in.AcceptLater = true
+		later, err := o.Reserve(o.Ctx, o.actorAt(actor), in)
+		if err != nil || later.StartsAt.Before(r.EndsAt) {
+			t.Errorf("after them, from %v: %+v, %v", r.EndsAt, later, err)
+		}
+	})
+}

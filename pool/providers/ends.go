@@ -85,11 +85,13 @@ func tellReserved(q *store.Queries, provider models.Provider, former models.Term
 		devices[d.ID] = d
 	}
 	for _, g := range grants {
-		gpu, cores, from := devices[g.DeviceID].PhysicalID(), reservedBeside(g, grants, devices), g.StartsAt
+		from := g.StartsAt
 		if now := q.Now(); from.Before(now) {
 			from = now
 		}
-		admits := func(t models.Terms) bool { return t.Admits(gpu, g.ProjectID, cores, from, g.EndsAt) }
+		admits := func(t models.Terms) bool {
+			return t.Admits(devices[g.DeviceID].PhysicalID(), g.ProjectID, reservedBeside(g, grants, devices, t), from, g.EndsAt)
+		}
 		if told[g.ReservationID] || !admits(former) || admits(provider.Terms) {
 			continue
 		}
@@ -107,18 +109,36 @@ func tellReserved(q *store.Queries, provider models.Provider, former models.Term
 	return nil
 }
 
-// reservedBeside are the cores of a GPU that a grant and those at the same time take; an instance is taken whole.
-func reservedBeside(g models.ReservedView, grants []models.ReservedView, devices map[int64]models.Device) (cores int64) {
+// reservedBeside are the cores of a GPU that grants take at most at any moment of one of them, as far as terms lend
+// them.
+func reservedBeside(g models.ReservedView, grants []models.ReservedView, devices map[int64]models.Device, t models.Terms) (most int64) {
+	gpu := devices[g.DeviceID].PhysicalID()
+	var beside []models.ReservedView
 	for _, other := range grants {
-		d := devices[other.DeviceID]
-		if d.PhysicalID() != devices[g.DeviceID].PhysicalID() || !other.Overlaps(g.ReservationGrant) {
-			continue
-		}
-		if d.ParentID != nil {
-			cores += d.Cores
-		} else {
-			cores += other.Cores
+		if devices[other.DeviceID].PhysicalID() == gpu && other.Overlaps(g.ReservationGrant) && t.Lends(gpu, other.ProjectID) {
+			beside = append(beside, other)
 		}
 	}
-	return cores
+	for _, first := range beside { // the most is in use when one of them begins
+		at := first.StartsAt
+		if at.Before(g.StartsAt) {
+			at = g.StartsAt
+		}
+		var cores int64
+		for _, other := range beside {
+			if !other.StartsAt.After(at) && other.EndsAt.After(at) {
+				cores += reservedCores(other, devices[other.DeviceID])
+			}
+		}
+		most = max(most, cores)
+	}
+	return most
+}
+
+// reservedCores are the cores that a grant takes of its GPU; an instance is taken whole.
+func reservedCores(g models.ReservedView, d models.Device) int64 {
+	if d.ParentID != nil {
+		return d.Cores
+	}
+	return g.Cores
 }

@@ -87,18 +87,11 @@ const formats = {
   clock: { ...time, second: "2-digit" },
 };
 
-// remaining is the time until a moment, in the largest unit of which two are left.
-function remaining(at) {
-  const seconds = Math.max(0, Math.round((at - Date.now()) / 1000));
-  const [length, unit] = [[86400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]].find(([length]) => seconds >= 2 * length || length === 1);
-  return new Intl.RelativeTimeFormat(document.documentElement.lang).format(Math.floor(seconds / length), unit);
-}
-
-// elapsed is the time since a moment, as the server writes it.
-function elapsed(at) {
+// duration is a length of time, as the server writes it.
+function duration(milliseconds) {
   const [ofSeconds, ofMinutes, ofHours, ofBoth, ofDays] = document.documentElement.dataset.spans.split("|");
   const fill = (format, ...numbers) => numbers.reduce((text, n) => text.replace("%d", n), format);
-  const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
   const minutes = Math.floor(seconds / 60), hours = Math.floor(minutes / 60);
   if (minutes < 1) return fill(ofSeconds, seconds);
   if (hours < 1) return fill(ofMinutes, minutes);
@@ -114,8 +107,9 @@ function localTimes(root = document) {
   for (const t of root.querySelectorAll("time[data-time]")) {
     const at = new Date(t.dateTime);
     if (isNaN(at)) continue;
-    const relative = { countdown: remaining, since: elapsed }[t.dataset.time];
-    const now = relative ? t.dataset.format.replace("%s", relative(at)) : text[t.dataset.time].format(at);
+    const length = { countdown: at - Date.now(), since: Date.now() - at }[t.dataset.time];
+    const soon = length < 60000 && t.dataset.soon;
+    const now = length === undefined ? text[t.dataset.time].format(at) : soon || t.dataset.format.replace("%s", duration(length));
     if (t.textContent !== now) t.textContent = now; // the same text again would end a selection
     t.title = title.format(at);
   }

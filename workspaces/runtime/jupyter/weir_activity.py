@@ -12,6 +12,7 @@ from tornado import ioloop, web
 
 DELIMITER = b"<IDS|MSG>"
 TICKS = os.sysconf("SC_CLK_TCK")
+EVENTS = ("restart", "dead")  # of a kernel that has ended by itself
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -21,26 +22,46 @@ class Kernel:
     def __init__(self, manager, watched):
         self.manager = manager
         self.watched = watched
-        # None until a cell publishes something: the subscription takes effect some time
-        # after it was made, and what was published before is missed.
+        # None until it publishes something about a cell or a question: the subscription takes
+        # effect some time after it was made, and what was published before is missed.
         self.executing = None
         self.executed = time.monotonic()  # its start is work, too
         self.stream = manager.connect_iopub()
         self.stream.on_recv(self.published)
-        manager.add_restart_callback(self.restarted, "restart")
+        self.shell = manager.connect_shell()
+        self.shell.on_recv(self.answered)
+        self.asked = None  # the ID of the last question
+        self.owes = False  # an answer to it
+        for event in EVENTS:
+            manager.add_restart_callback(self.restarted, event)
 
     def close(self):
-        self.manager.remove_restart_callback(self.restarted, "restart")
+        for event in EVENTS:
+            self.manager.remove_restart_callback(self.restarted, event)
         self.stream.close()
+        self.shell.close()
 
     def restarted(self):
         """The process of before, which may have executed, has ended by itself."""
         self.executing = False
 
+    def ask(self):
+        """Ask the kernel something that it answers once no cell executes, until it is seen to
+        publish that. What the server knows is not enough: each new connection to the kernel
+        asks it on another channel, which answers beside a cell, and ends as idle."""
+        if self.executing is None and not self.owes:
+            self.owes = True
+            self.asked = self.manager.session.send(self.shell, "kernel_info_request")["header"]["msg_id"]
+
+    def answered(self, _):
+        self.owes = False
+
     def published(self, frames):
         try:
             at = frames.index(DELIMITER)
             header, parent = (json.loads(frames[at + n]) for n in (2, 3))
+            if self.executing is None and parent.get("msg_id") == self.asked and json.loads(frames[at + 5])["execution_state"] == "idle":
+                self.executing = False
             if parent.get("msg_type") != "execute_request":
                 return
             self.executed = time.monotonic()
@@ -53,8 +74,8 @@ class Kernel:
 
     @property
     def busy(self):
-        """Whether it executes; until the subscription works, by what the server saw."""
-        return self.manager.execution_state == "busy" if self.executing is None else self.executing
+        """Whether it executes; until the subscription works, whether it owes an answer."""
+        return self.owes if self.executing is None else self.executing
 
 
 class Activity:
@@ -76,6 +97,8 @@ class Activity:
         for key, kernel in running.items():
             if key not in self.kernels and watched(kernel):
                 self.kernels[key] = Kernel(kernel, watched(kernel))
+        for kernel in self.kernels.values():
+            kernel.ask()
 
     def typed(self):
         """Return the seconds since each terminal read a key, and since VS Code saved a file."""
