@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -203,11 +204,12 @@ func (m *machine) closed(now time.Time) (spans []timeline.Span) {
 }
 
 // Reserved returns how demands of workspaces in a reservation are decided on: they are
-// granted from what is not used of the grants that have begun. It reads nothing else and
-// changes nothing.
-func (s *Scheduler) Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error) {
+// granted from what is not used of the grants that have begun. What a demand leaves open is
+// completed to the most that is left. It reads nothing else and changes nothing.
+func (s *Scheduler) Reserved(q *store.Queries, r models.Reservation, d models.Demand) (models.Demand,
+	func(models.Demand) models.Decision, error) {
 	snap, err := s.load(q)
-	return func(d models.Demand) models.Decision { return snap.decideReserved(reservation, d) }, err
+	return snap.mostReserved(r, d), func(d models.Demand) models.Decision { return snap.decideReserved(r.ID, d) }, err
 }
 
 // Unusable lists those of reservations of whose GPUs one that they have now cannot be used.
@@ -231,20 +233,16 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 	for _, m := range s.machines {
 		decision := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
 			Explanation: models.Say("Reserved on %s.", m.Name)}
-		for _, g := range m.reserved {
-			if g.ReservationID != reservation || g.StartsAt.After(s.now) || !g.EndsAt.After(s.now) {
-				continue
-			}
-			dev, usable := m.usable(g)
-			if !usable {
-				away = m.Name
-				continue
-			}
-			cores, memory := m.unused(dev, g)
-			most = max(most, cores)
-			if cores >= d.Cores && memory >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
-				decision.Grants = append(decision.Grants, models.Grant{Device: dev, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
-					Enforcement: enforcement(dev, d.Cores), Reserved: &g.ID})
+		left, unusable := m.left(reservation, s.now)
+		if unusable {
+			away = m.Name
+		}
+		for _, g := range left {
+			most = max(most, g.Cores)
+			taken := slices.ContainsFunc(decision.Grants, func(other models.Grant) bool { return other.Device.ID == g.Device.ID })
+			if !taken && g.Cores >= d.Cores && g.MemoryMiB >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
+				decision.Grants = append(decision.Grants, models.Grant{Device: g.Device, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
+					Enforcement: enforcement(g.Device, d.Cores), Reserved: g.Reserved})
 			}
 		}
 		if len(decision.Grants) == int(d.GPUs) {
@@ -257,6 +255,53 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 	}
 	return models.Decision{Outcome: models.OutcomeRefused,
 		Explanation: models.Say("%d GPU cores are left on a device of the reservation now", most)}
+}
+
+// mostReserved is a demand in a reservation with what it leaves open: the most that is left of the reservation on one
+// machine, or all of the reservation if nothing is left. Memory is in proportion to the cores.
+func (s snapshot) mostReserved(r models.Reservation, d models.Demand) models.Demand {
+	complete := func(gpus, cores, memory int64) models.Demand {
+		all := d
+		all.GPUs, all.Cores = cmp.Or(d.GPUs, gpus), cmp.Or(d.Cores, cores)
+		all.GPUMemoryMiB = cmp.Or(d.GPUMemoryMiB, memory*min(all.Cores, cores)/max(cores, 1))
+		return all
+	}
+	best, most := complete(r.GPUs, r.Cores, r.GPUMemoryMiB), int64(1)
+	for _, m := range s.machines {
+		left, _ := m.left(r.ID, s.now)
+		slices.SortStableFunc(left, func(a, b models.Grant) int { return cmp.Compare(b.Cores, a.Cores) })
+		devices, memory := map[int64]bool{}, int64(math.MaxInt64)
+		for _, g := range left {
+			gpus := int64(len(devices)) + 1
+			if devices[g.Device.ID] || gpus > r.GPUs || g.Cores < max(d.Cores, 1) || g.MemoryMiB < max(d.GPUMemoryMiB, 1) {
+				continue
+			}
+			devices[g.Device.ID], memory = true, min(memory, g.MemoryMiB)
+			all := complete(gpus, g.Cores, memory)
+			if all.GPUs == gpus && gpus*all.Cores >= most {
+				best, most = all, gpus*all.Cores
+			}
+		}
+	}
+	return best
+}
+
+// left is what is not used on a machine of the grants of a reservation that have begun; unusable reports that there are
+// some that cannot be used now.
+func (m *machine) left(reservation int64, now time.Time) (list []models.Grant, unusable bool) {
+	for _, g := range m.reserved {
+		if g.ReservationID != reservation || g.StartsAt.After(now) || !g.EndsAt.After(now) {
+			continue
+		}
+		dev, usable := m.usable(g)
+		if !usable {
+			unusable = true
+			continue
+		}
+		cores, memory := m.unused(dev, g)
+		list = append(list, models.Grant{Device: dev, Cores: cores, MemoryMiB: memory, Reserved: &g.ID})
+	}
+	return list, unusable
 }
 
 // admits reports whether the present terms of the machine's owner lend a reserved device to the project. Where

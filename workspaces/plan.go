@@ -29,7 +29,7 @@ type LaunchInput struct {
 	Name               string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
 	ModelPath          models.FilePath         `json:"model_path,omitempty" maxLength:"12288" doc:"percent-encoded path of a model; its manifest names the environment that it needs"`
 	Request            models.LaunchParameters `json:"request,omitempty"`
-	ReservationID      int64                   `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the workspace runs; its GPUs are the default"`
+	ReservationID      int64                   `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the workspace runs; what is left of its GPUs is the default"`
 	WhenInsufficient   string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
 }
 
@@ -97,7 +97,7 @@ func (s *Service) readPlanInput(q *store.Queries, actor policies.Actor, project 
 	return in, err
 }
 
-// useReservation makes a launch take its GPUs from a reservation, whose amounts are the
+// useReservation makes a launch take its GPUs from a reservation; what is left of it is the
 // default. The first error says why it cannot be used.
 func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err error) {
 	r, err := q.Reservation(store.AllProjects, in.launch.ReservationID)
@@ -111,10 +111,12 @@ func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err
 		return models.Invalid("reservation_id", "the reservation is %s; only an active one can be used", r.State.Words()), nil
 	}
 	request := &in.launch.Request
+	asked := models.Demand{GPUs: given(request.GPUs), Cores: given(request.Cores), GPUMemoryMiB: given(request.GPUMemoryMiB)}
+	most, decide, err := s.pool.Reserved(q, r.Reservation, asked)
 	for _, x := range []struct {
 		value **int64
 		usual int64
-	}{{&request.GPUs, r.GPUs}, {&request.Cores, r.Cores}, {&request.GPUMemoryMiB, r.GPUMemoryMiB}} {
+	}{{&request.GPUs, most.GPUs}, {&request.Cores, most.Cores}, {&request.GPUMemoryMiB, most.GPUMemoryMiB}} {
 		if *x.value == nil {
 			*x.value = &x.usual
 		}
@@ -122,7 +124,6 @@ func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err
 	if *request.GPUs < 1 {
 		return models.Invalid("gpus", "must be at least %d", 1), nil
 	}
-	decide, err := s.pool.Reserved(q, r.ID)
 	in.pool.Decide = func(_ models.Project, d models.Demand) models.Decision { return decide(d) }
 	return nil, err
 }
@@ -255,6 +256,14 @@ func listed(list []models.Text) (t models.Text) {
 }
 
 func positive(n *int64) bool { return n != nil && *n > 0 }
+
+// given is a number that was requested, otherwise 0.
+func given(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
 
 // choose selects the best matching environment with which the launch parameters are
 // valid, of all or of the requested one. If there is none, it returns the error of the

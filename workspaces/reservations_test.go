@@ -147,3 +147,32 @@ func TestAReservationIsCanceled(t *testing.T) {
 		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindInvalid, "canceled")
 	})
 }
+
+// What is left of the parts of a reservation that have begun is what a launch in it gets by default.
+func TestLaunchInAPartOfAReservation(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		s, _ := b.reserved(t, 60)
+		r, err := s.Reserve(b.ctx, b.actor, broker.ReservationInput{ProjectID: b.project.ID, GPUs: 1, Cores: 100, DurationMinutes: 120, AcceptPart: true})
+		if err != nil || r.Outcome != "partial" {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		for _, c := range []struct {
+			name string
+			asks models.LaunchParameters
+			want int64 // GPU cores
+		}{{"asked", models.LaunchParameters{Cores: new(int64(10))}, 10}, {"left", models.LaunchParameters{}, 30}} {
+			in := b.ask(c.name, c.asks)
+			in.ReservationID = r.ID
+			w, err := b.Launch(b.ctx, b.actor, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := w.Demand; d.GPUs != 1 || d.Cores != c.want {
+				t.Errorf("%s: it has %d × %d GPU cores", c.name, d.GPUs, d.Cores)
+			}
+		}
+		in := b.ask("more", models.LaunchParameters{})
+		in.ReservationID = r.ID
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "0 GPU cores are left")
+	})
+}

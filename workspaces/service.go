@@ -27,8 +27,8 @@ type Pool interface {
 	RecordUnmet(q *store.Queries, c models.Claim, why models.Text) error
 	// Release ends the shares of a holder.
 	Release(q *store.Queries, holder int64) error
-	// Reserved returns how demands of workspaces in a reservation are decided on.
-	Reserved(q *store.Queries, reservation int64) (func(models.Demand) models.Decision, error)
+	// Reserved returns how demands of workspaces in a reservation are decided on, and one with what it leaves open.
+	Reserved(q *store.Queries, r models.Reservation, d models.Demand) (models.Demand, func(models.Demand) models.Decision, error)
 	// QueueEntries returns the queue, with the current decision on each entry.
 	QueueEntries(q *store.Queries) ([]models.QueueEntry, error)
 }

@@ -78,7 +78,7 @@ func TestNewTermsBindReservations(t *testing.T) {
 // fits reports whether so many GPU cores of a reservation can be used now.
 func (o *world) fits(t *testing.T, reservation, cores int64) bool {
 	t.Helper()
-	decide, err := o.Pool.Reserved(o.Store.Read(o.Ctx), reservation)
+	_, decide, err := o.Pool.Reserved(o.Store.Read(o.Ctx), models.Reservation{ID: reservation}, models.Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}

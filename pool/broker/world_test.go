@@ -100,7 +100,7 @@ func (o *world) use(t *testing.T, m models.Member, reservation int64, d models.D
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		decide, err := o.Pool.Reserved(q, reservation)
+		_, decide, err := o.Pool.Reserved(q, models.Reservation{ID: reservation}, d)
 		if err != nil {
 			return err
 		}
