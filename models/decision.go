@@ -1,5 +1,7 @@
 package models
 
+import "time"
+
 // Decision is the pool's decision on a demand for shares.
 type Decision struct {
 	// Outcome is granted; partial: fewer cores are available now; delayed: others must
@@ -11,6 +13,7 @@ type Decision struct {
 	Reasons     []Text     // one per filter that rejected devices
 	Waiting     int        // length of the queue
 	Provider    ProviderID // when granted or partial
+	EndsBy      *time.Time // by when what has a time limit ends; nil: never
 }
 
 // ProviderID is a provider's id and name.
@@ -34,6 +37,6 @@ type Availability struct {
 	// WithGPUMemory is a demand with its GPU memory set if it does not specify it: in
 	// proportion to the cores, on the smallest device that matches the model.
 	WithGPUMemory func(Demand) Demand
-	// Decide decides on the demand of a new workspace of a project.
-	Decide func(Project, Demand) Decision
+	// Decide decides on the demand of a project for what is new and has a time limit; 0: none.
+	Decide func(Project, Demand, time.Duration) Decision
 }

@@ -53,7 +53,12 @@ type Claim struct {
 	RequestedAt time.Time
 	StartedAt   *time.Time
 	EndedAt     *time.Time
+
+	TimeLimitSeconds int64 // from its start; 0: none
 }
+
+// TimeLimit is how long it lasts at most, from its start; 0: it has no end.
+func (c Claim) TimeLimit() time.Duration { return time.Duration(c.TimeLimitSeconds) * time.Second }
 
 // TableName overrides gorm's plural.
 func (Claim) TableName() string { return "holders" }

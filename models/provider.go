@@ -140,6 +140,7 @@ type Share struct {
 	Enforcement string
 	From        time.Time  `gorm:"column:from_at"`
 	Until       *time.Time `gorm:"column:until_at"`
+	EndsBy      *time.Time // by when it ends if a reservation needs it, by the time limit of its holder; nil: never
 	EndsAt      *time.Time // the announced end, set by the provider's owner
 	EndReason   Text
 

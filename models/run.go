@@ -82,7 +82,7 @@ type Run struct {
 func (r Run) Claim() Claim {
 	return Claim{Holder: Holder{ID: r.HolderID, Kind: HolderRun, ProjectID: r.ProjectID, MemberID: r.MemberID, UserID: r.UserID},
 		Name: r.Name, Phase: r.State.Phase(), Demand: r.Demand, Reason: r.Reason, RequestedAt: r.RequestedAt, StartedAt: r.StartedAt,
-		EndedAt: r.EndedAt}
+		EndedAt: r.EndedAt, TimeLimitSeconds: r.TimeLimitSeconds}
 }
 
 // HolderView is the run as a holder.

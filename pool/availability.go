@@ -59,9 +59,10 @@ func (s *Scheduler) DisplayedAvailability(ctx context.Context) (models.Availabil
 }
 
 func (s *Scheduler) availabilityIn(st state) models.Availability {
-	return models.Availability{WithGPUMemory: st.withGPUMemory, Decide: func(p models.Project, d models.Demand) models.Decision {
-		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
-	}}
+	decide := func(p models.Project, d models.Demand, limit time.Duration) models.Decision {
+		return s.decideIn(st.within(limit), st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
+	}
+	return models.Availability{WithGPUMemory: st.withGPUMemory, Decide: decide}
 }
 
 // decideIn decides on the demand of the request with an id, after those before it in

@@ -43,15 +43,16 @@ func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 		if r.ID == id {
 			break
 		}
-		reserved = s.reserve(r, reserved)
+		reserved = s.reserve(r, waiting.byID[r.ID].TimeLimit(), reserved)
 	}
 	return reserved
 }
 
-// withoutHolders is the node of a machine as it would be without holders, with what reservations keep.
-func (m *machine) withoutHolders(now time.Time) placement.Node {
+// withoutHolders is the node of a machine as it would be without holders, with what reservations keep
+// from what ends by a moment.
+func (m *machine) withoutHolders(now, end time.Time) placement.Node {
 	n := *m.nodes[onceReleased]
-	kept := (&machine{Provider: m.Provider, devices: m.devices, reserved: m.reserved}).reservedShares(now)
+	kept := (&machine{Provider: m.Provider, devices: m.devices, reserved: m.reserved}).reservedShares(now, end)
 	n.Devices = slices.Clone(n.Devices)
 	for i := range n.Devices {
 		n.Devices[i].Shares = kept[n.Devices[i].ID]
@@ -63,12 +64,12 @@ func (m *machine) withoutHolders(now time.Time) placement.Node {
 // the providers on which it can come to be placed as they lend today. A
 // request that waits only for its member's limit or its project's quota
 // reserves nothing.
-func (s state) reserve(r queue.Ranked, reserved []int64) []int64 {
+func (s state) reserve(r queue.Ranked, limit time.Duration, reserved []int64) []int64 {
 	if !s.withinQuota[r.ID] {
 		return reserved
 	}
 	for _, m := range s.machines {
-		n := placement.Snapshot{Nodes: []placement.Node{m.withoutHolders(s.now)}}
+		n := placement.Snapshot{Nodes: []placement.Node{m.withoutHolders(s.now, s.endsBy(limit))}}
 		if !slices.Contains(reserved, m.ID) && placement.Refuse(n, r.Demand) == nil {
 			reserved = append(reserved, m.ID)
 		}

@@ -46,7 +46,7 @@ func benchmarkDecision(b *testing.B, machines int) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if d := pool.Decide(models.Project{ID: w.ProjectID}, w.Demand); d.Outcome != models.OutcomeGranted {
+				if d := pool.Decide(models.Project{ID: w.ProjectID}, w.Demand, 0); d.Outcome != models.OutcomeGranted {
 					b.Fatal(d.Outcome)
 				}
 			}

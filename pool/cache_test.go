@@ -95,7 +95,7 @@ func TestCachedSnapshotOfMovedDevices(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return available.Decide(models.Project{ID: m.ProjectID}, demand).Outcome
+				return available.Decide(models.Project{ID: m.ProjectID}, demand, 0).Outcome
 			}
 			if got := outcome(cached); got == models.OutcomeGranted {
 				t.Fatal("the GPU is free")
@@ -175,7 +175,7 @@ func TestCachedSnapshotFollowsTheClock(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(1))
 		wantFree := func(what string, want bool) {
 			t.Helper()
-			if d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, pooltest.Half); (d.Outcome == models.OutcomeGranted) != want {
+			if d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, pooltest.Half, 0); (d.Outcome == models.OutcomeGranted) != want {
 				t.Errorf("%s: %s, %s", what, d.Outcome, d.Explanation)
 			}
 		}

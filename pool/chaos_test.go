@@ -118,7 +118,7 @@ func (o *world) cachesTheTruth(t *testing.T, after string, asks models.Workspace
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.Decision = pool.Decide(models.Project{ID: asks.ProjectID}, asks.Demand)
+		a.Decision = pool.Decide(models.Project{ID: asks.ProjectID}, asks.Demand, 0)
 		return a
 	}
 	if got, want := of(o.Pool), of(pool.New(o.Store, access, o.Providers)); !reflect.DeepEqual(got, want) {

@@ -15,7 +15,7 @@ func (s *Scheduler) Claim(q *store.Queries, c models.Claim) (models.Decision, er
 	if err != nil {
 		return models.Decision{}, err
 	}
-	d := s.decideIn(st, st.queueWith(), c.ID, c.ProjectID, c.Demand)
+	d := s.decideIn(st.within(c.TimeLimit()), st.queueWith(), c.ID, c.ProjectID, c.Demand)
 	if d.Outcome != models.OutcomeGranted {
 		return d, nil
 	}
@@ -28,7 +28,7 @@ func (s *Scheduler) Take(q *store.Queries, h models.Holder, d models.Decision) e
 	now := q.Now()
 	for _, g := range d.Grants {
 		share := models.Share{DeviceID: g.Device.ID, HolderID: h.ID, ProjectID: h.ProjectID, UserID: h.UserID,
-			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now, GrantID: g.Reserved}
+			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now, GrantID: g.Reserved, EndsBy: d.EndsBy}
 		if err := q.CreateShare(&share); err != nil {
 			return err
 		}

@@ -23,8 +23,8 @@ func (s *Scheduler) QueueEntries(q *store.Queries) ([]models.QueueEntry, error) 
 	var reserved []int64
 	for i, r := range waiting.ranked {
 		c := waiting.byID[r.ID].Claim
-		entries[i] = models.QueueEntry{Claim: c, Decision: s.decide(st.snapshot, r.Demand, c.Demand, reserved)}
-		reserved = st.reserve(r, reserved)
+		entries[i] = models.QueueEntry{Claim: c, Decision: s.decide(st.within(c.TimeLimit()).snapshot, r.Demand, c.Demand, reserved)}
+		reserved = st.reserve(r, c.TimeLimit(), reserved)
 	}
 	return entries, nil
 }
@@ -61,7 +61,7 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 }
 
 func (s snapshot) grant(outcome string, c placement.Choice, d placement.Demand) models.Decision {
-	decision := models.Decision{Outcome: outcome}
+	decision := models.Decision{Outcome: outcome, EndsBy: s.until}
 	if d.GPUs == 0 {
 		decision.Explanation = models.Say("No GPUs were requested.")
 		return decision

@@ -61,7 +61,7 @@ func TestAnswers(t *testing.T) {
 			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 		} {
-			d := o.Available(t).Decide(models.Project{ID: c.project}, c.demand)
+			d := o.Available(t).Decide(models.Project{ID: c.project}, c.demand, 0)
 			if d.Outcome != c.outcome || d.Explanation.Empty() {
 				t.Errorf("%s: %+v", c.name, d)
 			}
@@ -81,7 +81,7 @@ func TestRefusalHasOneNumber(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(8))
 		o.WantClaim(t, m, models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}, models.OutcomeGranted)
-		d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, models.Demand{GPUs: 9, Cores: 100, GPUMemoryMiB: 80_000})
+		d := o.Available(t).Decide(models.Project{ID: m.ProjectID}, models.Demand{GPUs: 9, Cores: 100, GPUMemoryMiB: 80_000}, 0)
 		if d.Outcome != models.OutcomeRefused || len(d.Reasons) == 0 {
 			t.Errorf("%+v", d)
 		}

@@ -108,6 +108,9 @@ func (s snapshot) ends(q *store.Queries, spans store.Spans) ([]estimates.End, er
 				e.At = m.lastReserved(share.DeviceID)
 			}
 		}
+		if by := after(share.EndsBy, s.now); by.Before(forever) && (e.At.IsZero() || by.Before(e.At)) {
+			e.At, e.Known = by, true
+		}
 		for _, at := range []*time.Time{share.EndsAt, periods[share.HolderID]} {
 			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
 				e.At, e.Known = *at, true

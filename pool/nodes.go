@@ -30,9 +30,15 @@ func (s snapshot) placement(h horizon) placement.Snapshot {
 // build makes the nodes of a machine.
 func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bool) {
 	m.simulated = !slices.ContainsFunc(m.devices, func(d models.Device) bool { return !d.Simulated })
-	open, until := m.Terms.Open(now)
+	_, until := m.Terms.Open(now)
 	m.until = m.nextEnd(until, now)
-	reserved := m.reservedShares(now)
+	m.nodes = m.nodesAt(now, forever, reachable)
+}
+
+// nodesAt are the nodes of a machine for what ends by a moment.
+func (m *machine) nodesAt(now, end time.Time, reachable func(*models.Provider, bool) bool) (nodes [horizonCount]*placement.Node) {
+	open, _ := m.Terms.Open(now)
+	reserved := m.reservedShares(now, end)
 	shares := map[int64][]placement.Share{}
 	for _, v := range m.shares {
 		shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
@@ -57,8 +63,9 @@ func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bo
 				n.Devices = append(n.Devices, m.device(d, held, h))
 			}
 		}
-		m.nodes[h] = n
+		nodes[h] = n
 	}
+	return nodes
 }
 
 func (m *machine) device(d models.Device, inUse []placement.Share, h horizon) placement.Device {

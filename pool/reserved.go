@@ -20,17 +20,48 @@ func spanOf(from, until time.Time) timeline.Span {
 	return timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}
 }
 
-// reservedShares are the shares that reservations keep from new workspaces, by device. A
-// workspace runs until somebody stops it, so it must leave the most that is reserved at
-// any time from now on, less what is used in reservations. There is one share for each
+// startAndStop is how much longer than its time limit a run has its share at most if the share is needed for a
+// reservation: it takes time to start, and to stop.
+const startAndStop = 10 * time.Minute
+
+// endsBy is when what is new and has a time limit ends at the latest; without one, never.
+func (s snapshot) endsBy(limit time.Duration) time.Time {
+	if limit <= 0 {
+		return forever
+	}
+	return s.now.Add(limit + startAndStop)
+}
+
+// within is the state for the decision on what is new and has a time limit: it leaves what is reserved before it ends.
+func (s state) within(limit time.Duration) state {
+	end, changed := s.endsBy(limit), map[int64]*machine{}
+	if end.Equal(forever) {
+		return s
+	}
+	for _, m := range s.machines {
+		if slices.ContainsFunc(m.reserved, func(g models.ReservedView) bool { return g.EndsAt.After(s.now) }) {
+			another := *m
+			another.nodes = m.nodesAt(s.now, end, s.reachable)
+			changed[m.ID] = &another
+		}
+	}
+	if len(changed) > 0 {
+		s.snapshot = s.with(changed)
+	}
+	s.until = &end
+	return s
+}
+
+// reservedShares are the shares that reservations keep, by device, from what is new and ends by a moment: at any time
+// until then it must leave what is reserved, beside the other shares that are still there. There is one share for each
 // project, because devices may not be mixed; their holder is the device's number, negative.
-func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
+func (m *machine) reservedShares(now, end time.Time) map[int64][]placement.Share {
 	kept := map[int64][]placement.Share{}
 	for device, grants := range byDevice(m.reserved) {
 		var use timeline.Timeline
 		var shares []placement.Share
 		for _, g := range grants {
-			if !g.EndsAt.After(now) || !m.admits(g) {
+			if !g.EndsAt.After(now) || !g.StartsAt.Before(end) || !m.admits(g) {
 				continue
 			}
 			use.Add(spanOf(g.StartsAt, g.EndsAt), timeline.Amount{Cores: g.Cores, MemoryMiB: g.MemoryMiB})
@@ -41,16 +72,29 @@ func (m *machine) reservedShares(now time.Time) map[int64][]placement.Share {
 		if shares == nil {
 			continue
 		}
-		most := use.Max(spanOf(now, forever))
+		var inUse timeline.Amount
 		for _, s := range m.shares {
-			if s.DeviceID == device && m.covered(s, now) {
-				most.Cores, most.MemoryMiB = most.Cores-s.Cores, most.MemoryMiB-s.MemoryMiB
+			if s.DeviceID != device {
+				continue
+			}
+			inUse.Cores, inUse.MemoryMiB = inUse.Cores+s.Cores, inUse.MemoryMiB+s.MemoryMiB
+			if !m.covered(s, now) {
+				use.Add(spanOf(now, after(s.EndsBy, now)), timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB})
 			}
 		}
-		shares[0].Cores, shares[0].MemoryMiB = max(most.Cores, 0), max(most.MemoryMiB, 0)
+		most := use.Max(spanOf(now, end))
+		shares[0].Cores, shares[0].MemoryMiB = max(most.Cores-inUse.Cores, 0), max(most.MemoryMiB-inUse.MemoryMiB, 0)
 		kept[device] = shares
 	}
 	return kept
+}
+
+// after is a moment after now, or forever.
+func after(at *time.Time, now time.Time) time.Time {
+	if at == nil || !at.After(now) {
+		return forever
+	}
+	return *at
 }
 
 // covered reports whether a share is in a reservation that has not ended and that the present
@@ -104,7 +148,7 @@ const MaxAhead = 90 * 24 * time.Hour
 
 // Reservable returns what a project can reserve for a demand, whose GPU memory it
 // completes: the devices that lend to it, and what is taken of them from now on. A
-// workspace takes its shares until their announced end, else forever; reservations take what
+// workspace takes its shares until their announced end, and a run until its time limit ends it, else forever; reservations take what
 // is assumed of them; hours in which an owner does not lend take all. So does every use of a device with one holder, and the
 // use of another project of a device that is not mixed.
 func (s *Scheduler) Reservable(q *store.Queries, project int64, d models.Demand,
@@ -161,12 +205,12 @@ func (m *machine) taken(dev timeline.Device, project int64, as models.AssumedRes
 		if s.DeviceID != dev.ID || m.covered(s, now) { // its reservation takes it
 			continue
 		}
-		until := forever
-		if g, found := m.grantOf(s, now); found {
+		until := after(s.EndsAt, now)
+		if g, found := m.grantOf(s, now); found && g.EndsAt.Before(until) {
 			until = g.EndsAt
 		}
-		if s.EndsAt != nil && s.EndsAt.After(now) && s.EndsAt.Before(until) {
-			until = *s.EndsAt
+		if by := after(s.EndsBy, now); by.Before(until) {
+			until = by
 		}
 		take(s.ProjectID, timeline.Amount{Cores: s.Cores, MemoryMiB: s.MemoryMiB}, now, until)
 	}

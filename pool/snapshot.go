@@ -22,6 +22,7 @@ type snapshot struct {
 	nodes     []*placement.Node // of the machines, as they are
 	index     map[int64]int     // of a provider in machines
 	owner     map[int64]int     // of a device's machine in machines
+	until     *time.Time        // what is decided on ends by then; nil: never
 }
 
 // machine is a provider with its devices and their open shares. It is not

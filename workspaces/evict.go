@@ -1,7 +1,9 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"weir/models"
@@ -81,15 +83,22 @@ func announced(q *store.Queries, c models.Claim) (models.Text, error) {
 	return models.Say("Stopped: the owner recalled the GPUs."), err
 }
 
-// endReserved ends the holders whose reservations have ended.
+// stopAhead is how long before a reservation begins what must have ended is told to end.
+const stopAhead = time.Minute
+
+// endReserved ends the holders whose reservations have ended, and those that had to end before another begins.
 func (r *Reconciler) endReserved(ctx context.Context) error {
-	list, err := r.config.Store.Read(ctx).HoldersPastReservation(r.config.Store.Now())
-	if err != nil {
+	q, now := r.config.Store.Read(ctx), r.config.Store.Now()
+	past, err1 := q.HoldersPastReservation(now)
+	inTheWay, err2 := q.HoldersPastEnd(now.Add(stopAhead))
+	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}
-	return r.endAll(ctx, list, func(*store.Queries, models.Claim) (models.Text, error) {
-		return models.Say("Stopped: its reservation has ended."), nil
-	})
+	because := func(why models.Text) func(*store.Queries, models.Claim) (models.Text, error) {
+		return func(*store.Queries, models.Claim) (models.Text, error) { return why, nil }
+	}
+	return errors.Join(r.endAll(ctx, past, because(models.Say("Stopped: its reservation has ended."))),
+		r.endAll(ctx, inTheWay, because(models.Say("Stopped: its GPU is reserved, and its time is over."))))
 }
 
 // endAll ends holders that are still in the phase in which they were read.

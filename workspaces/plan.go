@@ -78,6 +78,7 @@ type planInput struct {
 	modelError       error                   // why the model cannot be used
 	defaults         models.LaunchParameters // of the platform
 	liveRuns         *int64                  // of the member, for a run; nil: a workspace is launched
+	timeLimit        time.Duration           // of a run; 0: none
 	liveDeployments  *int64                  // the same for a deployment
 }
 
@@ -124,7 +125,7 @@ func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err
 	if *request.GPUs < 1 {
 		return models.Invalid("gpus", "must be at least %d", 1), nil
 	}
-	in.pool.Decide = func(_ models.Project, d models.Demand) models.Decision { return decide(d) }
+	in.pool.Decide = func(_ models.Project, d models.Demand, _ time.Duration) models.Decision { return decide(d) }
 	return nil, err
 }
 
@@ -215,7 +216,7 @@ func plan(in planInput) (p Plan) {
 	}
 	p.setGPUMemory(in.pool)
 	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use, in.launch.Request), in.checkCount())
-	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
+	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand, in.timeLimit), p.Environment.Minimum)
 	p.setState(in)
 	return p
 }
@@ -408,7 +409,7 @@ func (p *Plan) setState(in planInput) {
 		p.State = models.StateStarting
 	case p.Decision.Outcome == models.OutcomePartial && when == WhenInsufficientFewer:
 		p.State = models.StateStarting
-		p.launchDecision = in.pool.Decide(in.project, *p.Decision.Fewer)
+		p.launchDecision = in.pool.Decide(in.project, *p.Decision.Fewer, in.timeLimit)
 		p.launchDecision.Outcome = models.OutcomePartial
 		p.Target.setDemand(*p.Decision.Fewer)
 	case p.Decision.Outcome != models.OutcomeRefused && when == WhenInsufficientWait:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -225,7 +226,7 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models
 		return p, 0, err
 	}
 	live, err := q.CountLiveRuns(from.member.ID)
-	from.liveRuns = &live
+	from.liveRuns, from.timeLimit = &live, time.Duration(in.TimeLimitSeconds)*time.Second
 	return plan(from), from.member.ID, err
 }
 

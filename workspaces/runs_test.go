@@ -275,6 +275,35 @@ func TestTimeLimitOfARun(t *testing.T) {
 	})
 }
 
+// A run ends before a reservation that begins after its time limit, also if it was slow to start.
+func TestTimeLimitBesideAReservation(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		w.reserved(w.T, 60)
+		in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"sleep", "600"}, Request: gpu(1, 100), TimeLimitSeconds: 3600,
+			WhenInsufficient: workspaces.WhenInsufficientRefuse}
+		want(w.T, second(w.StartRun(w.ctx, w.actor, in)), models.KindNoCapacity, "Only 40 of 100 cores")
+		in.TimeLimitSeconds = 50 * 60
+		if p, err := w.PreviewRun(w.ctx, w.actor, in); err != nil || p.State != models.StateStarting {
+			w.Errorf("the preview is %q, %v", p.State, err)
+		}
+		r, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(r.ID, models.RunRunning)
+		w.clock.Advance(58 * time.Minute)
+		w.Tick(w.ctx)
+		if got := w.run(r.ID); got.State != models.RunRunning {
+			w.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+		w.clock.Advance(time.Minute)
+		w.Tick(w.ctx)
+		if got := w.run(r.ID); got.State != models.RunStopping || got.Reason.String() != "Stopped: its GPU is reserved, and its time is over." {
+			w.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+	})
+}
+
 // Where the mounts of a run cannot change, it is stopped when rules give its member less.
 func TestWithdrawnAccessStopsARun(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {

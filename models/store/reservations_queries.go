@@ -196,6 +196,14 @@ func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, er
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 
+// HoldersPastEnd lists the holders in use with an open share that had to end by a moment, of a device that is reserved
+// then.
+func (q *Queries) HoldersPastEnd(at time.Time) (list []models.Claim, err error) {
+	return list, q.db.Where("phase = ?", models.HolderInUse).
+		Where(`id IN (SELECT s.holder_id FROM shares s JOIN reservation_grants g ON g.device_id = s.device_id
+			WHERE s.until_at IS NULL AND s.ends_by <= ? AND g.starts_at <= ? AND g.ends_at > ?)`, at, at, at).Order("id").Find(&list).Error
+}
+
 // GrantInUse is the grant of a reservation that a holder uses; of several the one that ends
 // first. The error is NotFound if it uses none.
 func (q *Queries) GrantInUse(holder int64) (g models.ReservationGrant, err error) {

@@ -96,6 +96,41 @@ func TestReservationsAreKept(t *testing.T) {
 	})
 }
 
+// What has a time limit may use what is reserved only after its latest end, which is what is reserved beside it, too.
+func TestTimeLimitBesideReservations(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		in := o.ask(70)
+		in.From = o.hour(24)
+		o.reserve(t, in)
+		whole := models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}
+		limit := 24*time.Hour - 10*time.Minute
+		if _, d := o.ClaimFor(t, o.member, whole, limit+time.Second); d.Outcome != models.OutcomePartial || d.Fewer.Cores != 30 {
+			t.Errorf("what ends after the reservation begins is %s", d.Outcome)
+		}
+		run, d := o.ClaimFor(t, o.member, whole, limit-time.Hour)
+		if d.Outcome != models.OutcomeGranted || !d.EndsBy.Equal(*o.hour(23)) {
+			t.Fatalf("what ends before is %s by %v", d.Outcome, d.EndsBy)
+		}
+		o.checkFuture(t)
+		o.WantClaim(t, o.member, models.Demand{GPUs: 1, Cores: 1, GPUMemoryMiB: 1}, models.OutcomeDelayed)
+		in = o.ask(100)
+		_, err := o.Reserve(o.Ctx, o.actorAt(o.actor), in)
+		pooltest.WantError(t, err, models.KindNoCapacity, "The earliest start is")
+		in.AcceptLater = true
+		if r := o.reserve(t, in); !r.StartsAt.Equal(*o.hour(23)) {
+			t.Errorf("it starts at %v, and the run ends by %v", r.StartsAt, d.EndsBy)
+		}
+		o.checkFuture(t)
+		for want, after := range []time.Duration{23*time.Hour - 2*time.Minute, time.Minute} { // it has not ended by itself
+			o.pass(t, after)
+			list, err := o.Store.Read(o.Ctx).HoldersPastEnd(o.Store.Now().Add(time.Minute))
+			if err != nil || len(list) != want || want == 1 && list[0].ID != run.HolderID {
+				t.Errorf("%d are told to end, %v", len(list), err)
+			}
+		}
+	})
+}
+
 // In a reservation, nothing is launched on a machine that does not lend now, and its GPU is not
 // cut into instances before it ends.
 func TestReservedMachineThatDoesNotLend(t *testing.T) {
@@ -333,7 +368,8 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 					}
 				}
 			case "claim":
-				if w, d := o.Claim(t, members[who], demand); d.Outcome == models.OutcomeGranted {
+				limit := time.Duration(rapid.IntRange(0, 1).Draw(rt, "limited")*rapid.IntRange(1, 600).Draw(rt, "limit")) * time.Minute
+				if w, d := o.ClaimFor(t, members[who], demand, limit); d.Outcome == models.OutcomeGranted {
 					running = append(running, w.HolderID)
 				}
 			case "use":
@@ -355,11 +391,12 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 			case "time":
 				o.pass(t, time.Duration(rapid.IntRange(1, 300).Draw(rt, "pass"))*time.Minute)
 			}
-			past, err := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now())
-			if err != nil {
+			past, err1 := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now())
+			inTheWay, err2 := o.Store.Read(o.Ctx).HoldersPastEnd(o.Store.Now().Add(time.Minute))
+			if err := errors.Join(err1, err2); err != nil {
 				rt.Fatal(err)
 			}
-			for _, h := range past { // the reconciler stops them
+			for _, h := range append(past, inTheWay...) { // the reconciler stops them
 				storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, h.ID) })
 			}
 			o.checkFuture(rt)

@@ -117,8 +117,8 @@ func (o *world) use(t *testing.T, m models.Member, reservation int64, d models.D
 }
 
 // checkFuture holds rules 3 and 4 at every instant from now on: workspaces keep their
-// shares forever, those in a reservation until it ends, and reservations what they have
-// not used.
+// shares forever, runs until their time limits end them before a reservation begins, those in a
+// reservation until it ends, and reservations what they have not used.
 func (o *world) checkFuture(t pooltest.Reporter) {
 	t.Helper()
 	o.CheckDevices(t)
@@ -149,7 +149,8 @@ func (o *world) checkFuture(t pooltest.Reporter) {
 				}
 			}
 			for _, s := range shares {
-				if s.DeviceID == d.ID && s.GrantID == nil {
+				ended := s.EndsBy != nil && at.After(now) && !s.EndsBy.After(at)
+				if s.DeviceID == d.ID && s.GrantID == nil && !ended {
 					add(s.Cores, s.MemoryMiB, s.ProjectID)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -72,6 +73,12 @@ func (w *World) Heartbeat(t *testing.T, b providers.Heartbeat) providers.Orders 
 // Claim makes a workspace and asks for its shares; whoever gets none has none.
 func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Workspace, models.Decision) {
 	t.Helper()
+	return w.ClaimFor(t, m, d, 0)
+}
+
+// ClaimFor claims as Claim does, for what has a time limit.
+func (w *World) ClaimFor(t *testing.T, m models.Member, d models.Demand, limit time.Duration) (models.Workspace, models.Decision) {
+	t.Helper()
 	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t),
 		Name:  policies.NewSecret(),
 		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
@@ -81,7 +88,9 @@ func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Wo
 		if err := q.CreateWorkspace(&row, models.Text{}); err != nil {
 			return err
 		}
-		decision, err = w.Pool.Claim(q, row.Claim())
+		claim := row.Claim()
+		claim.TimeLimitSeconds = int64(limit / time.Second)
+		decision, err = w.Pool.Claim(q, claim)
 		return err
 	})
 	if err != nil {
