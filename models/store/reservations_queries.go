@@ -276,6 +276,14 @@ func (q *Queries) SetReservationsUsable(ids []int64, since time.Time) error {
 	return q.db.Model(&models.Reservation{}).Where("id IN ? AND ended_at IS NULL", ids).Update("usable_at", since).Error
 }
 
+// RemovedReservations lists the reservations that have not ended, of devices of machines that were removed from the pool.
+func (q *Queries) RemovedReservations() (list []models.Reservation, err error) {
+	return list, q.db.Where("ended_at IS NULL").
+		Where(`EXISTS (SELECT 1 FROM reservation_grants g JOIN devices d ON d.id = g.device_id JOIN providers p ON p.id = d.provider_id
+			WHERE g.reservation_id = reservations.id AND g.ends_at > ? AND p.state = ?)`, q.Now(), models.ProviderOffline).
+		Order("id").Limit(1000).Find(&list).Error
+}
+
 // AbandonedReservations lists the reservations that have not ended, of those who may no
 // longer use them.
 func (q *Queries) AbandonedReservations() (list []models.Reservation, err error) {

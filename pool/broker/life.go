@@ -40,7 +40,7 @@ func (s *Service) Advance(ctx context.Context) error {
 		return errors.Join(err, s.cancelAbandoned(ctx))
 	}
 	s.advanced = now
-	return errors.Join(s.advanceDue(ctx), s.cancelAbandoned(ctx))
+	return errors.Join(s.advanceDue(ctx), s.cancelRemoved(ctx), s.cancelAbandoned(ctx))
 }
 
 const (
@@ -96,6 +96,29 @@ func (s *Service) cancelAbandoned(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// cancelRemoved cancels the reservations of machines that were removed from the pool.
+func (s *Service) cancelRemoved(ctx context.Context) error {
+	if list, err := s.store.Read(ctx).RemovedReservations(); err != nil || len(list) == 0 {
+		return err
+	}
+	return s.store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockPool(); err != nil { // as whoever removes a machine does
+			return err
+		}
+		list, err := q.RemovedReservations()
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			if err := end(q, policies.System("broker"), &r, models.ReservationCanceled,
+				models.Say("Canceled: its machine was removed from the pool.")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 func (s *Service) advanceDue(ctx context.Context) error {
 	now := s.store.Now()
 	due, err := s.store.Read(ctx).DueReservations(now, now.Add(-s.rules.UseWithin))
@@ -137,15 +160,28 @@ func (s *Service) advance(q *store.Queries, r *models.Reservation) error {
 	case r.State == models.ReservationActive && r.UsedAt != nil:
 		return s.releaseUnused(q, *r)
 	case state == models.ReservationActive && r.State == models.ReservationGranted:
-		r.State = state
-		if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
-			return err
-		}
-		return notify(q, *r, models.NotificationReservationActive,
-			models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
-				describe(*r), int64(s.rules.UseWithin/time.Minute), models.Instant{At: r.EndsAt}))
+		return s.begin(q, r)
 	}
 	return nil
+}
+
+// begin makes a reservation active and tells its user, also if its GPUs cannot be used now.
+func (s *Service) begin(q *store.Queries, r *models.Reservation) error {
+	unusable, err := s.pool.Unusable(q, []int64{r.ID})
+	if err != nil {
+		return err
+	}
+	r.State = models.ReservationActive
+	if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
+		return err
+	}
+	if len(unusable) > 0 {
+		return notify(q, *r, models.NotificationReservationAtRisk,
+			models.Say("Your reservation of %s has begun, but its GPUs cannot be used now. The time to use it starts when they can.", describe(*r)))
+	}
+	return notify(q, *r, models.NotificationReservationActive,
+		models.Say("Your reservation of %s has begun. Use it within %d minutes; it ends on %s.",
+			describe(*r), int64(s.rules.UseWithin/time.Minute), models.Instant{At: r.EndsAt}))
 }
 
 // cutShort reports whether a reservation that had begun has ended before it had to be used,

@@ -1,12 +1,14 @@
 package broker_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"weir/models"
 	"weir/models/store"
+	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
 
@@ -130,6 +132,63 @@ func TestUseOfAReservationThatTermsExclude(t *testing.T) {
 		later, err := o.Reserve(o.Ctx, o.actorAt(actor), in)
 		if err != nil || later.StartsAt.Before(r.EndsAt) {
 			t.Errorf("after them, from %v: %+v, %v", r.EndsAt, later, err)
+		}
+	})
+}
+
+// Those who have reserved a machine that does not lend any more are told: at once, or when their reservations begin.
+// Those of a machine that was removed are canceled.
+func TestReservedMachineGoesAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		away         func(o *world) error
+		before, then int // how often they are told: before the reservation begins, and when it begins
+		state        models.ReservationState
+	}{
+		"drained": {func(o *world) error { return pooltest.Error(o.Providers.Drain(o.Ctx, o.Root, 1, 0)) }, 1, 1, models.ReservationActive},
+		"recalled": {func(o *world) error {
+			return pooltest.Error(o.Providers.Recall(o.Ctx, o.Root, 1, providers.RecallInput{}))
+		},
+			1, 1, models.ReservationActive},
+		"lost": {func(o *world) error {
+			o.Clock.Advance(30 * time.Second)
+			return o.Providers.Sweep(o.Ctx)
+		}, 0, 1, models.ReservationActive},
+		"removed": {func(o *world) error {
+			return o.Store.InTx(o.Ctx, func(q *store.Queries) error {
+				p, err := q.Provider(1)
+				p.State = models.ProviderOffline
+				return errors.Join(err, q.UpdateProvider(&p))
+			})
+		}, 0, 0, models.ReservationCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, 1, func(t *testing.T, o *world) {
+				in := o.ask(60)
+				in.From = o.hour(1)
+				r := o.reserve(t, in)
+				for range 2 { // the second time it changes nothing
+					pooltest.NoError(t, c.away(o))
+				}
+				if told := o.atRisk(t); told != c.before {
+					t.Errorf("they were told %d times; want %d", told, c.before)
+				}
+				o.pass(t, time.Hour)
+				if got := o.look(t, r.ID); got.State != c.state || o.atRisk(t)-c.before != c.then || o.missed(t) != 0 {
+					t.Errorf("it is %s, they were told %d times, and %d count as not used", got.State, o.atRisk(t), o.missed(t))
+				}
+			})
+		})
+	}
+}
+
+// Those whose reservation of a machine has begun are told that it is lost.
+func TestReservedMachineIsLost(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		o.reserve(t, o.ask(60))
+		o.Clock.Advance(30 * time.Second)
+		pooltest.NoError(t, o.Providers.Sweep(o.Ctx))
+		if told := o.atRisk(t); told != 1 {
+			t.Errorf("they were told %d times", told)
 		}
 	})
 }

@@ -72,27 +72,17 @@ func notifyEnd(q *store.Queries, holder int64, at *time.Time, why models.Text) e
 	return q.Notify([]int64{h.UserID}, n)
 }
 
-// tellReserved tells the users of reservations on the machine of a provider that its terms do not admit, as the
-// former ones did.
-func tellReserved(q *store.Queries, provider models.Provider, former models.Terms) error {
-	grants, err1 := q.ReservedAmong(store.MachineOf(provider.ID))
-	list, err2 := q.DevicesOf(provider.ID)
-	if err := errors.Join(err1, err2); err != nil {
+// tellReserved tells the users of the reservations on the machine of a provider of which a part is at risk. The text
+// is of what is reserved, and from when.
+func tellReserved(q *store.Queries, provider int64, atRisk func(models.ReservedView) bool,
+	text func(what models.Text, from models.Instant) models.Text) error {
+	grants, err := q.ReservedAmong(store.MachineOf(provider))
+	if err != nil {
 		return err
 	}
-	devices, told := map[int64]models.Device{}, map[int64]bool{}
-	for _, d := range list {
-		devices[d.ID] = d
-	}
+	told := map[int64]bool{}
 	for _, g := range grants {
-		from := g.StartsAt
-		if now := q.Now(); from.Before(now) {
-			from = now
-		}
-		admits := func(t models.Terms) bool {
-			return t.Admits(devices[g.DeviceID].PhysicalID(), g.ProjectID, reservedBeside(g, grants, devices, t), from, g.EndsAt)
-		}
-		if told[g.ReservationID] || !admits(former) || admits(provider.Terms) {
+		if told[g.ReservationID] || !atRisk(g) {
 			continue
 		}
 		told[g.ReservationID] = true
@@ -100,14 +90,45 @@ func tellReserved(q *store.Queries, provider models.Provider, former models.Term
 		if err != nil {
 			return err
 		}
-		text := models.Say("The owner of %s has changed its terms. Your reservation of %s from %s may not be usable any more.",
-			provider.Name, models.Say("%d × %d GPU cores", r.GPUs, r.Cores), models.Instant{At: r.StartsAt})
-		if err := q.Notify([]int64{r.UserID}, r.Notification(models.NotificationReservationAtRisk, text)); err != nil {
+		n := r.Notification(models.NotificationReservationAtRisk,
+			text(models.Say("%d × %d GPU cores", r.GPUs, r.Cores), models.Instant{At: r.StartsAt}))
+		if err := q.Notify([]int64{r.UserID}, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// tellExcluded tells the users of reservations on the machine of a provider that its terms do not admit, as the
+// former ones did.
+func tellExcluded(q *store.Queries, provider models.Provider, former models.Terms) error {
+	grants, err1 := q.ReservedAmong(store.MachineOf(provider.ID))
+	list, err2 := q.DevicesOf(provider.ID)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	devices := map[int64]models.Device{}
+	for _, d := range list {
+		devices[d.ID] = d
+	}
+	excluded := func(g models.ReservedView) bool {
+		from := g.StartsAt
+		if now := q.Now(); from.Before(now) {
+			from = now
+		}
+		admits := func(t models.Terms) bool {
+			return t.Admits(devices[g.DeviceID].PhysicalID(), g.ProjectID, reservedBeside(g, grants, devices, t), from, g.EndsAt)
+		}
+		return admits(former) && !admits(provider.Terms)
+	}
+	return tellReserved(q, provider.ID, excluded, func(what models.Text, from models.Instant) models.Text {
+		return models.Say("The owner of %s has changed its terms. Your reservation of %s from %s may not be usable any more.",
+			provider.Name, what, from)
+	})
+}
+
+// anyReservation is at risk.
+func anyReservation(models.ReservedView) bool { return true }
 
 // reservedBeside are the cores of a GPU that grants take at most at any moment of one of them, as far as terms lend
 // them.

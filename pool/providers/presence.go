@@ -32,7 +32,8 @@ func markSeen(q *store.Queries, provider *models.Provider) error {
 	return auditState(q, before, *provider)
 }
 
-// markLost marks a provider lost, with an event for the holders of its shares.
+// markLost marks a provider lost, with an event for the holders of its shares. The users of its reservations that have
+// begun are told; those of others when they begin.
 func markLost(q *store.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
@@ -46,6 +47,12 @@ func markLost(q *store.Queries, provider *models.Provider, reason models.Text) e
 		}
 		if err := q.TellHoldersAt(provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name,
 			reason)); err != nil {
+			return err
+		}
+		begun := func(g models.ReservedView) bool { return !g.StartsAt.After(q.Now()) }
+		if err := tellReserved(q, provider.ID, begun, func(what models.Text, from models.Instant) models.Text {
+			return models.Say("The machine %s is lost. Your reservation of %s from %s cannot be used until it returns.", provider.Name, what, from)
+		}); err != nil {
 			return err
 		}
 	}

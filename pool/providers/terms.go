@@ -72,7 +72,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 		}
 		former := provider.Terms
 		provider.Name, provider.Terms = in.Name, in.Terms
-		return tellReserved(q, *provider, former)
+		return tellExcluded(q, *provider, former)
 	})
 }
 
@@ -97,9 +97,14 @@ func (s *Service) checkTerms(q *store.Queries, provider models.Provider, t model
 
 // Drain stops the placement of new shares on a provider. Open shares stay.
 func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return s.manage(ctx, actor, id, version, "drain", func(_ *store.Queries, provider *models.Provider) error {
-		provider.Draining = true
-		return nil
+	return s.manage(ctx, actor, id, version, "drain", func(q *store.Queries, provider *models.Provider) error {
+		told := provider.Draining || provider.RecallAt != nil
+		if provider.Draining = true; told {
+			return nil
+		}
+		return tellReserved(q, id, anyReservation, func(what models.Text, from models.Instant) models.Text {
+			return models.Say("The machine %s is being drained. Your reservation of %s from %s may not be usable any more.", provider.Name, what, from)
+		})
 	})
 }
 
@@ -118,14 +123,19 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 		return models.Provider{}, err
 	}
 	return s.manage(ctx, actor, id, in.Version, "recall", func(q *store.Queries, provider *models.Provider) error {
+		told := provider.RecallAt != nil
 		at := q.Now().Add(time.Duration(in.GraceMinutes) * time.Minute)
-		provider.RecallAt, provider.RecallReason = &at, in.Reason
-		return nil
+		if provider.RecallAt, provider.RecallReason = &at, in.Reason; told {
+			return nil
+		}
+		return tellReserved(q, id, anyReservation, func(what models.Text, from models.Instant) models.Text {
+			return models.Say("The owner of %s has recalled its GPUs. Your reservation of %s from %s may not be usable any more.", provider.Name, what, from)
+		})
 	})
 }
 
 // Remove removes a provider from the pool and revokes its agent. It is refused
-// while there are open shares.
+// while there are open shares. The broker cancels the reservations of its devices.
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "retire", func(q *store.Queries, provider *models.Provider) error {
 		inUse, err := q.OpenSharesAt(id)
