@@ -27,6 +27,8 @@ const (
 	NotificationReservationExpired = "reservation.expired"
 	NotificationReservationMoved   = "reservation.moved"
 	NotificationReservationAtRisk  = "reservation.at-risk"
+	NotificationReservationEnding  = "reservation.ending"
+	NotificationReservationEnded   = "reservation.ended"
 	NotificationStorageExceeded    = "storage.exceeded"
 	NotificationSecondFactor       = "account.second-factor"
 
@@ -48,7 +50,7 @@ var NotificationKinds = []string{
 	NotificationInvitationRefused, NotificationHandoverGiven, NotificationHandoverEnded,
 	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
 	NotificationReservationActive, NotificationReservationExpired, NotificationReservationMoved, NotificationReservationAtRisk,
-	NotificationStorageExceeded,
+	NotificationReservationEnding, NotificationReservationEnded, NotificationStorageExceeded,
 	NotificationSecondFactor,
 }
 
@@ -56,6 +58,7 @@ var NotificationKinds = []string{
 // of a workspace tells the same.
 var Warnings = []string{
 	NotificationWorkspaceIdle, NotificationQuotaNearlyUsed, NotificationStorageExceeded, NotificationPeriodEnding, NotificationDeadlineEnding,
+	NotificationReservationEnding,
 }
 
 // Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds

@@ -74,6 +74,7 @@ type Reservation struct {
 	UsedAt          *time.Time // when it was first used
 	UsableAt        *time.Time // since when it can be used, if later than its start: its machine or the portal was away
 	EndedAt         *time.Time
+	ToldEnd         *time.Time // the end of which its user was told while it was in use
 }
 
 // ReservationGrant is an amount of a device that a reservation has for a span of time.

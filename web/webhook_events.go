@@ -39,6 +39,8 @@ var eventWords = map[string]models.Text{
 	models.NotificationReservationExpired:                models.Say("was not used"),
 	models.NotificationReservationMoved:                  models.Say("was moved"),
 	models.NotificationReservationAtRisk:                 models.Say("may not be usable any more"),
+	models.NotificationReservationEnding:                 models.Say("ends soon"),
+	models.NotificationReservationEnded:                  models.Say("has ended"),
 	models.NotificationSecondFactor:                      models.Say("second factor changed or used"),
 }
 

@@ -268,6 +268,19 @@ func (q *Queries) UnusedReservations(now, usableSince time.Time) (ids []int64, e
 		Order("id").Limit(1000).Pluck("id", &ids).Error
 }
 
+// EndingReservations lists the reservations in use that end by a moment, of whose users nobody was told of that end.
+func (q *Queries) EndingReservations(by time.Time) (list []models.Reservation, err error) {
+	return list, q.db.Where("state = ? AND ends_at <= ? AND (told_end IS NULL OR told_end <> ends_at)", models.ReservationActive, by).
+		Where(`EXISTS (SELECT 1 FROM reservation_grants g JOIN shares s ON s.grant_id = g.id AND s.until_at IS NULL
+			JOIN holders h ON h.id = s.holder_id AND h.phase = ? WHERE g.reservation_id = reservations.id)`, models.HolderInUse).
+		Order("id").Limit(1000).Find(&list).Error
+}
+
+// SetToldEnd records that the user of a reservation was told of its end.
+func (q *Queries) SetToldEnd(r models.Reservation) error {
+	return q.db.Model(&models.Reservation{}).Where("id = ?", r.ID).Update("told_end", r.EndsAt).Error
+}
+
 // SetReservationsUsable records that reservations can be used only since a moment.
 func (q *Queries) SetReservationsUsable(ids []int64, since time.Time) error {
 	for _, id := range ids {

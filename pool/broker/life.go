@@ -40,7 +40,7 @@ func (s *Service) Advance(ctx context.Context) error {
 		return errors.Join(err, s.cancelAbandoned(ctx))
 	}
 	s.advanced = now
-	return errors.Join(s.advanceDue(ctx), s.cancelRemoved(ctx), s.cancelAbandoned(ctx))
+	return errors.Join(s.advanceDue(ctx), s.tellEnding(ctx), s.cancelRemoved(ctx), s.cancelAbandoned(ctx))
 }
 
 const (
@@ -94,6 +94,33 @@ func (s *Service) cancelAbandoned(ctx context.Context) error {
 		}))
 	}
 	return errors.Join(failed...)
+}
+
+// endingAhead is how long before the end of a reservation in use its user is told.
+const endingAhead = 10 * time.Minute
+
+// tellEnding tells the users of reservations in use that they end soon, once of each end.
+func (s *Service) tellEnding(ctx context.Context) error {
+	by := s.store.Now().Add(endingAhead)
+	if list, err := s.store.Read(ctx).EndingReservations(by); err != nil || len(list) == 0 {
+		return err
+	}
+	return s.store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockPool(); err != nil { // as every change of a reservation does
+			return err
+		}
+		list, err := q.EndingReservations(by)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			text := models.Say("Your reservation of %s ends on %s. What runs in it will be stopped.", describe(r), models.Instant{At: r.EndsAt})
+			if err := errors.Join(notify(q, r, models.NotificationReservationEnding, text), q.SetToldEnd(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // cancelRemoved cancels the reservations of machines that were removed from the pool.

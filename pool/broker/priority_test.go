@@ -19,15 +19,15 @@ func (o *world) low(level models.QoS, acceptLater bool) broker.ReservationInput 
 	return in
 }
 
-// told is how often the member was told of a move.
-func (o *world) told(t *testing.T) (n int) {
+// told is how many notifications of a kind the member has.
+func (o *world) told(t *testing.T, kind string) (n int) {
 	t.Helper()
 	list, err := o.Store.Read(o.Ctx).Notifications(o.actor.User.ID, store.Page{Limit: 50})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range list {
-		if one.Kind == models.NotificationReservationMoved {
+		if one.Kind == kind {
 			n++
 		}
 	}
@@ -54,7 +54,7 @@ func TestHigherPriorityMoves(t *testing.T) {
 			{models.QoSPreemptible, false, 40, "granted", 0, 60},
 		} {
 			r := o.reserve(t, o.low(c.level, c.acceptLater))
-			told := o.told(t)
+			told := o.told(t, models.NotificationReservationMoved)
 			in := o.ask(c.cores)
 			in.From = &r.StartsAt
 			d, err := o.Preview(o.Ctx, o.actorAt(o.actor), in)
@@ -69,7 +69,7 @@ func TestHigherPriorityMoves(t *testing.T) {
 			if !got.StartsAt.Equal(r.StartsAt.Add(c.start)) || got.Cores != c.left || len(got.Grants) != 1 || got.Grants[0].Cores != c.left || (got.MovedAt != nil) != (c.outcome == "granted") {
 				t.Errorf("%+v: it became %+v", c, got)
 			}
-			if more := o.told(t) - told; more == 1 != (c.outcome == "granted") {
+			if more := o.told(t, models.NotificationReservationMoved) - told; more == 1 != (c.outcome == "granted") {
 				t.Errorf("%+v: told %d times", c, more)
 			}
 			o.checkFuture(t)

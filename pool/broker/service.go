@@ -176,12 +176,19 @@ func (s *Service) stateAt(r models.Reservation, now time.Time) models.Reservatio
 	}
 }
 
-// end ends a reservation now, with an entry in the audit log.
+// end ends a reservation now, with an entry in the audit log. Its user is told, unless they have canceled it; whoever
+// did not use it is told so instead.
 func end(q *store.Queries, actor policies.Actor, r *models.Reservation, state models.ReservationState, reason models.Text) error {
 	from, now := r.State, q.Now()
 	r.State, r.Reason, r.EndedAt = state, reason, &now
 	if err := q.TransitionReservation(r, from); err != nil {
 		return err
+	}
+	if state != models.ReservationExpired && actor.User.ID != r.UserID {
+		if err := notify(q, *r, models.NotificationReservationEnded,
+			models.Say("Your reservation of %s has ended. %s", describe(*r), reason)); err != nil {
+			return err
+		}
 	}
 	return actor.Audit(q, policies.Change{Action: "end", Object: "reservation", ID: r.ID, Project: r.ProjectID,
 		Before: map[string]any{"state": from}, After: map[string]any{"state": state}})

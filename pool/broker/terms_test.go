@@ -8,6 +8,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 	"weir/pool/pooltest"
 	"weir/pool/providers"
 )
@@ -191,4 +192,44 @@ func TestReservedMachineIsLost(t *testing.T) {
 			t.Errorf("they were told %d times", told)
 		}
 	})
+}
+
+// The user of a reservation is told when it has ended otherwise than by themselves, and ten minutes before if it is in
+// use, once of each end.
+func TestEndOfAReservationIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		use           bool
+		by            func(o *world) policies.Actor // who cancels it; nil: nobody
+		ending, ended int
+	}{
+		"in use":               {true, nil, 2, 1},
+		"unused":               {false, nil, 0, 0},
+		"canceled by a user":   {true, func(o *world) policies.Actor { return o.actor }, 1, 0},
+		"canceled by somebody": {true, func(o *world) policies.Actor { return o.Root }, 1, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, 1, func(t *testing.T, o *world) {
+				r := o.reserve(t, o.ask(60))
+				if c.use {
+					if _, ok := o.use(t, o.member, r.ID, models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 1000}); !ok {
+						t.Fatal("it cannot be used")
+					}
+				}
+				o.pass(t, 49*time.Minute)
+				if n := o.told(t, models.NotificationReservationEnding); n != 0 {
+					t.Errorf("they were told %d times that it ends", n)
+				}
+				o.pass(t, 5*time.Minute)
+				if c.by != nil {
+					pooltest.NoError(t, o.Cancel(o.Ctx, o.actorAt(c.by(o)), r.ID))
+				} else if c.use {
+					pooltest.NoError(t, o.change(r.ID, nil, o.hour(1)))
+				}
+				o.pass(t, 2*time.Hour)
+				if ending, ended := o.told(t, models.NotificationReservationEnding), o.told(t, models.NotificationReservationEnded); ending != c.ending || ended != c.ended {
+					t.Errorf("they were told %d times that it ends, and %d times that it has ended", ending, ended)
+				}
+			})
+		})
+	}
 }
