@@ -86,7 +86,7 @@ var mayImport = map[string][]string{
 	"handlers":           {"docs", "handlers/live", "handlers/metrics", "handlers/notebook", "handlers/reference", "handlers/sheet", "models", "models/store", "policies", "policies/notifications", "pool", "pool/authority", "pool/broker", "pool/estimates", "pool/placement", "pool/placement/history", "pool/projects", "pool/providers", "pool/queue", "pool/quota", "pool/requests", "storage", "storage/beneath", "storage/files", "storage/rules", "web", "workspaces", "workspaces/deployments", "workspaces/deployments/serving", "workspaces/shard"},
 	"cmd/weir":           {everything},
 	"cmd/weir/archive":   {},
-	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/providers", "workspaces", "workspaces/graph", "workspaces/graph/runner"},
+	"cmd/weir/cli":       {"cmd/weir/config", "handlers", "models", "pool", "pool/broker", "pool/providers", "workspaces", "workspaces/graph", "workspaces/graph/runner"},
 	"cmd/weir/config":    {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/broker", "pool/placement", "storage/files", "storage/nfs", "storage/rules", "workspaces/kube"},
 
 	"models/store/storetest":      {"migrations", "models", "models/store"},

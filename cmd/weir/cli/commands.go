@@ -14,7 +14,7 @@ import (
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newPoolCommand(), newProviderCommand(), newDeviceCommand(), newAuthorizeCommand(),
 		newRunCommand(), newRunsCommand(),
-		newDeployCommand(), newDeploymentsCommand(), newWorkspacesCommand(), newUsageCommand()}
+		newDeployCommand(), newDeploymentsCommand(), newWorkspacesCommand(), newReserveCommand(), newReservationsCommand(), newUsageCommand()}
 }
 
 // listCommand lists what a person and the members of their projects have; live is the state of what

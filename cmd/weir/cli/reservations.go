@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+	"weir/pool/broker"
+)
+
+// reserveFlags are the flags of weir reserve.
+type reserveFlags struct {
+	broker.ReservationInput
+	duration, from, until string
+}
+
+func newReserveCommand() *cobra.Command {
+	var f reserveFlags
+	cmd := remoteCommand("reserve", "Reserve GPUs for a span of time, now or later", cobra.NoArgs, func(s *session, _ []string) error {
+		if err := f.parse(time.Now()); err != nil {
+			return err
+		}
+		res, err := s.once("/reservations", f.ReservationInput)
+		if err != nil {
+			return err
+		}
+		var r handlers.Reservation
+		if err := decode(s.client, res.body, &r); err != nil {
+			return err
+		}
+		return s.show(res.body, func(t *table) { reservationTables(t, r) })
+	})
+	f.bind(cmd.Flags())
+	return cmd
+}
+
+func (f *reserveFlags) bind(flags *pflag.FlagSet) {
+	flags.Int64Var(&f.ProjectID, "project", 0, "project `ID`")
+	flags.Int64Var(&f.GPUs, "gpus", 1, "`NUMBER` of GPUs, all of one machine")
+	flags.Int64Var(&f.Cores, "cores", 100, "GPU `CORES` per GPU; a whole GPU is 100 cores")
+	flags.Int64Var(&f.GPUMemoryMiB, "gpu-memory", 0, "GPU memory per GPU in `MIB`; default: in proportion to the cores")
+	flags.StringVar(&f.GPUModel, "gpu-model", "", "GPU `MODEL`; default: any")
+	flags.StringVar(&f.duration, "time", "", "`DURATION` of the reservation, such as 30m or 2h")
+	flags.StringVar(&f.from, "from", "", "earliest start, an RFC 3339 `TIME` or a duration from now, such as 2h; default: now")
+	flags.StringVar(&f.until, "until", "", "latest end, an RFC 3339 `TIME` or a duration from now; default: 7 days after the earliest start and the duration")
+	flags.BoolVar(&f.AcceptPart, "accept-part", false, "accept a part at the earliest start and the rest later")
+	flags.BoolVar(&f.AcceptLater, "accept-later", false, "accept a later start")
+	flags.StringVar((*string)(&f.Class), "class", "", "priority `CLASS`: high, normal or low; default: normal")
+	flags.StringVar((*string)(&f.QoS), "qos", "", "QoS `LEVEL`: guaranteed, standard, best_effort or preemptible; default: standard")
+	flags.StringVar((*string)(&f.TaskType), "task", "", "task `TYPE`: interactive, inference, training or batch; default: interactive")
+}
+
+// parse checks the flags and completes the request.
+func (f *reserveFlags) parse(now time.Time) (err error) {
+	var problems []string
+	add := func(flag string, err error) {
+		if err != nil {
+			problems = append(problems, "--"+flag+": "+err.Error())
+		}
+	}
+	if f.ProjectID == 0 {
+		problems = append(problems, "no project: set --project")
+	}
+	f.DurationMinutes, err = parseMinutes(f.duration)
+	if err == nil && f.DurationMinutes == 0 {
+		err = fmt.Errorf("must be at least 1m")
+	}
+	add("time", err)
+	f.From, err = parseMoment(f.from, now)
+	add("from", err)
+	f.Until, err = parseMoment(f.until, now)
+	add("until", err)
+	if problems != nil {
+		return &config.UsageError{Problems: problems}
+	}
+	return nil
+}
+
+// parseMoment parses a time, or a duration from now; nil if it is empty.
+func parseMoment(text string, now time.Time) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return new(now.Add(d).UTC()), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil, fmt.Errorf("%q must be a time such as 2027-01-31T09:00:00Z, or a duration such as 2h", text)
+	}
+	return new(at.UTC()), nil
+}
+
+func newReservationsCommand() *cobra.Command {
+	cmd := listCommand("reservations", "live", reservationsTable)
+	cmd.AddCommand(
+		reservationCommand("show", "Show a reservation with its GPUs", http.MethodGet, ""),
+		confirmable(reservationCommand("cancel", "Cancel a reservation; workspaces in it are stopped", http.MethodPost, "/cancel")))
+	return cmd
+}
+
+// reservationCommand is a command that sends one request about a reservation and shows it.
+func reservationCommand(name, short, method, path string) *cobra.Command {
+	return remoteCommand(name+" RESERVATION", short, cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := parseID(args[0], "reservation")
+		if err != nil {
+			return err
+		}
+		if method != http.MethodGet {
+			if err := s.confirm("Reservation %d will be canceled, and workspaces in it will be stopped.", id); err != nil {
+				return err
+			}
+		}
+		return send(s, method, fmt.Sprintf("/reservations/%d", id)+path, nil, "", reservationTables)
+	})
+}
+
+func reservationsTable(t *table, list []handlers.Reservation) {
+	t.section("ID", "STATE", "DECISION", "GPUS", "CORES", "STARTS", "ENDS", "PROJECT", "USER", "REASON")
+	for _, r := range list {
+		t.row(r.ID, r.State, r.Outcome, r.GPUs, r.Cores, moment(r.StartsAt), moment(r.EndsAt), r.Project, r.User, r.Reason)
+	}
+}
+
+// reservationTables are a reservation and its GPUs.
+func reservationTables(t *table, r handlers.Reservation) {
+	reservationsTable(t, []handlers.Reservation{r})
+	t.section("MACHINE", "GPU", "MODEL", "CORES", "MEMORY", "STARTS", "ENDS")
+	for _, g := range r.Grants {
+		t.row(g.Provider, g.Number, g.Model, g.Cores, mib(g.MemoryMiB), moment(g.StartsAt), moment(g.EndsAt))
+	}
+}
