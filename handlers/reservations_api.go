@@ -59,6 +59,8 @@ type Reservation struct {
 	ExpiresAt       *time.Time              `json:"expires_at,omitempty" doc:"time at which the reservation expires if it is not used; absent once it was used or has ended"`
 	UsedAt          *time.Time              `json:"used_at,omitempty" doc:"time of the first use"`
 	EndedAt         *time.Time              `json:"ended_at,omitempty"`
+	UsedMS          int64                   `json:"used_gpu_core_milliseconds" doc:"of what was reserved until now, what workspaces have used"`
+	UnusedMS        int64                   `json:"unused_gpu_core_milliseconds" doc:"of what was reserved until now, what nothing has used"`
 	MayCancel       bool                    `json:"may_cancel" doc:"you can cancel the reservation"`
 	MayChange       bool                    `json:"may_change" doc:"you can change the reservation"`
 }
@@ -90,7 +92,8 @@ func reservationOf(v broker.View) Reservation {
 		ClientZone: v.ClientZone,
 		CreatedAt:  v.CreatedAt.UTC(),
 		Class:      v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
-		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), MayCancel: v.CanCancel, MayChange: v.CanChange}
+		ExpiresAt: utc(v.ExpiresAt), UsedAt: utc(v.UsedAt), EndedAt: utc(v.EndedAt), UsedMS: v.UsedMS, UnusedMS: v.UnusedMS,
+		MayCancel: v.CanCancel, MayChange: v.CanChange}
 }
 
 // ReservationsQuery narrows a list of reservations.

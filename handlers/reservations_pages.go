@@ -31,7 +31,7 @@ func (a *App) reservationsRoutes(p *echo.Group) {
 
 func reservationRow(ctx context.Context, v broker.View) web.ReservationRow {
 	return web.ReservationRow{ReservationView: v.ReservationView, Grants: v.Grants, ExpiresAt: v.ExpiresAt, CanCancel: v.CanCancel,
-		CanChange: v.CanChange,
+		CanChange: v.CanChange, UsedMS: v.UsedMS, UnusedMS: v.UnusedMS,
 		CanLaunch: v.State == models.ReservationActive && v.UserID == actorOf(ctx).User.ID}
 }
 

@@ -18,6 +18,8 @@ type ReservationRow struct {
 	CanCancel bool
 	CanChange bool
 	CanLaunch bool // it is active, and the reader's own
+
+	UsedMS, UnusedMS int64 // of what was reserved until now, GPU cores × milliseconds
 }
 
 // ReservationsView lists reservations.

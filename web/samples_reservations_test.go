@@ -18,6 +18,9 @@ func sampleReservation(state models.ReservationState) ReservationRow {
 	if state == models.ReservationGranted {
 		r.ExpiresAt = ptr(starts.Add(15 * time.Minute))
 	}
+	if state.Ended() {
+		r.UsedMS, r.UnusedMS = 72_000_000, 144_000_000
+	}
 	if state == models.ReservationCanceled {
 		r.Reason = models.Say("Canceled by %s.", "Li")
 	}

@@ -188,6 +188,29 @@ func (q *Queries) UseReservation(id int64, at time.Time) error {
 	return q.db.Model(&models.Reservation{}).Where("id = ? AND used_at IS NULL", id).Update("used_at", at).Error
 }
 
+// UsedOfReservations is how much of the grants of reservations shares have used until now, in GPU cores × milliseconds.
+func (q *Queries) UsedOfReservations(ids ...int64) (map[int64]int64, error) {
+	var list []struct {
+		ReservationID, Cores int64
+		FromAt, EndsAt       time.Time
+		UntilAt              *time.Time
+	}
+	err := q.db.Table("reservation_grants AS g").Select("g.reservation_id, g.ends_at, shares.cores, shares.from_at, shares.until_at").
+		Joins("JOIN shares ON shares.device_id = g.device_id AND shares.from_at >= g.starts_at AND shares.grant_id = g.id").
+		Where("g.reservation_id IN ?", ids).Find(&list).Error
+	used := map[int64]int64{}
+	for _, s := range list {
+		end := q.Now()
+		for _, at := range []*time.Time{&s.EndsAt, s.UntilAt} {
+			if at != nil && at.Before(end) {
+				end = *at
+			}
+		}
+		used[s.ReservationID] += s.Cores * max(end.Sub(s.FromAt), 0).Milliseconds()
+	}
+	return used, err
+}
+
 // HoldersPastReservation lists the holders in use with an open share in a grant of a
 // reservation that has ended.
 func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, err error) {

@@ -131,6 +131,27 @@ func TestTimeLimitBesideReservations(t *testing.T) {
 	})
 }
 
+// What of a reservation was used and what was not adds up to what was reserved until now.
+func TestUseOfAReservation(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		r := o.reserve(t, o.ask(60))
+		w, ok := o.use(t, o.member, r.ID, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 1000})
+		if !ok {
+			t.Fatal("it cannot be used")
+		}
+		const half = 30 * 60 * 1000 // minutes in milliseconds
+		o.pass(t, 30*time.Minute)
+		if v := o.look(t, r.ID); v.UsedMS != 40*half || v.UnusedMS != 20*half {
+			t.Errorf("%d are used and %d are not", v.UsedMS, v.UnusedMS)
+		}
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { return o.Pool.Release(q, w.HolderID) })
+		o.pass(t, 2*time.Hour)
+		if v := o.look(t, r.ID); v.UsedMS != 40*half || v.UnusedMS != 80*half {
+			t.Errorf("at last %d are used and %d are not", v.UsedMS, v.UnusedMS)
+		}
+	})
+}
+
 // In a reservation, nothing is launched on a machine that does not lend now, and its GPU is not
 // cut into instances before it ends.
 func TestReservedMachineThatDoesNotLend(t *testing.T) {

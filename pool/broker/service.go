@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"weir/models"
@@ -66,10 +67,16 @@ type View struct {
 	ExpiresAt *time.Time // if it is not used; nil: it was used, or has ended
 	CanCancel bool
 	CanChange bool
+
+	UsedMS, UnusedMS int64 // of what was reserved until now, GPU cores × milliseconds
 }
 
-func (s *Service) view(actor policies.Actor, r models.ReservationView, grants []models.GrantView) View {
-	v := View{ReservationView: r, Grants: grants}
+func (s *Service) view(actor policies.Actor, r models.ReservationView, grants []models.GrantView, used int64) View {
+	v := View{ReservationView: r, Grants: grants, UsedMS: used, UnusedMS: -used}
+	for _, g := range grants {
+		v.UnusedMS += g.Cores * max(earlier(g.EndsAt, s.store.Now()).Sub(g.StartsAt), 0).Milliseconds()
+	}
+	v.UnusedMS = max(v.UnusedMS, 0)
 	if !r.State.Ended() {
 		v.CanCancel = s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceStop)
 		v.CanChange = r.UserID == actor.User.ID && s.access.May(actor, r.ProjectID, policies.WorkspaceLaunch)
@@ -106,8 +113,9 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	if err := s.access.CheckOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceRead); err != nil {
 		return v, err
 	}
-	grants, err := q.GrantsOf(id)
-	return s.view(actor, r, grants), err
+	grants, err1 := q.GrantsOf(id)
+	used, err2 := q.UsedOfReservations(id)
+	return s.view(actor, r, grants, used[id]), errors.Join(err1, err2)
 }
 
 // List shows the actor's own reservations, and those of others in projects whose
@@ -123,9 +131,10 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f store.Reserv
 		return nil, err
 	}
 	ids := models.Map(list, func(r models.ReservationView) int64 { return r.ID })
-	grants, err := q.GrantsByReservation(ids...)
-	views := models.Map(list, func(r models.ReservationView) View { return s.view(actor, r, grants[r.ID]) })
-	return views, err
+	grants, err1 := q.GrantsByReservation(ids...)
+	used, err2 := q.UsedOfReservations(ids...)
+	views := models.Map(list, func(r models.ReservationView) View { return s.view(actor, r, grants[r.ID], used[r.ID]) })
+	return views, errors.Join(err1, err2)
 }
 
 // Cancel ends a reservation. What is used in it ends with it.
