@@ -11,21 +11,26 @@ import (
 // Billing is a billing model of GPU shares.
 type Billing string
 
-// Billing models. Shares that are taken in a reservation are reserved.
+// Billing models. Shares that are taken in a reservation are reserved, or preemptible by its QoS level.
 const (
-	BillingOnDemand Billing = "on_demand"
-	BillingReserved Billing = "reserved"
+	BillingOnDemand    Billing = "on_demand"
+	BillingReserved    Billing = "reserved"
+	BillingPreemptible Billing = "preemptible"
 )
 
 // Billings are all billing models.
-var Billings = []Billing{BillingOnDemand, BillingReserved}
+var Billings = []Billing{BillingOnDemand, BillingReserved, BillingPreemptible}
 
 // Words is the billing model's name for users.
 func (b Billing) Words() Text {
-	if b == BillingReserved {
+	switch b {
+	case BillingReserved:
 		return Say("reserved")
+	case BillingPreemptible:
+		return Say("reserved, preemptible")
+	default:
+		return Say("on demand")
 	}
-	return Say("on demand")
 }
 
 // GPUPrice is the price of a GPU core hour of a device model and a billing model, from an

@@ -149,7 +149,7 @@ var fields = map[string]field{
 
 	"accounting_group": {Label: models.Say("Group by")},
 	"priced_model":     {Label: models.Say("GPU model")},
-	"billing":          {Label: models.Say("Billing model"), Hint: models.Say("Reserved is for shares that are taken in a reservation.")},
+	"billing":          {Label: models.Say("Billing model"), Hint: models.Say("Reserved is for shares that are taken in a reservation; preemptible ones have a price of their own.")},
 	"micros": {Label: models.Say("Price of a GPU core hour"),
 		Hint: models.Say("For example, 0.012. A whole GPU is 100 cores."), Inputmode: "decimal", Required: true},
 	"currency": {Label: models.Say("Currency"), Hint: models.Say("The same in all prices, for example EUR."), Required: true},

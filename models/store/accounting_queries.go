@@ -44,7 +44,8 @@ var (
 	SharesTogether  = ShareGroup{"0", "''"}
 )
 
-const billingOf = "CASE WHEN s.grant_id IS NULL THEN 'on_demand' ELSE 'reserved' END"
+const billingOf = `CASE WHEN s.grant_id IS NULL THEN 'on_demand' WHEN EXISTS (SELECT 1 FROM reservation_grants g
+	JOIN reservations o ON o.id = g.reservation_id AND o.qos = 'preemptible' WHERE g.id = s.grant_id) THEN 'preemptible' ELSE 'reserved' END`
 
 // Keyed reports whether the group is by ID.
 func (g ShareGroup) Keyed() bool { return g.key != "0" }

@@ -70,7 +70,7 @@ type AccountingRow struct {
 
 func (r *AccountingRow) add(s store.ShareSum, micros map[int64]int64) {
 	r.CoreMS, r.Simulated = r.CoreMS+s.CoreMS, r.Simulated || s.Simulated
-	if s.Billing == models.BillingReserved {
+	if s.Billing != models.BillingOnDemand {
 		r.ReservedMS += s.CoreMS
 	}
 	if s.Price == 0 {

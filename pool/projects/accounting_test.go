@@ -17,11 +17,12 @@ import (
 // past is a random history: shares of two projects on two models, some in reservations or
 // still open, and prices that change.
 type past struct {
-	from   time.Time
-	shares []models.Share
-	prices []models.GPUPrice
-	models map[int64]string // of devices
-	names  map[int64]string // of projects and, below 0, users
+	from        time.Time
+	shares      []models.Share
+	prices      []models.GPUPrice
+	models      map[int64]string // of devices
+	names       map[int64]string // of projects and, below 0, users
+	preemptible int64            // a grant of a preemptible reservation
 }
 
 // the largest instant of a history, in tenths of a second.
@@ -46,6 +47,8 @@ func (o *world) newPast(t *testing.T, random *rand.Rand) past {
 		id := o.deviceOf(t, model)
 		devices, p.models[id] = append(devices, id), model
 	}
+	grants := o.reservedBy(t, members[0], devices[0])
+	p.preemptible = grants[1]
 	for range 25 {
 		m, begin := members[random.IntN(len(members))], random.IntN(pastLength)-100
 		s := models.Share{DeviceID: devices[random.IntN(len(devices))], ProjectID: m.ProjectID, UserID: m.UserID, Cores: 1 + random.Int64N(100),
@@ -57,7 +60,7 @@ func (o *world) newPast(t *testing.T, random *rand.Rand) past {
 			}
 		}
 		if random.IntN(3) == 0 {
-			s.GrantID = new(int64(1))
+			s.GrantID = &grants[random.IntN(len(grants))]
 		}
 		s.HolderID = o.holder(t, m)
 		p.shares = append(p.shares, s)
@@ -83,6 +86,26 @@ func (o *world) newPast(t *testing.T, random *rand.Rand) past {
 		return nil
 	})
 	return p
+}
+
+// reservedBy are the grants of two reservations of a member, the second of which is preemptible.
+func (o *world) reservedBy(t *testing.T, m models.Member, device int64) []int64 {
+	t.Helper()
+	var list []models.Reservation
+	var grants [][]models.ReservationGrant
+	for _, level := range []models.QoS{models.QoSStandard, models.QoSPreemptible} {
+		list = append(list, models.Reservation{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, State: models.ReservationActive,
+			Outcome: "granted", GPUs: 1, Cores: 1, Class: models.ClassNormal, QoS: level, TaskType: models.TaskBatch, StartsAt: o.Store.Now(),
+			EndsAt: o.Store.Now(), Version: 1, CreatedAt: o.Store.Now()})
+		grants = append(grants, []models.ReservationGrant{{DeviceID: device, Cores: 1, StartsAt: o.Store.Now(), EndsAt: o.Store.Now()}})
+	}
+	storetest.InTx(t, o.Store, func(q *store.Queries) error { return q.CreateReservations(list, grants) })
+	ids := models.Map(list, func(r models.Reservation) int64 { return r.ID })
+	made, err := o.Store.Read(o.Ctx).GrantsOf(ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return models.Map(made, func(g models.GrantView) int64 { return g.ID })
 }
 
 // deviceOf adds a machine with one GPU of a model.
@@ -147,7 +170,7 @@ func (p past) count(from, until time.Time, of func(models.Share) (string, bool))
 func (c *counted) tick(p past, s models.Share, ms int64) {
 	model, billing := p.models[s.DeviceID], models.BillingOnDemand
 	if s.GrantID != nil {
-		billing, c.reserved = models.BillingReserved, c.reserved+s.Cores
+		billing, c.reserved = p.billingOf(s), c.reserved+s.Cores
 	}
 	c.coreMS, c.simulated = c.coreMS+s.Cores, c.simulated || model == "B200"
 	var latest *models.GPUPrice
@@ -195,10 +218,21 @@ func (p past) groupOf(s models.Share, group string) string {
 		return p.models[s.DeviceID]
 	case group == projects.GroupHolder:
 		return string(models.HolderWorkspace)
-	case s.GrantID != nil:
-		return string(models.BillingReserved)
+	default:
+		return string(p.billingOf(s))
 	}
-	return string(models.BillingOnDemand)
+}
+
+// billingOf is the billing model of a share.
+func (p past) billingOf(s models.Share) models.Billing {
+	switch {
+	case s.GrantID == nil:
+		return models.BillingOnDemand
+	case *s.GrantID == p.preemptible:
+		return models.BillingPreemptible
+	default:
+		return models.BillingReserved
+	}
 }
 
 // compare checks the rows, and that their sums are the total and the sum of the steps.

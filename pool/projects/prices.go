@@ -14,7 +14,7 @@ import (
 // PriceInput sets the price of a GPU core hour from an instant on.
 type PriceInput struct {
 	Model     string         `json:"model" maxLength:"100" doc:"exact model of a GPU that is or was in the pool"`
-	Billing   models.Billing `json:"billing" enum:"on_demand,reserved" doc:"billing model; reserved is for shares in reservations"`
+	Billing   models.Billing `json:"billing" enum:"on_demand,reserved,preemptible" doc:"billing model; reserved is for shares in reservations, preemptible for those in preemptible ones"`
 	Micros    int64          `json:"micros" minimum:"0" maximum:"1000000000" doc:"price of a GPU core hour, in millionths of the currency"`
 	Currency  string         `json:"currency" maxLength:"10" doc:"label of the currency, the same in all prices"`
 	ValidFrom *time.Time     `json:"valid_from,omitempty" doc:"start; default and earliest now, but for the first price of a kind"`
@@ -90,7 +90,7 @@ func (in PriceInput) check(p models.GPUPrice, known []string, all []models.GPUPr
 		problems.Add("model", "no GPU of the pool has this model")
 	}
 	if !slices.Contains(models.Billings, p.Billing) {
-		problems.Add("billing", "must be one of %s", "on_demand, reserved")
+		problems.Add("billing", "must be one of %s", "on_demand, reserved, preemptible")
 	}
 	if p.Micros < 0 || p.Micros > models.MaxPriceMicros {
 		problems.Add("micros", "must be from %d to %d", 0, models.MaxPriceMicros)

@@ -24,7 +24,7 @@ func TestPricesAreAppended(t *testing.T) {
 		pooltest.WantError(t, pooltest.Error(o.SetPrice(o.Ctx, auditor, projects.PriceInput{})), models.KindForbidden)
 		for field, change := range map[string]func(*projects.PriceInput){
 			"model":      func(in *projects.PriceInput) { in.Model = "h100" },
-			"billing":    func(in *projects.PriceInput) { in.Billing = "preemptible" },
+			"billing":    func(in *projects.PriceInput) { in.Billing = "spot" },
 			"micros":     func(in *projects.PriceInput) { in.Micros = models.MaxPriceMicros + 1 },
 			"currency":   func(in *projects.PriceInput) { in.Currency = "E U R" },
 			"valid_from": func(in *projects.PriceInput) { in.ValidFrom = at(-100 * 365 * day) },
