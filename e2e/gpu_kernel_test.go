@@ -74,7 +74,7 @@ func TestGPUKernel(t *testing.T) {
 	ada := team.Members[0]
 	cpu, other := ada.cpuOnly(team.Project, "cpu"), ada.cpuOnly(team.Project, "other")
 	n := ada.open(cpu)
-	if out := n.execute(`import subprocess as s; r = s.run(["weir", "run", "--cpu", "100", "--memory", "64", "--", "sh", "-c", "echo in the run; exit 3"], capture_output=True, text=True); print(r.stdout, r.stderr, r.returncode)`); out != "in the run\n  3\n" {
+	if out := n.execute(`import os, subprocess as s; r = s.run(["weir", "run", "--cpu", "100", "--memory", "64", "--", "sh", "-c", "pwd; exit 3"], cwd=(os.makedirs("proj"), "proj")[1], capture_output=True, text=True); print(r.stdout, r.stderr, r.returncode)`); out != "/home/jovyan/proj\n  3\n" {
 		t.Errorf("weir run in a terminal: %q", out)
 	}
 	var foreign handlers.Run

@@ -42,6 +42,7 @@ type Run struct {
 	ID               int64            `json:"id"`
 	Name             string           `json:"name" doc:"name that it was given; otherwise its program"`
 	Command          []string         `json:"command" doc:"program and its arguments; the program alone if the run is another user's"`
+	Directory        string           `json:"directory,omitempty" doc:"in which the command begins; absent: the home directory, or the run is another user's"`
 	ProjectID        int64            `json:"project_id"`
 	Project          string           `json:"project"`
 	UserID           int64            `json:"user_id"`
@@ -82,8 +83,8 @@ type RunEvent struct {
 func runEventOf(e models.RunEvent) RunEvent { return RunEvent{e.At.UTC(), e.State, e.Message.String()} }
 
 func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run {
-	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, ProjectID: r.ProjectID, Project: r.ProjectName, UserID: r.UserID, User: r.UserName,
-		WorkspaceID:   r.WorkspaceID,
+	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, Directory: r.Directory, ProjectID: r.ProjectID, Project: r.ProjectName,
+		UserID: r.UserID, User: r.UserName, WorkspaceID: r.WorkspaceID,
 		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
 		LeaseSeconds: r.LeaseSeconds, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,

@@ -18,7 +18,8 @@ import (
 // runInput reads a run. The project is that of the workspace, if one is chosen.
 func (f *form) runInput() workspaces.RunInput {
 	in := workspaces.RunInput{ProjectID: f.number("project_id"), WorkspaceID: f.number("workspace_id"), Request: f.launch(""),
-		Name: f.text("name"), TimeLimitSeconds: 60 * f.number("time_limit_minutes"), WhenInsufficient: f.text("when_insufficient")}
+		Directory: f.text("directory"), Name: f.text("name"), TimeLimitSeconds: 60 * f.number("time_limit_minutes"),
+		WhenInsufficient: f.text("when_insufficient")}
 	if in.WorkspaceID != 0 {
 		in.ProjectID = 0
 	}

@@ -101,13 +101,14 @@ func TestRunForm(t *testing.T) {
 	ann.shows(ann.page(200, "GET", page+"&gpus=1&cores=10&command=python+x"), "All 10 GPU cores are available now")
 	ann.shows(ann.page(200, "GET", page+"&command=python+%27x"), "has a quote that is not closed")
 	ann.shows(ann.page(422, "POST", "/runs", "project_id", id(w.project), "gpus", "1", "cores", "10"), "must name a program")
+	ann.shows(ann.page(422, "POST", "/runs", "project_id", id(w.project), "command", "true", "directory", "work"), "must be an absolute path")
 	ann.page(303, "POST", "/runs", "project_id", id(w.project), "command", `python 'two words' "$HOME"`, "gpus", "1", "cores", "10",
-		"time_limit_minutes", "30")
+		"time_limit_minutes", "30", "directory", "/home/jovyan/work")
 	r := must(w.store.Read(w.Context()).Run(store.AllProjects, 1))(w)
-	if strings.Join(r.Command, "|") != "python|two words|$HOME" || r.TimeLimitSeconds != 1800 || r.Demand.Cores != 10 || r.State != models.RunStarting {
+	if strings.Join(r.Command, "|") != "python|two words|$HOME" || r.TimeLimitSeconds != 1800 || r.Demand.Cores != 10 || r.Directory != "/home/jovyan/work" || r.State != models.RunStarting {
 		t.Errorf("the run is %+v", r.Run)
 	}
-	ann.shows(ann.page(200, "GET", "/runs/1"), "Requested: ", "remain there", "run-output:1")
+	ann.shows(ann.page(200, "GET", "/runs/1"), "Requested: ", "remain there", "run-output:1", "/home/jovyan/work")
 	if a := w.get(w.admin, "/runs/1"); !strings.Contains(a.raw, `"events":[{"at":`) {
 		t.Errorf("its history is missing in %s", a.raw)
 	}

@@ -58,6 +58,7 @@ type Run struct {
 	EnvironmentID    int64
 	WorkspaceID      *int64   // whose environment it has; nil: of none
 	Command          []string `gorm:"serializer:json;not null"`
+	Directory        string   // in which the command begins; empty: the home directory
 	Name             string   // the program
 	State            RunState
 	Demand           Demand      `gorm:"embedded"`

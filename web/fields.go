@@ -234,6 +234,8 @@ var fields = map[string]field{
 	"command": {Label: models.Say("Command"),
 		Hint: models.Say("Program, by its absolute path, and arguments, one per line. On a cluster, a program of the image."), Rows: 4, Mono: true,
 		Required: true},
+	"run_directory": {Label: models.Say("Directory"), Placeholder: "/home/jovyan/project", Mono: true,
+		Hint: models.Say("In which the command begins, as the environment names it. Default: the home directory.")},
 	"run_command": {Label: models.Say("Command"),
 		Hint: models.Say("Program and arguments, quoted as in a shell. For variables, pipes and several commands: sh -c '…'."),
 		Rows: 2, Mono: true, Required: true},

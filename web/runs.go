@@ -37,7 +37,7 @@ func (v RunsView) startPath() string {
 }
 
 // RunForm is the form of a run with its preview. Its fields: workspace_id, project_id,
-// command, gpus, cores, gpu_memory_mib, gpu_model, cpu_milli, memory_mib, env,
+// command, directory, gpus, cores, gpu_memory_mib, gpu_model, cpu_milli, memory_mib, env,
 // time_limit_minutes and when_insufficient (fewer or wait).
 type RunForm struct {
 	LaunchView
@@ -62,8 +62,8 @@ func (v RunForm) headline(ctx context.Context) string {
 }
 
 // runLabels are the inputs of the form of a run that are called otherwise than elsewhere.
-var runLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib", "command": "run_command", "cpu_milli": "launch.cpu_milli",
-	"memory_mib": "launch.memory_mib", "time_limit_seconds": "time_limit_minutes"}
+var runLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib", "command": "run_command", "directory": "run_directory",
+	"cpu_milli": "launch.cpu_milli", "memory_mib": "launch.memory_mib", "time_limit_seconds": "time_limit_minutes"}
 
 var runName = field{Label: models.Say("Name"), Hint: models.Say("Default: as the program.")}
 

@@ -9,7 +9,7 @@ import (
 func sampleRun(state models.RunState) RunDetail {
 	r := RunDetail{RunRow: RunRow{CanRead: true, CanStop: state != models.RunEnded && state != models.RunStopping, CanDelete: state == models.RunEnded,
 		RunView: models.RunView{ProjectName: "vision", UserName: "Li Wei", EnvironmentName: "PyTorch 2.9 · Python 3.12", Run: models.Run{ID: 4, ProjectID: 1, Name: "python",
-			Command: []string{"python", "train.py", "--note", "two words"}, State: state, Demand: models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10},
+			Command: []string{"python", "train.py", "--note", "two words"}, Directory: "/home/jovyan/vision", State: state, Demand: models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10},
 			TimeLimitSeconds: 1800, RequestedAt: ago(90 * time.Minute)}}}}
 	if state == models.RunQueued {
 		r.Events = []models.RunEvent{{At: ago(90 * time.Minute), State: state, Message: models.Say("Queued: %s.", models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before."))}}

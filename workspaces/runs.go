@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/workspaces/runtime"
 )
 
 // RunInput describes a run.
@@ -19,6 +21,7 @@ type RunInput struct {
 	WorkspaceID      int64                   `json:"workspace_id,omitempty" minimum:"0" doc:"your workspace whose environment the run has"`
 	EnvironmentID    int64                   `json:"environment_id,omitempty" minimum:"0" doc:"default: of the workspace, or the best match"`
 	Command          []string                `json:"command" minItems:"1" maxItems:"1000" doc:"program and its arguments"`
+	Directory        string                  `json:"directory,omitempty" maxLength:"4096" doc:"absolute path in the environment in which the command begins; absent: the home directory"`
 	Name             string                  `json:"name,omitempty" maxLength:"100" doc:"what it is called in lists; absent: as the program"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
@@ -30,6 +33,7 @@ const (
 	maxTimeLimit    = 30 * 24 * 3600 // seconds
 	maxCommandBytes = 100_000
 	maxRunName      = 100 // characters
+	maxDirectory    = 4096
 	maxRuns         = 100 // of a member in a project that have not ended
 	keptRuns        = 200 // of a member in a project that have ended; older ones are deleted
 )
@@ -51,6 +55,7 @@ func (in *RunInput) Check() error {
 		p.Add("command", "must be at most %d characters", maxCommandBytes)
 	}
 	in.Request.Check("", &p)
+	in.Directory = checkDirectory(in.Directory, &p)
 	in.Name = models.CheckText("name", in.Name, maxRunName, &p)
 	if strings.Contains(in.Name, "\n") {
 		p.Add("name", "must be a single line")
@@ -62,6 +67,24 @@ func (in *RunInput) Check() error {
 		p.Add("lease_seconds", "must be 0, or from %d to %d", minLease, maxLease)
 	}
 	return p.Err()
+}
+
+// checkDirectory returns the clean path of a directory in the environment. Whether it exists there,
+// only the run can see.
+func checkDirectory(dir string, p *models.Problems) string {
+	switch {
+	case dir == "":
+		return ""
+	case !path.IsAbs(dir):
+		p.Add("directory", "must be an absolute path in the environment, such as %s", runtime.NotebookHome+"/project")
+	case len(dir) > maxDirectory:
+		p.Add("directory", "must be at most %d characters", maxDirectory)
+	case strings.Contains(dir, "\x00"):
+		p.Add("directory", "must not contain NUL")
+	case strings.Contains(dir, "\n"):
+		p.Add("directory", "must be a single line")
+	}
+	return path.Clean(dir)
 }
 
 func checkRunCount(n int64) error {
@@ -153,8 +176,8 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			return refused
 		}
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
-			WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)), State: models.RunStarting,
-			Demand: p.Target.Demand, Target: p.Target.Parameters,
+			Directory: in.Directory, WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)),
+			State: models.RunStarting, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
 			Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		return s.commitRun(q, actor, &r, p)

@@ -13,6 +13,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/models/store/storetest"
+	"weir/policies"
 	"weir/workspaces"
 	"weir/workspaces/local"
 	"weir/workspaces/runtime"
@@ -151,6 +152,32 @@ func TestHistoryOfARun(t *testing.T) {
 		if by := w.actor.User.Name; !slices.Contains(got, "Signal USR1 sent by "+by+".") || !slices.Contains(got, "Stopped by "+by+".") {
 			w.Errorf("the history is %q", got)
 		}
+	})
+}
+
+// A command begins in the directory of its run, which only its user sees.
+func TestDirectoryOfARun(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		dir := sharedFiles{w.T, w.world}.in("")
+		in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"pwd"}, Directory: dir + "/./"}
+		r, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(r.ID, models.RunEnded)
+		if l, err := w.ReadRunLog(w.ctx, w.actor, r.ID, 0, 0); err != nil || string(l.Data) != dir+"\n" {
+			w.Errorf("it printed %q, %v", l.Data, err)
+		}
+		for _, viewer := range []struct {
+			policies.Actor
+			want string
+		}{{w.actor, dir}, {w.root, ""}} {
+			if v, err := w.ViewRun(w.ctx, viewer.Actor, r.ID); err != nil || v.Directory != viewer.want {
+				w.Errorf("%s sees the directory %q, %v", viewer.User.Name, v.Directory, err)
+			}
+		}
+		in.Directory = "work"
+		want(w.T, second(w.StartRun(w.ctx, w.actor, in)), models.KindInvalid, "directory", "must be an absolute path")
 	})
 }
 

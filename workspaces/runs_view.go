@@ -36,7 +36,7 @@ func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary 
 		CanRead:   own && s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceOpen)}
 	v.IdleEndsAt = idleEnd(r.Run, s.store.Now())
 	if !own { // arguments and variables often contain keys
-		v.Command = []string{r.Name}
+		v.Command, v.Directory = []string{r.Name}, ""
 		v.Target = slices.DeleteFunc(slices.Clone(r.Target), func(p models.Parameter) bool { return strings.HasPrefix(p.Name, "env.") })
 	}
 	return v

@@ -25,7 +25,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec
 // the mounted directories give its member.
 func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec, []models.PathAccess, error) {
 	s, access, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
-	s.Workspace, s.Generation = run.ID, 1
+	s.Workspace, s.Generation, s.Directory = run.ID, 1, run.Directory
 	if err == nil && run.WorkspaceID != nil {
 		s.Kernels, err = r.kernelsDir(ctx, *run.WorkspaceID)
 	}

@@ -42,19 +42,18 @@ func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error
 // pidFile has the process id of a run's command.
 const pidFile = "/tmp/.weir-run"
 
-// execute becomes the command, with the exit codes of a shell if it cannot, and prints both
-// outputs in their order.
-const execute = `echo $$ >` + pidFile + `; exec "$@" 2>&1`
+// record tells the process id of a run's command, whose outputs are printed in their order.
+const record = `echo $$ >` + pidFile + `; exec 2>&1; `
 
 // runPodObject returns the pod of a run, whose command is that of spec. Its processes share
 // the process namespace of the pod: the first process of a namespace ignores all signals
 // that it has no handler for, and the command shall not be that.
 func (c Config) runPodObject(k podKind, spec runtime.Spec) (*core.PodApplyConfiguration, error) {
-	pod, container, err := c.podOf(c.runRef(k, spec), spec)
+	spec.Command = runtime.RunCommand(record, spec.Directory, spec.Command)
+	pod, _, err := c.podOf(c.runRef(k, spec), spec)
 	if err != nil {
 		return nil, err
 	}
-	container.Command = append([]string{"/bin/sh", "-c", literal(execute), "sh"}, container.Command...)
 	pod.Spec.WithShareProcessNamespace(true)
 	return pod.WithLabels(c.owned(c.runLabels(k, spec))), nil
 }

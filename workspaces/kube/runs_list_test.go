@@ -7,10 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/rest"
@@ -103,5 +105,22 @@ func TestDirectoryOfAStartIsNotRemoved(t *testing.T) {
 	}
 	if _, err := os.Stat(r.path(interrupted)); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the directory of an interrupted start remains")
+	}
+}
+
+// The command of a run begins in its directory, whatever its name has for Kubernetes or a shell.
+func TestDirectoryOfARun(t *testing.T) {
+	s := spec()
+	s.Command, s.Directory = []string{"pwd"}, "/notebook/7/$(HOME) $x"
+	applied, err := config(t, nil).runPodObject(kindRun, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := as[corev1.Pod](t, applied).Spec.Containers[0].Command
+	for i := range command {
+		command[i] = expand(command[i])
+	}
+	if want := runtime.RunCommand(record, s.Directory, s.Command); !slices.Equal(command, want) {
+		t.Errorf("it executes %q, not %q", command, want)
 	}
 }

@@ -37,10 +37,6 @@ func NewRuns(c Config) (*Runs, error) {
 	return &Runs{runtime: r, terminated: map[key]bool{}}, nil
 }
 
-// execute becomes the command, found by the PATH of the sandbox, with the exit codes of a
-// shell if it cannot. As it replaces the shell, signals reach the command itself.
-const execute = `exec "$@"`
-
 // Start runs a command in the environment, the directories and with the GPUs of spec,
 // whose own Command names the notebook beside whose program the command is searched for.
 // A run that was started already is not started again, also if it has ended.
@@ -62,7 +58,7 @@ func (r *Runs) Start(ctx context.Context, run int64, spec runtime.Spec, command 
 			return in.state(), nil
 		}
 	}
-	return r.runtime.start(ctx, k, spec, append([]string{"/bin/sh", "-c", execute, "sh"}, command...))
+	return r.runtime.start(ctx, k, spec, runtime.RunCommand("", spec.Directory, command))
 }
 
 // Poll returns the status of a run, and keeps its log within bounds.

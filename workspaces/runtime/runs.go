@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"syscall"
@@ -52,6 +53,17 @@ const (
 	GraphJournal         = "graph.journal"
 	GraphJournalVariable = "WEIR_GRAPH_JOURNAL"
 )
+
+// execute becomes a command in a directory, found by the PATH of the environment, with the exit
+// codes of a shell if it cannot. As it replaces the shell, signals reach the command itself.
+const execute = `cd -- "$1" 2>/dev/null || { echo "weir: directory: $1 does not exist in this run, or cannot be entered" >&2; exit 126; }
+shift; exec "$@"`
+
+// RunCommand is what a runtime executes for the command of a run: a shell that becomes it after
+// what is specific to the runtime.
+func RunCommand(before, directory string, command []string) []string {
+	return append([]string{"/bin/sh", "-c", before + execute, "sh", cmp.Or(directory, NotebookHome)}, command...)
+}
 
 // RunStatus is the status of a run. Until it has ended, ExitCode is -1. It remains -1 if
 // nobody could record it, as when the machine was restarted. As in shells, 128 + n means

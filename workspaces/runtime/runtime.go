@@ -98,17 +98,18 @@ type Spec struct {
 	// or the storage server. 0: those of the runtime, which all workspaces share.
 	UID, GID int64
 
-	Command []string          // the notebook program and its arguments
-	Image   string            // for clusters
-	Env     map[string]string // complete but for what the runtime adds
-	Token   string            // the notebook's own secret
-	Mounts  []models.Mount
-	CPU     int64 // CPU milli; 0 is no limit
-	Memory  int64 // MiB; 0 is no limit
-	Shm     int64 // MiB of /dev/shm
-	GPUs    []GPU
-	Kernels string // of a run: directory of the sockets of its workspace's kernels; empty: none
-	Node    string // name of the provider that has the GPUs; empty without any
+	Command   []string          // the notebook program and its arguments
+	Image     string            // for clusters
+	Env       map[string]string // complete but for what the runtime adds
+	Token     string            // the notebook's own secret
+	Mounts    []models.Mount
+	CPU       int64 // CPU milli; 0 is no limit
+	Memory    int64 // MiB; 0 is no limit
+	Shm       int64 // MiB of /dev/shm
+	GPUs      []GPU
+	Kernels   string // of a run: directory of the sockets of its workspace's kernels; empty: none
+	Directory string // of a run: in which its command begins; empty: the home directory
+	Node      string // name of the provider that has the GPUs; empty without any
 
 	Outgoing *Outgoing // the only connections to other machines; nil: to all
 }

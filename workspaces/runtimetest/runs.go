@@ -51,6 +51,7 @@ func RunRuns(t *testing.T, h RunsHarness) {
 		{"what ignores the stop is killed", testIgnoredStop},
 		{"an interrupted run", testInterrupted},
 		{"a run has its environment", testRunEnvironment},
+		{"a run begins in its directory", testRunDirectory},
 		{"another value adopts", testAdoptedRun},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -271,6 +272,30 @@ func testRunEnvironment(t *testing.T, b *runsBench) {
 	_, err := os.Stat(filepath.Join(dir, "made"))
 	if got := b.log(t, state); !strings.HasPrefix(got, "given $(HOME) /home/jovyan jovyan gpu= token=\n") || err != nil {
 		t.Errorf("it printed %q, %v", got, err)
+	}
+}
+
+// A command begins in the directory of its run. Where there is none, it does not begin, and the
+// output says why.
+func testRunDirectory(t *testing.T, b *runsBench) {
+	for dir, want := range map[string]struct {
+		code int
+		log  string
+	}{
+		"/notebook/data/a $(HOME) b": {0, "/notebook/data/a $(HOME) b\n"},
+		"/notebook/data/none":        {126, "weir: directory: /notebook/data/none does not exist in this run, or cannot be entered\n"},
+	} {
+		spec := b.Spec(t)
+		spec.Directory = dir
+		spec.Mounts = []models.Mount{{Source: b.Share(t), Target: "/notebook/data"}}
+		if err := os.MkdirAll(filepath.Join(spec.Mounts[0].Source, "a $(HOME) b"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		_, state := b.start(t, spec, "pwd")
+		b.ends(t, state, want.code)
+		if got := b.log(t, state); got != want.log {
+			t.Errorf("in %s it printed %q", dir, got)
+		}
 	}
 }
 

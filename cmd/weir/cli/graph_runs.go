@@ -63,7 +63,7 @@ func (o *OperatorRuns) Check(model bool) error {
 	if o.enabled && model {
 		return config.Usagef("--runs: a model in ONNX format is executed on this machine only")
 	}
-	for _, name := range []string{"server", "token", "token-file", "timeout", "workspace", "project", "environment", "memory"} {
+	for _, name := range []string{"server", "token", "token-file", "timeout", "workspace", "project", "environment", "directory", "memory"} {
 		if o.set.Changed(name) && !o.enabled {
 			return config.Usagef("--%s: needs --runs", name)
 		}
@@ -112,7 +112,7 @@ func (o *OperatorRuns) Begin() error {
 
 // preview is what a run would have now.
 func (o *OperatorRuns) preview(ctx context.Context, c *client) (p handlers.LaunchPreview, err error) {
-	in, err := o.input(o.set, []string{"true"})
+	in, err := o.input(o.s, o.set, []string{"true"})
 	if err != nil {
 		return p, err
 	}
@@ -143,7 +143,7 @@ func (o *OperatorRuns) Sample(time.Duration) ([]graph.CPU, float64, error) {
 
 // Start starts an operator as a run. Until the limit and the quota leave a CPU for it, it waits.
 func (o *OperatorRuns) Start(op runner.Operation) (runner.Process, error) {
-	in, err := o.input(o.set, op.Command)
+	in, err := o.input(o.s, o.set, op.Command)
 	if err != nil {
 		return nil, err
 	}

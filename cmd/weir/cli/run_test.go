@@ -27,6 +27,30 @@ func TestGroupRefusesAnUnknownCommand(t *testing.T) {
 	}
 }
 
+// Inside a workspace, a run begins in the current directory; elsewhere only in one that is named.
+func TestDirectoryOfARun(t *testing.T) {
+	p := newFakeServer(t, map[string]http.HandlerFunc{"POST /runs": jsonAnswer(handlers.Run{ID: 7})})
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if code, _, errOut := p.weir(t, "run", "--detach", "--project", "1", "--", "true"); code != 0 || strings.Contains(last(p.requests()), "directory") {
+		t.Errorf("exit code %d, %q after %s", code, errOut, last(p.requests()))
+	}
+	p.weir(t, "run", "--detach", "--project", "1", "--directory", "/notebook/1", "--", "true")
+	if got := last(p.requests()); !strings.Contains(got, `"directory":"/notebook/1"`) {
+		t.Errorf("it asks for %s", got)
+	}
+	for args, want := range map[string]string{"": dir, "--directory sub": dir + "/sub", "--directory /notebook/1": "/notebook/1"} {
+		cmd := newRunCommand()
+		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		f := runFlags{project: 1, directory: cmd.Flag("directory").Value.String()}
+		if in, err := f.input(&session{inside: true}, cmd.Flags(), []string{"true"}); err != nil || in.Directory != want {
+			t.Errorf("%q asks for the directory %q, %v", args, in.Directory, err)
+		}
+	}
+}
+
 // A start that was cut off is repeated with the same key; one that was answered is not.
 func TestStartOfARunIsSentOnce(t *testing.T) {
 	var keys []string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type runFlags struct {
 	workspace, project, environment     int64
 	gpus, cores, gpuMemory, cpu, memory int64
 	gpuModel, whenInsufficient, name    string
+	directory                           string
 	env                                 []string
 	limit                               time.Duration
 	detach                              bool
@@ -57,6 +59,8 @@ func (f *runFlags) bindPlace(flags *pflag.FlagSet) {
 		"`ID` of your workspace whose project, environment and variables the run has [WEIR_WORKSPACE]")
 	flags.Int64Var(&f.project, "project", 0, "project `ID`; default: that of the workspace")
 	flags.Int64Var(&f.environment, "environment", 0, "environment `ID`; default: that of the workspace, or the best match")
+	flags.StringVar(&f.directory, "directory", "",
+		"`PATH` in the environment in which the command begins; default: in a workspace the current directory, elsewhere the home directory")
 }
 
 // withCommand checks that there is a command to run.
@@ -68,7 +72,7 @@ func withCommand(_ *cobra.Command, args []string) error {
 }
 
 // input is the run that the flags describe.
-func (f *runFlags) input(flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
+func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
 	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command, Name: f.name,
 		TimeLimitSeconds: int64(f.limit / time.Second), WhenInsufficient: f.whenInsufficient}
 	if f.workspace == 0 && f.project == 0 {
@@ -89,6 +93,12 @@ func (f *runFlags) input(flags *pflag.FlagSet, command []string) (workspaces.Run
 			*amount.field = amount.value
 		}
 	}
+	if in.Directory = f.directory; s.inside { // the run has the same directories
+		var err error
+		if in.Directory, err = filepath.Abs(f.directory); err != nil {
+			return in, fmt.Errorf("the current directory is not known: %w", err)
+		}
+	}
 	if f.gpuModel != "" {
 		in.Request.GPUModel = &f.gpuModel
 	}
@@ -101,7 +111,7 @@ func (f *runFlags) input(flags *pflag.FlagSet, command []string) (workspaces.Run
 }
 
 func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error {
-	in, err := f.input(flags, command)
+	in, err := f.input(s, flags, command)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ type session struct {
 	json        bool // the portal's JSON instead of tables
 	yes         bool // confirmed on the command line
 	interactive bool // can prompt for confirmation
+	inside      bool // calls through the socket of the workspace in which it runs
 }
 
 // remoteCommand makes a command that calls a server.
@@ -104,7 +105,7 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
 	in, terminal := cmd.InOrStdin().(*os.File)
 	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout).through(socket),
-		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
+		inside: socket != "", in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
 		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }
 

@@ -83,7 +83,8 @@ class Run(threading.Thread):
     def __init__(self, request, command, before):
         super().__init__(daemon=True)
         self.request, self.before = request, before
-        self.body = {"command": command, "name": title(), "lease_seconds": LEASE, "when_insufficient": "wait"}
+        self.body = {"command": command, "name": title(), "lease_seconds": LEASE, "when_insufficient": "wait",
+                     "directory": os.getcwd()}
         self.view = {}  # as the portal last showed it
         self.states = queue.Queue()  # views, and at last a text that says why it has ended
         self.busy, self.keep, self.ending = False, False, False
@@ -374,8 +375,7 @@ class Kernel:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
             json.dump(real, f)
         self.real, self.path = real, path
-        self.run = Run(self.request, [sys.executable, "-m", "ipykernel_launcher", "-f", path,
-                                 "--IPKernelApp.code_to_run=__import__('os').chdir(%r)" % os.getcwd()], self.before)
+        self.run = Run(self.request, [sys.executable, "-m", "ipykernel_launcher", "-f", path], self.before)
         self.run.start()
 
     def connect(self):

@@ -120,6 +120,7 @@ class KernelTest(unittest.TestCase):
         self.says("Waiting for the GPU, position 2, estimated start: in 5 minutes. No GPU is free.")
         self.assertEqual(portal.started[0]["name"], "Python (GPU) train.ipynb")
         self.assertEqual(portal.started[0]["request"], {"gpus": 1})
+        self.assertEqual(portal.started[0]["directory"], os.getcwd())
         portal.begin()
         self.says("42")
         self.says("GPU: 1 × 50 cores, by run 7.")
