@@ -65,7 +65,8 @@ type Run struct {
 	Reminded         bool             `json:"reminded" doc:"its user was told that it will be ended as idle, and can keep it"`
 	RequestedAt      time.Time        `json:"requested_at"`
 	StartedAt        *time.Time       `json:"started_at,omitempty"`
-	EndsAt           *time.Time       `json:"ends_at,omitempty" doc:"when the time limit ends the run"`
+	EndsAt           *time.Time       `json:"ends_at,omitempty" doc:"when the time limit or the reservation ends the run"`
+	ReservationID    int64            `json:"reservation_id,omitempty" doc:"reservation in which it runs; absent: none, and in lists"`
 	EndedAt          *time.Time       `json:"ended_at,omitempty"`
 	MayStop          bool             `json:"may_stop"`
 	MayRead          bool             `json:"may_read" doc:"you can read the output"`
@@ -91,6 +92,9 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
 		EndedAt: utc(r.EndedAt),
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}
+	if r.Reservation != nil {
+		v.ReservationID = r.Reservation.ReservationID
+	}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
 	}

@@ -11,6 +11,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/pool/broker"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -18,8 +19,8 @@ import (
 // runInput reads a run. The project is that of the workspace, if one is chosen.
 func (f *form) runInput() workspaces.RunInput {
 	in := workspaces.RunInput{ProjectID: f.number("project_id"), WorkspaceID: f.number("workspace_id"), Request: f.launch(""),
-		Directory: f.text("directory"), Name: f.text("name"), TimeLimitSeconds: 60 * f.number("time_limit_minutes"),
-		WhenInsufficient: f.text("when_insufficient")}
+		ReservationID: f.number("reservation_id"), Directory: f.text("directory"), Name: f.text("name"),
+		TimeLimitSeconds: 60 * f.number("time_limit_minutes"), WhenInsufficient: f.text("when_insufficient")}
 	if in.WorkspaceID != 0 {
 		in.ProjectID = 0
 	}
@@ -71,12 +72,22 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 	if v.Workspaces, err = a.workspaceOptions(ctx, f.number("workspace_id")); err != nil {
 		return nil, err
 	}
+	if v.Reservations, err = a.reservationOptions(ctx, p.Project.ID); err != nil {
+		return nil, err
+	}
 	v.Projects = projectOptions(p.Projects)
 	v.Project, v.Role, v.Environment = p.Project.Name, p.Role, p.Environment.Name
 	v.Form.Values["project_id"] = strconv.FormatInt(p.Project.ID, 10)
 	fillLaunch(&v.LaunchView, p, view)
 	judge(&v.LaunchView, p, refused, f.err())
 	return web.RunFormPage(v), nil
+}
+
+// reservationOptions are the actor's own reservations in a project that are active.
+func (a *App) reservationOptions(ctx context.Context, project int64) ([]web.Option, error) {
+	f := store.ReservationFilter{ProjectID: project, UserID: actorOf(ctx).User.ID, States: []models.ReservationState{models.ReservationActive}}
+	list, err := a.Broker.List(ctx, actorOf(ctx), f, store.Page{Limit: pageSize})
+	return convert(list, func(r broker.View) web.Option { return web.ReservationOption(ctx, reservationRow(ctx, r)) }), err
 }
 
 // workspaceOptions are the actor's own workspaces that have not ended, and the chosen one.

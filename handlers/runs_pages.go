@@ -52,7 +52,7 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	if err != nil {
 		return nil, err
 	}
-	v := web.RunDetail{RunRow: runRow(r), Events: r.Events, Devices: devicesOf(view, r.HolderID, actor.User.ID)}
+	v := web.RunDetail{RunRow: runRow(r), Events: r.Events, Reservation: r.Reservation, Devices: devicesOf(view, r.HolderID, actor.User.ID)}
 	v.Position, v.Simulated = view.Position(r.HolderID), anySimulated(v.Devices)
 	if r.State == models.RunQueued {
 		estimate, err := a.startEstimate(ctx, r.HolderID)

@@ -166,7 +166,7 @@ var fields = map[string]field{
 	"reserve_until":  {Label: models.Say("Latest end"), Hint: models.Say("Default: a week later."), Type: "datetime-local"},
 	"accept_part":    {Label: models.Say("A part now and the rest later is acceptable")},
 	"accept_later":   {Label: models.Say("A later start is acceptable")},
-	"reservation_id": {Label: models.Say("Reservation")},
+	"reservation_id": {Label: models.Say("Reservation"), Hint: models.Say("It runs in your reservation, and ends with it.")},
 	"class":          {Label: models.Say("Priority class"), Hint: models.Say("High is for those who decide requests in the project.")},
 	"qos": {Label: models.Say("QoS level"),
 		Hint: models.Say("What a request with a higher score may change. Guaranteed is for those who decide requests in the project.")},

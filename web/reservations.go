@@ -89,6 +89,11 @@ func (r ReservationRow) launchPath() string {
 	return "/launch?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
 }
 
+// runPath is the address at which a command is run in a reservation.
+func (r ReservationRow) runPath() string {
+	return "/runs/new?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
+}
+
 func (r ReservationRow) demand(ctx context.Context) string {
 	text := T(ctx, "%s GPU cores", cores(r.GPUs, r.Cores)) + " · " + models.FormatMiB(r.GPUMemoryMiB)
 	if r.GPUModel != "" {

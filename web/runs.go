@@ -38,16 +38,27 @@ func (v RunsView) startPath() string {
 
 // RunForm is the form of a run with its preview. Its fields: workspace_id, project_id,
 // command, directory, gpus, cores, gpu_memory_mib, gpu_model, cpu_milli, memory_mib, env,
-// time_limit_minutes and when_insufficient (fewer or wait).
+// reservation_id, time_limit_minutes and when_insufficient (fewer or wait).
 type RunForm struct {
 	LaunchView
-	Workspaces  []Option // the reader's own
-	Environment string   // in which it would run; empty: none matches
+	Workspaces   []Option // the reader's own
+	Reservations []Option // the reader's own in the project that are active
+	Environment  string   // in which it would run; empty: none matches
 }
 
 // workspaceOptions are the workspaces to choose from, or none.
 func (v RunForm) workspaceOptions(ctx context.Context) []Option {
 	return append([]Option{{Label: T(ctx, "none")}}, v.Workspaces...)
+}
+
+// ReservationOption is a reservation to choose.
+func ReservationOption(ctx context.Context, r ReservationRow) Option {
+	return Option{Value: number(r.ID), Label: "№ " + number(r.ID) + " · " + r.demand(ctx)}
+}
+
+// reservationOptions are the reservations to choose from, or none.
+func (v RunForm) reservationOptions(ctx context.Context) []Option {
+	return append([]Option{{Label: T(ctx, "none")}}, v.Reservations...)
 }
 
 // ofWorkspace reports whether a workspace is chosen.
@@ -78,13 +89,14 @@ func (v RunsView) address() string {
 // RunDetail is a run with its share and the end of its output.
 type RunDetail struct {
 	RunRow
-	Events    []models.RunEvent
-	Devices   []Device // with its share
-	Simulated bool
-	Starts    Start // of a queued run
-	Output    string
-	Cut       bool                 // there is earlier output
-	Graph     models.GraphProgress // that the run executes; without branches: none
+	Events      []models.RunEvent
+	Reservation *models.ReservationGrant // that ends it; nil: none
+	Devices     []Device                 // with its share
+	Simulated   bool
+	Starts      Start // of a queued run
+	Output      string
+	Cut         bool                 // there is earlier output
+	Graph       models.GraphProgress // that the run executes; without branches: none
 }
 
 // topics are the run and, until it has ended, its output.

@@ -19,6 +19,7 @@ func sampleRun(state models.RunState) RunDetail {
 	r.StartedAt = ptr(ago(20 * time.Minute))
 	r.Events = []models.RunEvent{{At: ago(20 * time.Minute), State: models.RunRunning, Message: models.Say("The command was started.")}}
 	if state != models.RunEnded {
+		r.Reservation = &models.ReservationGrant{ReservationID: 3, EndsAt: now.Add(2 * time.Hour)}
 		r.Devices, r.Simulated, r.Output, r.Graph = []Device{myDevice()}, true, "epoch 1 of 10\n", sampleProgress()
 		return r
 	}
@@ -36,7 +37,7 @@ func runSamples() []sample {
 	}
 	foreign := sampleRun(models.RunRunning)
 	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
-	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Workspaces: []Option{{"5", "segmentation · vision"}}}
+	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Reservations: []Option{{"3", "№ 3 · 100 GPU cores"}}, Workspaces: []Option{{"5", "segmentation · vision"}}}
 	refused := RunForm{LaunchView: LaunchView{Form: Form{Values: map[string]string{"command": "python 'x"}}.Refuse(models.Invalid("command", "has a quote that is not closed")),
 		Projects: []Option{{"1", "vision"}}, Decision: Decision{Outcome: models.OutcomeDelayed, RequestedCores: 50, Wait: &Wait{Before: 2, Starts: Start{Text: models.Say("unknown (not enough usage history)")}}}}}
 	list = append(list, sample{"run-new", "/runs/new", &li, RunFormPage(form)}, sample{"run-refused", "/runs/new", &li, RunFormPage(refused)},

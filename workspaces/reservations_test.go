@@ -11,6 +11,7 @@ import (
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/providers"
+	"weir/workspaces"
 )
 
 // reserved is a world with one GPU, of which its member has a part reserved for two hours,
@@ -92,6 +93,52 @@ func TestLaunchInAReservation(t *testing.T) {
 		}
 		if got := b.row(t, beside.ID).State; got != models.StateRunning {
 			t.Errorf("the workspace beside it is %s", got)
+		}
+	})
+}
+
+// A run is told of the reservation that would let it start at once, runs in it when it names it,
+// and ends with it.
+func TestRunInAReservation(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		s, r := w.reserved(w.T, 100)
+		w.begin(w.T, s)
+		in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"sleep", "600"}, Request: gpu(1, 100)}
+		waits, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil || waits.State != models.RunQueued || !strings.Contains(waits.Reason.String(), "use --reservation 1") {
+			w.Fatalf("without the reservation it is %s: %s, %v", waits.State, waits.Reason, err)
+		}
+		if _, err := w.StopRun(w.ctx, w.actor, waits.ID); err != nil {
+			w.Fatal(err)
+		}
+
+		in.Request, in.ReservationID = models.LaunchParameters{}, r.ID
+		_, other := w.addMember(w.T, w.role)
+		want(w.T, second(w.StartRun(w.ctx, other, in)), models.KindInvalid, "reservation_id", "not one of your reservations")
+		run, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil || run.State != models.RunStarting || run.Demand.Cores != 100 {
+			w.Fatalf("in the reservation it is %s with %+v, %v", run.State, run.Demand, err)
+		}
+		if v, err := s.View(w.ctx, w.actor, r.ID); err != nil || v.UsedAt == nil {
+			w.Errorf("it is not noted as used: %v", err)
+		}
+		want(w.T, second(w.StartRun(w.ctx, w.actor, in)), models.KindNoCapacity, "0 GPU cores are left")
+		w.ticks(run.ID, models.RunRunning)
+		v, err := w.ViewRun(w.ctx, w.actor, run.ID)
+		if err != nil || v.Reservation == nil || v.Reservation.ReservationID != r.ID || !v.EndsAt().Equal(r.EndsAt) {
+			w.Errorf("its end is %v in %+v, %v", v.EndsAt(), v.Reservation, err)
+		}
+		w.clock.Advance(2*time.Hour + time.Second)
+		w.poll(w.T, "the run has ended", func() bool {
+			w.Tick(w.ctx)
+			_ = w.TickRuns(w.ctx) // a test asks for the state
+			return w.run(run.ID).State == models.RunEnded
+		})
+		if got := w.run(run.ID).Reason.String(); got != "Stopped: its reservation has ended." {
+			w.Errorf("it ended because of %q", got)
+		}
+		if v, err = w.ViewRun(w.ctx, w.actor, run.ID); err != nil || v.Reservation != nil {
+			w.Errorf("it is still in %+v, %v", v.Reservation, err)
 		}
 	})
 }

@@ -24,6 +24,7 @@ type RunInput struct {
 	Directory        string                  `json:"directory,omitempty" maxLength:"4096" doc:"absolute path in the environment in which the command begins; absent: the home directory"`
 	Name             string                  `json:"name,omitempty" maxLength:"100" doc:"what it is called in lists; absent: as the program"`
 	Request          models.LaunchParameters `json:"request,omitempty"`
+	ReservationID    int64                   `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the command runs; its GPUs are the default"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
 	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"lease in seconds; 0: none"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
@@ -180,9 +181,12 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 			State: models.RunStarting, Demand: p.Target.Demand, Target: p.Target.Parameters,
 			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
 			Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
-		return s.commitRun(q, actor, &r, p)
+		if err := s.commitRun(q, actor, &r, p); err != nil || in.ReservationID == 0 {
+			return err
+		}
+		return q.UseReservation(in.ReservationID, q.Now())
 	})
-	if refused != nil {
+	if refused != nil && in.ReservationID == 0 {
 		err = errors.Join(refused, s.recordUnmet(ctx, actor, p))
 	}
 	return r, err
@@ -242,15 +246,46 @@ func (s *Service) PreviewRun(ctx context.Context, actor policies.Actor, in RunIn
 
 // planRun plans a run as a launch is planned.
 func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models.Project, in RunInput) (p Plan, member int64, err error) {
-	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: in.Request,
+	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: in.Request, ReservationID: in.ReservationID,
 		WhenInsufficient: cmp.Or(in.WhenInsufficient, WhenInsufficientWait)}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {
 		return p, 0, err
 	}
 	live, err := q.CountLiveRuns(from.member.ID)
+	if err != nil {
+		return p, 0, err
+	}
 	from.liveRuns, from.timeLimit = &live, time.Duration(in.TimeLimitSeconds)*time.Second
-	return plan(from), from.member.ID, err
+	p = plan(from)
+	return p, from.member.ID, s.suggestReservation(q, from, &p)
+}
+
+// suggestReservation tells of a reservation of the member in which a run could start that would
+// have to wait without it.
+func (s *Service) suggestReservation(q *store.Queries, in planInput, p *Plan) error {
+	if in.launch.ReservationID != 0 || p.Rejection != nil || p.Decision.Outcome == models.OutcomeGranted {
+		return nil
+	}
+	active := store.ReservationFilter{ProjectID: in.project.ID, UserID: in.member.UserID,
+		States: []models.ReservationState{models.ReservationActive}}
+	list, err := q.Reservations(store.AllProjects, active, store.Page{})
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		_, decide, err := s.pool.Reserved(q, r.Reservation, p.Demand)
+		if err != nil {
+			return err
+		}
+		if decide(p.Demand).Outcome == models.OutcomeGranted {
+			p.Decision.Explanation = models.Say("%s; your reservation %d has enough left for it: select it, or use --reservation %d",
+				p.Decision.Explanation, r.ID, r.ID)
+			p.launchDecision.Explanation = p.Decision.Explanation
+			return nil
+		}
+	}
+	return nil
 }
 
 // commitRun writes the planned run, and takes its shares or queues it.

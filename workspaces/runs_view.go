@@ -26,6 +26,8 @@ type RunSummary struct {
 	CanRead    bool // its command and its output
 	CanDelete  bool
 	IdleEndsAt *time.Time // when it is ended unless it works before; nil: never
+
+	Reservation *models.ReservationGrant // that ends it; nil: none, and in lists
 }
 
 func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary {
@@ -48,9 +50,24 @@ func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (
 	if err != nil {
 		return RunSummary{}, err
 	}
-	v := s.runSummary(actor, r)
-	v.Events, err = s.store.Read(ctx).RunEvents(id)
-	return v, err
+	v, q := s.runSummary(actor, r), s.store.Read(ctx)
+	if v.Events, err = q.RunEvents(id); err != nil {
+		return v, err
+	}
+	grant, err := q.GrantInUse(r.HolderID)
+	if err == nil {
+		v.Reservation = &grant
+	}
+	return v, models.IgnoreNotFound(err)
+}
+
+// EndsAt is when the time limit or the reservation ends the run; nil: never, or it has not started.
+func (r RunSummary) EndsAt() *time.Time {
+	end := r.RunView.EndsAt()
+	if r.Reservation != nil && (end == nil || r.Reservation.EndsAt.Before(*end)) {
+		end = &r.Reservation.EndsAt
+	}
+	return end
 }
 
 // ListRuns shows the actor's own runs, and those of others in projects whose workspaces

@@ -27,6 +27,7 @@ type runFlags struct {
 	directory                           string
 	env                                 []string
 	limit                               time.Duration
+	reservation                         int64
 	detach                              bool
 }
 
@@ -44,6 +45,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.gpuModel, "gpu-model", "", "GPU `MODEL`")
 	flags.Int64Var(&f.cpu, "cpu", 0, "CPU in thousandths, `MILLI`")
 	flags.Int64Var(&f.memory, "memory", 0, "memory in `MIB`")
+	flags.Int64Var(&f.reservation, "reservation", 0, "`ID` of your active reservation in which the command runs; its GPUs are the default")
 	flags.StringArrayVar(&f.env, "env", nil, "environment variable, `NAME=VALUE`; can be repeated")
 	flags.DurationVar(&f.limit, "time", 0, "`DURATION` after which the run is ended, such as 30m; default: no limit")
 	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait,
@@ -74,7 +76,7 @@ func withCommand(_ *cobra.Command, args []string) error {
 // input is the run that the flags describe.
 func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
 	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command, Name: f.name,
-		TimeLimitSeconds: int64(f.limit / time.Second), WhenInsufficient: f.whenInsufficient}
+		ReservationID: f.reservation, TimeLimitSeconds: int64(f.limit / time.Second), WhenInsufficient: f.whenInsufficient}
 	if f.workspace == 0 && f.project == 0 {
 		in.WorkspaceID, _ = strconv.ParseInt(os.Getenv("WEIR_WORKSPACE"), 10, 64)
 	}

@@ -32,6 +32,7 @@ DELIMITER = b"<IDS|MSG>"
 OURS = b"weir"  # the identity of our own requests to the real kernel
 HELP = """%gpu: the GPU of this kernel
 %gpu 2x50: from the next start on, 2 GPUs with 50 cores each; %gpu 1x100 8192 adds MiB of memory per GPU
+%gpu reservation 7: from the next start on, the GPUs of your reservation 7; 0 for none
 %gpu keep: it is not idle
 %gpu release: give it back now; the variables are lost"""
 
@@ -80,11 +81,13 @@ def explained(lines, problems):
 class Run(threading.Thread):
     """One run, from its request on. The thread renews its lease and tells its states."""
 
-    def __init__(self, request, command, before):
+    def __init__(self, request, reservation, command, before):
         super().__init__(daemon=True)
         self.request, self.before = request, before
         self.body = {"command": command, "name": title(), "lease_seconds": LEASE, "when_insufficient": "wait",
                      "directory": os.getcwd()}
+        if reservation:  # whose GPUs are the default
+            self.body.update(reservation_id=reservation, request=request)
         self.view = {}  # as the portal last showed it
         self.states = queue.Queue()  # views, and at last a text that says why it has ended
         self.busy, self.keep, self.ending = False, False, False
@@ -92,7 +95,8 @@ class Run(threading.Thread):
 
     def run(self):
         try:
-            self.body["request"] = self.request or self.patiently(default)
+            if "request" not in self.body:
+                self.body["request"] = self.request or self.patiently(default)
             self.settle()
             if self.ending:
                 return self.states.put("it has ended")
@@ -172,7 +176,7 @@ class Kernel:
         self.front = {name: self.bind(name, zmq.ROUTER) for name in CHANNELS}
         self.iopub = self.bind("iopub", zmq.PUB)
         threading.Thread(target=self.heartbeat, daemon=True).start()
-        self.request = {}
+        self.request, self.reservation = {}, 0
         self.silent()
         self.waiting = []  # frames for the shell of a kernel that does not answer yet
         self.parent = {}  # header of the last cell, under which notices are shown
@@ -324,9 +328,10 @@ class Kernel:
             self.request = {"gpus": int(share[1]), "cores": int(share[2])}
             if len(words) == 2:
                 self.request["gpu_memory_mib"] = int(words[1])
-            text = "The next start of this kernel asks for %s." % self.wanted()
-            if self.run:
-                text += " Until %gpu release it has what it has."
+            text = self.chosen()
+        elif words[0] == "reservation" and len(words) == 2 and words[1].isdigit():
+            self.reservation, self.request = int(words[1]), {}
+            text = self.chosen()
         elif words == ["keep"] and self.run:
             self.run.kept()
             text = "The GPU is kept."
@@ -339,10 +344,15 @@ class Kernel:
         self.reply("shell", message, idents, {"status": "ok", "execution_count": self.count, "payload": [], "user_expressions": {}})
         self.publish("status", {"execution_state": "idle"}, header)
 
+    def chosen(self):
+        text = "The next start of this kernel asks for %s." % self.wanted()
+        return text + " Until %gpu release it has what it has." if self.run else text
+
     def wanted(self):
+        of = " of your reservation %d" % self.reservation if self.reservation else ""
         if not self.request:
-            return "the GPU share of the launch parameters of the project"
-        return "%(gpus)d GPU with %(cores)d cores each" % self.request
+            return "the GPUs" + of if of else "the GPU share of the launch parameters of the project"
+        return "%(gpus)d GPU with %(cores)d cores each" % self.request + of
 
     def status(self):
         if self.run is None:
@@ -375,7 +385,7 @@ class Kernel:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
             json.dump(real, f)
         self.real, self.path = real, path
-        self.run = Run(self.request, [sys.executable, "-m", "ipykernel_launcher", "-f", path], self.before)
+        self.run = Run(self.request, self.reservation, [sys.executable, "-m", "ipykernel_launcher", "-f", path], self.before)
         self.run.start()
 
     def connect(self):

@@ -147,12 +147,16 @@ class KernelTest(unittest.TestCase):
         self.until("the run is stopped", lambda: portal.stopped == 1)
         self.until("its files are removed", lambda: os.listdir(weir_kernel.KERNELS) == [])
 
+        self.client.execute("%gpu reservation 5")
+        self.says("The next start of this kernel asks for the GPUs of your reservation 5.")
+
         before = portal.looks
         self.client.execute("6 * 8")
         self.until("the next cell waits for the end of the run", lambda: portal.looks > before + 2)
         self.assertEqual(len(portal.started), 1, "both runs at once may be more than the limit")
         portal.view = dict(portal.view, state="ended")
         self.until("it starts another run", lambda: len(portal.started) == 2)
+        self.assertEqual((portal.started[1]["reservation_id"], portal.started[1]["request"]), (5, {}))
 
 
 if __name__ == "__main__":
