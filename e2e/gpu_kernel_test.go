@@ -69,7 +69,7 @@ func (s *server) forwarder() (pids []int) {
 // idle, and again from the next cell on. In its terminal, weir run needs no token.
 func TestGPUKernel(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, options{args: []string{"--gpu-idle-timeout", "1m"}})
+	s := newServer(t, options{args: []string{"--kernel-idle-timeout", "1m"}})
 	team := s.team("notebooks", share.times(3), "ada")
 	ada := team.Members[0]
 	cpu, other := ada.cpuOnly(team.Project, "cpu"), ada.cpuOnly(team.Project, "other")

@@ -10,6 +10,10 @@ import (
 // MaxIdleMinutes is the maximum of the limits for idle workspaces, a year.
 const MaxIdleMinutes = 365 * 24 * 60
 
+// KernelIdleMinutes is the platform's default of the time for which a GPU kernel keeps its GPU
+// without work.
+const KernelIdleMinutes = 10
+
 // LaunchNumber is a numeric launch parameter: its name and where its value is.
 type LaunchNumber struct {
 	Name  string
@@ -19,7 +23,8 @@ type LaunchNumber struct {
 // Numbers are the numeric launch parameters.
 func (l *LaunchParameters) Numbers() []LaunchNumber {
 	return []LaunchNumber{{"gpus", &l.GPUs}, {"cores", &l.Cores}, {"gpu_memory_mib", &l.GPUMemoryMiB}, {"cpu_milli", &l.CPUMilli},
-		{"memory_mib", &l.MemoryMiB}, {"shm_mib", &l.ShmMiB}, {"idle_minutes", &l.IdleMinutes}, {"gpu_idle_minutes", &l.GPUIdleMinutes}}
+		{"memory_mib", &l.MemoryMiB}, {"shm_mib", &l.ShmMiB}, {"idle_minutes", &l.IdleMinutes}, {"gpu_idle_minutes", &l.GPUIdleMinutes},
+		{"kernel_idle_minutes", &l.KernelIdleMinutes}}
 }
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)

@@ -116,15 +116,16 @@ func (m MemberView) Permits() Permissions { return PermissionsOf(m.Permission, m
 // LaunchParameters are values for a launch. A nil value is left to the next
 // layer: project, environment, role, then the member's request.
 type LaunchParameters struct {
-	GPUs           *int64            `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
-	Cores          *int64            `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU, 1 to 100"`
-	GPUMemoryMiB   *int64            `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB; absent: in proportion to the cores"`
-	GPUModel       *string           `json:"gpu_model,omitempty" doc:"GPU model; empty: any"`
-	CPUMilli       *int64            `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
-	MemoryMiB      *int64            `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
-	ShmMiB         *int64            `json:"shm_mib,omitempty" minimum:"0" doc:"size of /dev/shm, MiB; counts as memory"`
-	IdleMinutes    *int64            `json:"idle_minutes,omitempty" minimum:"0" doc:"minutes without work after which a workspace is stopped; 0: never"`
-	GPUIdleMinutes *int64            `json:"gpu_idle_minutes,omitempty" minimum:"0" doc:"the same for a workspace with GPUs, which are released then; 0: never"`
-	Path           *string           `json:"path,omitempty" doc:"default URL path, such as /tree"`
-	Env            map[string]string `json:"env,omitempty" doc:"environment variables"`
+	GPUs              *int64            `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
+	Cores             *int64            `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU, 1 to 100"`
+	GPUMemoryMiB      *int64            `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB; absent: in proportion to the cores"`
+	GPUModel          *string           `json:"gpu_model,omitempty" doc:"GPU model; empty: any"`
+	CPUMilli          *int64            `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
+	MemoryMiB         *int64            `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
+	ShmMiB            *int64            `json:"shm_mib,omitempty" minimum:"0" doc:"size of /dev/shm, MiB; counts as memory"`
+	IdleMinutes       *int64            `json:"idle_minutes,omitempty" minimum:"0" doc:"minutes without work after which a workspace is stopped; 0: never"`
+	GPUIdleMinutes    *int64            `json:"gpu_idle_minutes,omitempty" minimum:"0" doc:"the same for a workspace with GPUs, which are released then; 0: never"`
+	KernelIdleMinutes *int64            `json:"kernel_idle_minutes,omitempty" minimum:"0" doc:"minutes without work after which a GPU kernel releases its GPU, while the workspace goes on; 0: never"`
+	Path              *string           `json:"path,omitempty" doc:"default URL path, such as /tree"`
+	Env               map[string]string `json:"env,omitempty" doc:"environment variables"`
 }

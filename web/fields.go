@@ -144,6 +144,8 @@ var fields = map[string]field{
 		Hint: models.Say("Minutes without work after which a workspace is stopped. 0 is never."), Inputmode: "numeric"},
 	"gpu_idle_minutes": {Label: models.Say("GPU idle timeout"),
 		Hint: models.Say("For workspaces with GPUs, which are then released. 0 is never."), Inputmode: "numeric"},
+	"kernel_idle_minutes": {Label: models.Say("GPU kernel idle timeout"),
+		Hint: models.Say("For GPU kernels of notebooks, which then release their GPU; the workspace goes on. 0 is never."), Inputmode: "numeric"},
 	"path": {Label: models.Say("Start page"), Hint: models.Say("Page to open first. /lab needs JupyterLab in the environment."), Mono: true},
 	"env":  {Label: models.Say("Environment variables"), Hint: models.Say("One KEY=VALUE per line."), Rows: 3, Mono: true},
 

@@ -48,4 +48,5 @@ func parameterName(ctx context.Context, name string) string {
 
 // launchFields are the inputs of launch parameters.
 var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
-	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.idle_minutes", "launch.gpu_idle_minutes", "launch.path"}
+	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.idle_minutes", "launch.gpu_idle_minutes",
+	"launch.kernel_idle_minutes", "launch.path"}

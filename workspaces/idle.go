@@ -138,18 +138,18 @@ func saveDue(differs, rests time.Duration) bool {
 
 // IdleLimit is for how long a workspace may be idle: the shorter of the two limits for
 // one with GPUs. Of a workspace from before there were limits it is 0.
-func IdleLimit(w models.Workspace) idleness.Limit { return idleLimit(w.Target, w.Demand) }
-
-func idleLimit(target []models.Parameter, demand models.Demand) idleness.Limit {
-	minutes := func(name string) idleness.Limit {
-		n, _ := strconv.ParseInt(parameter(target, name), 10, 64)
-		return idleness.Limit(time.Duration(n) * time.Minute)
-	}
-	limit := minutes("idle_minutes")
-	if gpu := minutes("gpu_idle_minutes"); demand.GPUs > 0 && gpu > 0 && (limit == 0 || gpu < limit) {
+func IdleLimit(w models.Workspace) idleness.Limit {
+	limit := limitOf(w.Target, "idle_minutes")
+	if gpu := limitOf(w.Target, "gpu_idle_minutes"); w.Demand.GPUs > 0 && gpu > 0 && (limit == 0 || gpu < limit) {
 		limit = gpu
 	}
 	return limit
+}
+
+// limitOf is a limit of launch parameters.
+func limitOf(target []models.Parameter, name string) idleness.Limit {
+	n, _ := strconv.ParseInt(parameter(target, name), 10, 64)
+	return idleness.Limit(time.Duration(n) * time.Minute)
 }
 
 func idleStateOf(w models.Workspace) idleness.State {

@@ -86,10 +86,10 @@ func (n *number) leaveRoom(part int64) {
 }
 
 // numbers are the numeric parameters, in the order of [models.LaunchParameters.Numbers].
-type numbers struct{ gpus, cores, gpuMemory, cpu, memory, shm, idle, gpuIdle number }
+type numbers struct{ gpus, cores, gpuMemory, cpu, memory, shm, idle, gpuIdle, kernelIdle number }
 
 func (n *numbers) all() []*number {
-	return []*number{&n.gpus, &n.cores, &n.gpuMemory, &n.cpu, &n.memory, &n.shm, &n.idle, &n.gpuIdle}
+	return []*number{&n.gpus, &n.cores, &n.gpuMemory, &n.cpu, &n.memory, &n.shm, &n.idle, &n.gpuIdle, &n.kernelIdle}
 }
 
 // defaultNumbers are the values that no layer sets.
@@ -214,7 +214,7 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 	if n.shm.value > n.memory.value {
 		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(n.memory.value))
 	}
-	for _, x := range [][2]number{{n.idle, given.idle}, {n.gpuIdle, given.gpuIdle}} {
+	for _, x := range [][2]number{{n.idle, given.idle}, {n.gpuIdle, given.gpuIdle}, {n.kernelIdle, given.kernelIdle}} {
 		if asked, most := x[0].value, x[1].value; most > 0 && (asked == 0 || asked > most) {
 			p.Add(x[0].name, "must be from 1 to %d minutes: you can only shorten this limit", most)
 		}

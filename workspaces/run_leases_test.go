@@ -130,6 +130,30 @@ func (w *runsWorld) check(when string, id int64, state models.RunState, reminded
 	}
 }
 
+// A GPU kernel releases its GPU after a limit of its own, whatever that of workspaces is.
+func TestKernelIdleLimit(t *testing.T) {
+	none, five, hour := int64(0), int64(5), int64(60)
+	for _, c := range []struct {
+		gpus, kernel int64
+		limit        time.Duration
+	}{{1, five, 5 * time.Minute}, {1, none, 0}, {0, five, time.Hour}} {
+		target, err := workspaces.MergeParameters(workspaces.Layers{Platform: models.LaunchParameters{IdleMinutes: &hour, GPUIdleMinutes: &hour,
+			KernelIdleMinutes: new(int64(10))}, Project: models.LaunchParameters{KernelIdleMinutes: &c.kernel}, Limit: plenty,
+			Request: models.LaunchParameters{GPUs: &c.gpus}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := models.Run{LeaseSeconds: 30, Demand: target.Demand, Target: target.Parameters}
+		if got := time.Duration(workspaces.RunIdleLimit(r)); got != c.limit {
+			t.Errorf("with %d GPUs and a limit of %d minutes: %v", c.gpus, c.kernel, got)
+		}
+		r.LeaseSeconds = 0
+		if got := workspaces.RunIdleLimit(r); got != 0 {
+			t.Errorf("without a lease: %v", got)
+		}
+	}
+}
+
 // Processes that compute are work, although no cell is executed.
 func TestComputingRunIsNotIdle(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/models"
 	"weir/pool/notebooks"
 )
 
@@ -40,7 +41,8 @@ generated from published figures about interactive training.`,
 	flags.Uint64Var(&s.seed, "seed", 1, "`SEED` of the generated sessions")
 	flags.DurationVar(&s.start, "start", 30*time.Second, "`TIME` in which a new environment starts")
 	flags.DurationVar(&s.attach, "attach", 150*time.Millisecond, "`TIME` in which a GPU is attached to a notebook")
-	flags.DurationVar(&s.idle, "idle", time.Minute, "`TIME` for which weir keeps a GPU after a task")
+	flags.DurationVar(&s.idle, "idle", models.KernelIdleMinutes*time.Minute,
+		"`TIME` for which weir keeps a GPU after a task; the default is that of kernel-idle-timeout")
 	flags.StringVar(&s.output, "output", "table", "output `FORMAT`: table or json")
 	return cmd
 }
