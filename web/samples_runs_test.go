@@ -35,6 +35,9 @@ func runSamples() []sample {
 		rows = append(rows, r.RunRow)
 		list = append(list, sample{"run-" + string(state), "/runs/4", &li, RunPage(r)})
 	}
+	idle := sampleRun(models.RunRunning)
+	idle.RemindedAt, idle.IdleEndsAt = ptr(ago(time.Minute)), ptr(now.Add(4*time.Minute))
+	list = append(list, sample{"run-idle", "/runs/4", &li, RunPage(idle)})
 	foreign := sampleRun(models.RunRunning)
 	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
 	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Reservations: []Option{{"3", "№ 3 · 100 GPU cores"}}, Workspaces: []Option{{"5", "segmentation · vision"}}}

@@ -6,9 +6,11 @@ are: they are signed with the same key. When the run has ended, the next cell st
 """
 
 import ast
+import calendar
 import glob
 import http.client
 import json
+import math
 import os
 import queue
 import re
@@ -475,7 +477,7 @@ class Kernel:
         elif not self.ready:
             self.show("The GPU is attached: %s. Python starts." % demand(view), "wait")
         elif view.get("reminded") and view.get("idle_ends_at"):
-            self.notice = "The GPU is idle and is given back at %s. %%gpu keep keeps it, %%gpu release gives it back now." % view["idle_ends_at"]
+            self.notice = "The GPU is idle and is given back in %s. %%gpu keep keeps it, %%gpu release gives it back now." % left(view["idle_ends_at"])
             self.show(self.notice, "idle")
         elif self.notice:
             self.notice = None
@@ -555,6 +557,14 @@ def demand(view):
     if not d:
         return "a GPU share"
     return "%d × %d cores" % (d.get("gpus", 0), d.get("cores", 0))
+
+
+def left(moment, now=None):
+    """The time until a moment of the portal, in words: in minutes, and in seconds at last."""
+    end = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
+    seconds = max(math.ceil(end - (time.time() if now is None else now)), 0)
+    n, unit = (seconds, "second") if seconds < 60 else (math.ceil(seconds / 60), "minute")
+    return "%d %s%s" % (n, unit, "" if n == 1 else "s")
 
 
 def main():

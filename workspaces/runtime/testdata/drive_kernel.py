@@ -103,6 +103,10 @@ class KernelTest(unittest.TestCase):
     def says(self, text):
         self.until("the notebook shows %r" % text, lambda: any(text in t for t in self.texts))
 
+    def test_left(self):
+        for before, words in ((600, "10 minutes"), (540.5, "10 minutes"), (60, "1 minute"), (59.5, "1 minute"), (59, "59 seconds"), (1, "1 second"), (-5, "0 seconds")):
+            self.assertEqual(weir_kernel.left("2030-01-02T03:04:05.25Z", 1893553445 - before), words)
+
     def test_life(self):
         portal = Portal()
         threading.Thread(target=portal.serve_forever, daemon=True).start()
@@ -126,7 +130,7 @@ class KernelTest(unittest.TestCase):
         self.says("GPU: 1 × 50 cores, by run 7.")
 
         portal.view = dict(portal.view, reminded=True, idle_ends_at="2030-01-02T03:04:05Z")
-        self.says("The GPU is idle and is given back at 2030-01-02T03:04:05Z. %gpu keep keeps it, %gpu release gives it back now.")
+        self.says(" minutes. %gpu keep keeps it, %gpu release gives it back now.")
         portal.forgiving, before = True, portal.worked
         self.client.execute("%gpu keep")
         self.until("it is kept", lambda: portal.worked > before)
