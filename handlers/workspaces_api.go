@@ -65,7 +65,7 @@ type Idleness struct {
 	LimitMinutes int64      `json:"limit_minutes" doc:"minutes without work after which the workspace is stopped; 0: never"`
 	Known        bool       `json:"known" doc:"it is known whether the workspace works; otherwise it is not stopped"`
 	WorkedAt     *time.Time `json:"worked_at,omitempty" doc:"when the workspace last worked"`
-	Signal       string     `json:"signal,omitempty" enum:"code,terminal,processes,gpu,kept" doc:"code: a kernel executed; terminal: somebody typed; processes: they computed, read or wrote; gpu: a GPU computed; kept: see keep-workspace; absent: its start"`
+	Signal       string     `json:"signal,omitempty" enum:"code,terminal,processes,gpu,run,kept" doc:"code: a kernel executed; terminal: somebody typed; processes: they computed, read or wrote; gpu: a GPU computed; run: a run in its environment worked; kept: see keep-workspace; absent: its start"`
 	Reminded     bool       `json:"reminded" doc:"the workspace is idle and its user was told that it will be stopped"`
 	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"when the workspace is stopped if nothing works in it until then"`
 }

@@ -24,6 +24,7 @@ var signalWords = map[string]models.Text{
 	"terminal":  models.Say("typing in a terminal"),
 	"processes": models.Say("running processes"),
 	"gpu":       models.Say("GPU utilization"),
+	"run":       models.Say("a run"),
 	"kept":      models.Say("kept running"),
 }
 

@@ -48,9 +48,17 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	runs, err := q.RunsIn(models.RunRunning)
+	if err != nil {
+		return err
+	}
+	worked := lastWorked(runs, r.config.Store.Now())
 	observations := make([]*idleness.Observation, len(running))
 	workqueue.ParallelizeUntil(ctx, observers, len(running), func(i int) {
 		observations[i] = r.observe(ctx, running[i], gpus[running[i].ID])
+		if at := worked[running[i].ID]; !at.IsZero() && observations[i] != nil && running[i].Demand.GPUs == 0 {
+			observations[i].Ran = new(observations[i].At.Sub(at))
+		}
 	})
 	next := make(map[int64]observed, len(running))
 	failed := []error{r.saveTelemetry(ctx, running, observations, gpus)}
@@ -71,6 +79,22 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 	}
 	r.observed = next
 	return errors.Join(failed...)
+}
+
+// lastWorked is when runs in the environment of each workspace last worked. One with a lease, such as
+// the kernel of a notebook, tells that itself; another one works until it ends.
+func lastWorked(runs []models.Run, now time.Time) map[int64]time.Time {
+	last := map[int64]time.Time{}
+	for _, r := range runs {
+		at := now
+		if r.LeaseSeconds > 0 {
+			at = runIdleState(r).WorkedAt
+		}
+		if r.WorkspaceID != nil && at.After(last[*r.WorkspaceID]) {
+			last[*r.WorkspaceID] = at
+		}
+	}
+	return last
 }
 
 // observe returns what a workspace shows; nil when that is not known.

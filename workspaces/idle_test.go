@@ -237,6 +237,44 @@ func TestGPUUtilisation(t *testing.T) {
 	})
 }
 
+// A run in the environment of a workspace without GPUs is its work until it ends, and the program of
+// one with a lease as long as it works. It does not keep the GPUs of a workspace.
+func TestWorkspaceOfARunIsNotIdle(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		ws := idleBench(w.T, w.world)
+		in := projects.ProjectInput{Name: "vision", Quota: plenty.Input(), Launch: models.LaunchParameters{IdleMinutes: new(int64(60)), GPUIdleMinutes: new(int64(60))}}
+		if _, err := w.projects.UpdateProject(w.ctx, w.root, w.project.ID, in); err != nil {
+			w.Fatal(err)
+		}
+		cpu := w.until(w.T, w.launch(w.T, "b", models.LaunchParameters{}).ID, models.StateRunning)
+		leased := w.until(w.T, w.launch(w.T, "c", models.LaunchParameters{}).ID, models.StateRunning)
+		for _, id := range []int64{ws.ID, cpu.ID} {
+			r, err := w.StartRun(w.ctx, w.actor, workspaces.RunInput{WorkspaceID: id, Command: []string{"sleep", "600"}})
+			if err != nil {
+				w.Fatal(err)
+			}
+			w.ticks(r.ID, models.RunRunning)
+		}
+		kernel := w.ticks(w.leased(leased.ID, models.LaunchParameters{}).ID, models.RunRunning)
+		w.pass(w.T, 55)
+		for id, reminded := range map[int64]bool{ws.ID: true, cpu.ID: false, leased.ID: true} {
+			if i := w.idleness(w.T, id); i.Reminded != reminded {
+				w.Errorf("workspace %d is reminded: %+v", id, i)
+			}
+		}
+		if i := w.idleness(w.T, cpu.ID); i.Signal != idleness.Run || i.StopsAt.Before(w.store.Now().Add(59*time.Minute)) {
+			w.Errorf("the one with a run is %+v", i)
+		}
+		if _, err := w.RenewRun(w.ctx, w.actor, kernel.ID, workspaces.RunRenewal{Worked: true}); err != nil {
+			w.Fatal(err)
+		}
+		w.pass(w.T, 1)
+		if i := w.idleness(w.T, leased.ID); i.Reminded || i.Signal != idleness.Run {
+			w.Errorf("when its program has worked: %+v", i)
+		}
+	})
+}
+
 // Each layer overrides the limits of the one before; a member can only shorten them.
 func TestIdleLimits(t *testing.T) {
 	layer := func(idle, gpu int64) models.LaunchParameters {

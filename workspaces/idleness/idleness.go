@@ -10,6 +10,7 @@ const (
 	Terminal  Signal = "terminal"  // somebody typed
 	Processes Signal = "processes" // they compute, read or write
 	GPU       Signal = "gpu"       // it computes
+	Run       Signal = "run"       // in its environment, which works
 	Kept      Signal = "kept"      // a person asked to keep it
 )
 
@@ -19,6 +20,7 @@ type Observation struct {
 	Busy     bool           // a kernel executes
 	Executed *time.Duration // since a kernel last executed; nil: never
 	Typed    *time.Duration // since somebody last typed in a terminal; nil: never
+	Ran      *time.Duration // since a run of the workspace last worked; nil: none runs
 	CPU      time.Duration  // used by all processes but the server's own, since their start
 	IOBytes  int64          // read and written by them
 	GPU      int64          // utilisation of its GPUs, percent; 0 also if it is not known
@@ -48,7 +50,7 @@ func Work(before *Observation, now Observation) (at time.Time, signal Signal) {
 	for _, s := range []struct {
 		since  *time.Duration
 		signal Signal
-	}{{now.Executed, Code}, {now.Typed, Terminal}} {
+	}{{now.Executed, Code}, {now.Typed, Terminal}, {now.Ran, Run}} {
 		if s.since == nil {
 			continue
 		}

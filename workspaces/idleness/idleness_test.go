@@ -45,6 +45,8 @@ func TestWork(t *testing.T) {
 		{"the first look", nil, quiet(func(o *idleness.Observation) { o.CPU += time.Hour }), time.Time{}, ""},
 		{"other processes", before, quiet(func(o *idleness.Observation) { o.CPU, o.IOBytes = 0, 0 }), time.Time{}, ""},
 		{"the clock was set back", &idleness.Observation{At: now.Add(time.Hour)}, quiet(func(*idleness.Observation) {}), time.Time{}, ""},
+		{"a run", before, quiet(func(o *idleness.Observation) { o.Ran = new(time.Duration(0)) }), now, idleness.Run},
+		{"a kernel's run that rests", before, quiet(func(o *idleness.Observation) { o.Ran, o.Typed = new(time.Minute), new(time.Hour) }), now.Add(-time.Minute), idleness.Run},
 		{"a GPU", before, quiet(func(o *idleness.Observation) { o.GPU = 1 }), now, idleness.GPU},
 	}
 	for _, tt := range tests {
