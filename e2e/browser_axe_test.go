@@ -54,7 +54,7 @@ func TestAccessibility(t *testing.T) {
 }
 
 // mainPages are looked at in a narrow window, too.
-var mainPages = []string{"/", "/signin", "/docs/concepts/guarantees", "/docs/reference/settings", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/capacity", "/projects/1/usage", "/projects?sort=remaining&order=desc&q=e", "/departments", "/projects/1/members/import", "/projects/1/files", "/projects/1/files?path=/notebook/1/project_model", "/projects/1/files/access?path=/notebook/1/project_model"}
+var mainPages = []string{"/", "/signin", "/docs/concepts/guarantees", "/docs/reference/settings", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/runs?state=all", "/runs/1", "/runs/new", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/capacity", "/projects/1/usage", "/projects?sort=remaining&order=desc&q=e", "/departments", "/projects/1/members/import", "/projects/1/files", "/projects/1/files?path=/notebook/1/project_model", "/projects/1/files/access?path=/notebook/1/project_model"}
 
 func pathsOf(paths ...string) (all []visit) {
 	for _, p := range paths {
@@ -66,7 +66,7 @@ func pathsOf(paths ...string) (all []visit) {
 func operatorVisits() []visit {
 	forms := []string{"/projects/start", "/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/prices/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
-		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/planning", "/pool/planning?add=h100:8", "/barriers", "/barriers?example=1", "/graphs", "/graphs?example=1", "/environments", "/environments/1/edit",
+		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/planning", "/pool/planning?add=h100:8", "/runs?state=all", "/runs/1", "/barriers", "/barriers?example=1", "/graphs", "/graphs?example=1", "/environments", "/environments/1/edit",
 		"/environments/1/delete", "/requests", "/requests/1", "/capacity", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/usage", "/accounting", "/projects/1/accounting?group=model", "/prices", "/projects/1/former-members", "/projects?sort=remaining&order=desc&q=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notifications", "/curators", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere",
 		"/projects/1/files/rules", "/projects/1/files/access?path=/notebook/1/project_model", "/projects/1/files/access?path=/notebook/1/project_model&remove=1")
 	for _, path := range forms {
@@ -78,13 +78,13 @@ func operatorVisits() []visit {
 func memberVisits() []visit {
 	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=limit&project_id=1",
 		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/projects/1/usage", "/access?project_name=Speech&right=role:write", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
-		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?version_constraints=torch", "/projects/1/files", "/projects/1/files?path=/notebook/1/project_model", "/projects/1/files?path=/notebook/1/project_model&q=train", "/projects/1/files/entry?path=/notebook/1/project_model/train.py",
+		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?version_constraints=torch", "/runs", "/runs?state=all", "/runs/1", "/runs/1/delete", "/runs/new", "/runs/new?project_id=1&gpus=1&cores=200", "/projects/1/files", "/projects/1/files?path=/notebook/1/project_model", "/projects/1/files?path=/notebook/1/project_model&q=train", "/projects/1/files/entry?path=/notebook/1/project_model/train.py",
 		"/projects/1/files/move?item=/notebook/1/project_model/train.py", "/projects/1/files/trash", "/projects/1/files/access?path=/notebook/1/project_model"),
-		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
+		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/runs/new", openDetails}, visit{"/workspaces/2", nil})
 }
 
 // populate fills a server: two projects, running workspaces that leave half a
-// GPU, one that waits for more, one that has failed, one that was stopped. It
+// GPU, one that waits for more, one that has failed, one that was stopped, and a run. It
 // returns the member whose workspaces all but the second are.
 func populate(s *server) member {
 	s.t.Helper()
@@ -111,6 +111,8 @@ func populate(s *server) member {
 	wang.must("POST", workspacePath(stopped.ID)+"/stop", nil, nil)
 	wang.await(stopped.ID, "stopped", patience)
 	wang.await(failed.ID, "failed", patience)
+	wang.must("POST", "/runs", map[string]any{"project_id": speech.Project, "command": []string{"echo", "42"},
+		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64}}, nil)
 	s.writes(fmt.Sprintf("/notebook/%d/project_model/train.py", speech.Project), "print(42)\n")
 	s.api(s.admin()).must("PUT", fmt.Sprintf("/projects/%d/files/rules", speech.Project), map[string]any{"path": fmt.Sprintf("/notebook/%d/project_model", speech.Project),
 		"subject": "role", "subject_id": speech.Role, "access": "write", "download": "allow"}, nil)

@@ -7,7 +7,8 @@ import (
 )
 
 // TestIdleWorkspaceInBrowser has two real notebooks that work and then rest, while a page
-// is open: one is kept, the other one is stopped and its GPU is released.
+// is open: one is kept, the other one is stopped and its GPU is released. The page of a run that
+// rests offers the same.
 func TestIdleWorkspaceInBrowser(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)
@@ -55,6 +56,9 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	page.until("that it is kept", `!document.querySelector(".flash.warn") && document.body.innerText.includes("Last work: kept running")`)
 	page.stayed()
 	page.shoot("workspace-kept")
+	var resting id
+	wang.must("POST", "/runs", map[string]any{"project_id": team.Project, "command": []string{"sleep", "600"}, "lease_seconds": 3600,
+		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64, "idle_minutes": 2}}, &resting)
 	list.goTo(workspacePath(idle))
 	list.front()
 	list.stay()
@@ -65,6 +69,17 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	if w := wang.workspace(kept); w.State != "running" {
 		t.Errorf("the kept one is %s: %s", w.State, w.Reason)
 	}
+	page.goTo(fmt.Sprintf("/runs/%d", resting.ID))
+	page.front()
+	page.until("the reminder", `/It will be released in \d+ (second|minute)s?\.\s+Keep GPU.+\s+Release now/.test(document.querySelector(".flash.warn")?.innerText)`)
+	axe := readAxe(t)
+	axe.load(page)
+	for _, scheme := range schemes {
+		page.scheme(scheme)
+		check(page, "an idle run, "+scheme)
+	}
+	page.press(fmt.Sprintf("Keep GPU sleep %d", resting.ID))
+	page.until("that it is kept", `document.querySelector("#flash").innerText.includes("keeps its GPU") && !document.querySelector(".flash.warn")`)
 	for _, b := range []*tab{list, page} {
 		b.watch.clean()
 	}
