@@ -132,7 +132,7 @@ func evictionCause(e store.Eviction, now time.Time) models.Text {
 		return models.Say("the account is disabled")
 	}
 	cause, first := models.Say("the project's period of use does not start until %s", models.Moment(e.StartsAt)), now
-	if e.RoleForbids && !e.StartsAt.After(now) {
+	if e.RoleForbids && (!e.StartsAt.After(now) || !e.StartsAt.After(e.RequestedAt)) {
 		cause = models.Say("the role in the project no longer allows workspaces")
 	}
 	before := func(end *time.Time) bool {

@@ -200,6 +200,30 @@ func TestTrueReasons(t *testing.T) {
 	}
 }
 
+// What was requested when its project had begun goes on when the clock is set back before that, and
+// can be used.
+func TestTheClockIsSetBack(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.gpus(t, 1)
+		b.clock.Advance(time.Minute)
+		running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
+		queued := b.queue(t, b.actor, "queued")
+		b.clock.Advance(-48 * time.Hour)
+		b.Tick(b.ctx)
+		for _, w := range []models.Workspace{running, queued} {
+			if got := b.row(t, w.ID); got.State != w.State {
+				t.Errorf("%s is %s: %s", w.Name, got.State, got.Reason)
+			}
+		}
+		if _, err := b.Open(b.ctx, b.actor, running.ID, workspaces.OpenInput{}); err != nil {
+			t.Errorf("open: %v", err)
+		}
+		if _, err := b.AdmitActor(b.ctx, b.actor, running.ID); err != nil {
+			t.Errorf("the notebook: %v", err)
+		}
+	})
+}
+
 // What waits is not placed when its time is over, even where nobody has
 // stopped it yet.
 func TestNothingIsPlacedAfterTheEnd(t *testing.T) {

@@ -177,7 +177,7 @@ func (q *Queries) Eviction(holder int64) (e Eviction, err error) {
 }
 
 func (q *Queries) evictions() *gorm.DB {
-	return q.withoutRight("holders").
+	return q.withoutRight("holders", "holders.requested_at").
 		Select(`holders.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
 			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_forbids`).
 		Where("holders.phase IN ?", []models.HolderPhase{models.HolderQueued, models.HolderInUse})
@@ -185,12 +185,14 @@ func (q *Queries) evictions() *gorm.DB {
 
 // withoutRight selects the holders or reservations of disabled accounts, of former
 // members, of roles that permit no launches and of projects outside their period of use.
-func (q *Queries) withoutRight(table string) *gorm.DB {
+// What was requested when its project had begun stays when the clock is set back.
+func (q *Queries) withoutRight(table, requestedAt string) *gorm.DB {
 	now := q.Now()
 	return q.db.Table(table).
 		Joins("JOIN members ON members.id = "+table+".member_id").
 		Joins("JOIN projects ON projects.id = "+table+".project_id").
 		Joins("JOIN users ON users.id = "+table+".user_id").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
-		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
+		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ?
+			OR (projects.starts_at > ? AND projects.starts_at > `+requestedAt+`) OR `+roleForbids+`)`, true, now, now, now)
 }

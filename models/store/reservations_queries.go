@@ -336,5 +336,5 @@ func (q *Queries) AbandonedReservation(id int64) (r models.Reservation, err erro
 }
 
 func (q *Queries) abandonedReservations() *gorm.DB {
-	return q.withoutRight("reservations").Select("reservations.*").Where("reservations.ended_at IS NULL")
+	return q.withoutRight("reservations", "reservations.created_at").Select("reservations.*").Where("reservations.ended_at IS NULL")
 }

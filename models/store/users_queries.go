@@ -271,14 +271,16 @@ func (a Admission) Validity() Validity {
 }
 
 // admission finds a workspace whose owner, membership and project are active, and whose
-// owner's role permits launches.
+// owner's role permits launches. A project that had begun when the workspace was requested has
+// begun also after the clock was set back.
 func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
 	return q.db.Table("workspaces w").
 		Select(`w.id AS workspace_id, w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id,
 			m.until AS member_until, p.ends_at AS project_until`+columns).
 		Joins("JOIN users u ON u.id = w.user_id AND NOT u.disabled").
 		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
-		Joins("JOIN projects p ON p.id = w.project_id AND p.starts_at <= ? AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
+		Joins("JOIN holders h ON h.id = w.holder_id").
+		Joins("JOIN projects p ON p.id = w.project_id AND (p.starts_at <= ? OR p.starts_at <= h.requested_at) AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
 		Joins("JOIN roles ON roles.id = m.role_id AND NOT "+roleForbids).
 		Where("w.id = ?", id)
 }
