@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +113,39 @@ func TestSessionCookie(t *testing.T) {
 		c, name := cookies[0], map[bool]string{false: "weir", true: "__Host-weir"}[secure]
 		if c.Name != name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != secure || c.Path != "/" || c.Domain != "" {
 			t.Errorf("secure is %t: %s", secure, c)
+		}
+	}
+}
+
+// A database whose file was damaged under the server does not answer.
+func TestReadyReadsTheDatabase(t *testing.T) {
+	w := newWorld(t)
+	db := must(w.store.SQL())(t)
+	var path string
+	if err := db.QueryRow("SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
+		t.Fatal(err)
+	}
+	whole := must(os.ReadFile(path))(t)
+	for _, c := range []struct {
+		name   string
+		file   []byte
+		status int
+		says   string
+	}{
+		{"whole", whole, http.StatusOK, "database: ok (sqlite)"},
+		{"empty", nil, http.StatusServiceUnavailable, "database: does not answer"},
+		{"cut", whole[:4096], http.StatusServiceUnavailable, "database: does not answer"},
+		{"overwritten", bytes.Repeat([]byte("x"), len(whole)), http.StatusServiceUnavailable, "database: does not answer"},
+		{"whole again", whole, http.StatusOK, "database: ok (sqlite)"},
+	} {
+		if err := os.WriteFile(path, c.file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if rec := w.visit(http.MethodGet, readyPath, nil); rec.Code != c.status || !strings.HasPrefix(rec.Body.String(), c.says) {
+			t.Errorf("%s: %d %s", c.name, rec.Code, rec.Body)
 		}
 	}
 }

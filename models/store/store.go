@@ -39,6 +39,7 @@ import (
 // on PostgreSQL both are one pool.
 type Store struct {
 	write, read *gorm.DB
+	probe       *sql.DB // of Ping
 	dialect     string
 
 	// Clock is the one source of time for everything that the store's users
@@ -94,6 +95,7 @@ func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
 	}
 	db, err := s.write.DB()
 	if err == nil {
+		s.probe = cmp.Or(s.probe, db)
 		err = db.PingContext(ctx)
 	}
 	if err != nil {
@@ -127,8 +129,12 @@ func (s *Store) openSQLite(path string) error {
 			return err
 		}
 	}
-	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
-		"?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=on&_busy_timeout=10000"
+	file := "file:" + (&url.URL{Path: path}).EscapedPath()
+	if s.probe, err = sql.Open(sqliteDriver, file+"?mode=ro&_busy_timeout=1000"); err != nil {
+		return err
+	}
+	s.probe.SetMaxIdleConns(-1) // the other connections have in memory what the file may have lost
+	dsn := file + "?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=on&_busy_timeout=10000"
 	if s.write, err = open(sqliteAt(dsn+"&_txlock=immediate"), 1); err != nil {
 		return err
 	}
@@ -209,13 +215,11 @@ func (s *Store) Dialect() string { return s.dialect }
 // SQL is the writing connection, for migrations.
 func (s *Store) SQL() (*sql.DB, error) { return s.write.DB() }
 
-// Ping checks whether the database answers.
+// Ping checks whether the database answers a query, on SQLite from its file: the driver answers a
+// ping without one.
 func (s *Store) Ping(ctx context.Context) error {
-	db, err := s.read.DB()
-	if err != nil {
-		return err
-	}
-	return db.PingContext(ctx)
+	var version int64
+	return s.probe.QueryRowContext(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&version)
 }
 
 // connection takes a connection out of the pool.
@@ -238,7 +242,7 @@ func discard(conn *sql.Conn) error {
 
 // Close ends all connections.
 func (s *Store) Close() error {
-	var errs []error
+	errs := []error{s.probe.Close()}
 	for _, g := range []*gorm.DB{s.read, s.write} {
 		db, err := g.DB()
 		if err == nil {
