@@ -31,3 +31,12 @@ func (a *Accounts) FillAttempts(n int) {
 		a.failures.take(a.store.Now(), bound{[2]string{who, who}, failureLimit})
 	}
 }
+
+// UndoAttempts makes n attempts to sign in that come to nothing, each at another address.
+func (a *Accounts) UndoAttempts(n int) {
+	for i := range n {
+		who := fmt.Sprint("undone ", i)
+		a.failures.try(who, who, a.store.Now())
+		a.failures.undo(who, who)
+	}
+}

@@ -135,16 +135,12 @@ func (f *failures) forget(e *list.Element) {
 func (f *failures) clear(email, client string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, b := range boundsOf(email, client) {
-		e, ok := f.seen[b.key]
-		if !ok {
-			continue
-		}
-		if a := e.Value.(*attempts); i > 0 && len(a.at) > 1 {
-			a.at = a.at[:len(a.at)-1]
-		} else {
-			f.forget(e)
-		}
+	bounds := boundsOf(email, client)
+	if e, ok := f.seen[bounds[0].key]; ok {
+		f.forget(e)
+	}
+	for _, b := range bounds[1:] {
+		f.drop(b.key)
 	}
 }
 
@@ -153,10 +149,21 @@ func (f *failures) undo(email, client string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range boundsOf(email, client) {
-		if e, ok := f.seen[b.key]; ok {
-			a := e.Value.(*attempts)
-			a.at = a.at[:max(len(a.at)-1, 0)]
-		}
+		f.drop(b.key)
+	}
+}
+
+// drop forgets the latest attempt of a key, and a key without attempts: it would count as one
+// of those that are too many.
+func (f *failures) drop(key [2]string) {
+	e, ok := f.seen[key]
+	if !ok {
+		return
+	}
+	if a := e.Value.(*attempts); len(a.at) > 1 {
+		a.at = a.at[:len(a.at)-1]
+	} else {
+		f.forget(e)
 	}
 }
 
