@@ -102,6 +102,11 @@ func SessionCookie(secure bool) string {
 	return "weir"
 }
 
+// Cookies are the names of the portal's cookies that no notebook may have.
+func Cookies(secure bool) []string {
+	return []string{SessionCookie(secure), SignInCookie(secure), DeviceCookie(secure)}
+}
+
 // ServeHTTP answers HEAD like GET; net/http leaves the body out. Workspaces and
 // uploads get HEAD as it is, and no event stream begins for it.
 //

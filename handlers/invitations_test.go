@@ -23,11 +23,13 @@ func (w *world) link(body string) string {
 // cookieOf is the session that a response begins.
 func (w *world) cookieOf(h http.Header) string {
 	w.Helper()
-	cookie, _, found := strings.Cut(h.Get("Set-Cookie"), ";")
-	if !found {
-		w.Fatalf("no session: %v", h)
+	for _, c := range (&http.Response{Header: h}).Cookies() {
+		if c.Name == SessionCookie(w.app.Secure) {
+			return c.Name + "=" + c.Value
+		}
 	}
-	return cookie
+	w.Fatalf("no session: %v", h)
+	return ""
 }
 
 // A manager invites somebody, who chooses a name and a password and is a member.

@@ -72,7 +72,7 @@ func (a *App) acceptInvitationPage(c echo.Context) error {
 	}
 	to := "/"
 	if !actorOf(ctx).SignedIn() {
-		if to, err = a.afterPassword(ctx, u, to); err != nil {
+		if to, err = a.afterPassword(c, u, to); err != nil {
 			return err
 		}
 		a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
@@ -116,7 +116,7 @@ func (a *App) setPasswordPage(c echo.Context) error {
 	if err != nil {
 		return a.invalidLink(c, err)
 	}
-	to, err := a.afterPassword(ctx, u, "/")
+	to, err := a.afterPassword(c, u, "/")
 	if err != nil {
 		return err
 	}

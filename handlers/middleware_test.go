@@ -107,13 +107,35 @@ func TestSessionCookie(t *testing.T) {
 		w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
 		res := w.visit(http.MethodPost, "/signin", url.Values{"email": {"kim@example.org"}, "password": {"correct horse"}}).Result()
 		cookies := res.Cookies()
-		if len(cookies) != 1 {
+		if len(cookies) != 2 {
 			t.Fatalf("signing in: %s, cookies %v", res.Status, cookies)
 		}
-		c, name := cookies[0], map[bool]string{false: "weir", true: "__Host-weir"}[secure]
-		if c.Name != name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != secure || c.Path != "/" || c.Domain != "" {
-			t.Errorf("secure is %t: %s", secure, c)
+		name := map[bool]string{false: "weir", true: "__Host-weir"}[secure]
+		for i, c := range cookies {
+			if c.Name != []string{name + "-device", name}[i] || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != secure ||
+				c.Path != "/" || c.Domain != "" {
+				t.Errorf("secure is %t: %s", secure, c)
+			}
 		}
+	}
+}
+
+// Who has signed in before in a browser can do so again there, whatever strangers try elsewhere.
+func TestADeviceIsNotLockedOut(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
+	signIn := func(password string, headers ...string) *http.Response {
+		return w.visit(http.MethodPost, "/signin", url.Values{"email": {"kim@example.org"}, "password": {password}}, headers...).Result()
+	}
+	device := signIn("correct horse").Cookies()[0]
+	for range 10 {
+		signIn("wrong")
+	}
+	if res := signIn("correct horse"); res.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("another browser: %s", res.Status)
+	}
+	if res := signIn("correct horse", "Cookie", "weir-device=planted; weir-device="+device.Value); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("the browser: %s", res.Status)
 	}
 }
 

@@ -81,7 +81,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 		return err
 	}
 	next := models.LocalPath(f.text("next"))
-	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
+	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"), a.devicesOf(c.Request())...)
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindRateLimited:
 		a.logSignInRefused(c, f.text("email"), err)
@@ -93,7 +93,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	to, err := a.afterPassword(c.Request().Context(), u, next)
+	to, err := a.afterPassword(c, u, next)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -34,9 +35,30 @@ func (a *App) signInStepsRoutes(g *echo.Group) {
 	g.POST(confirmStepPath, a.submitConfirmStepPage)
 }
 
-// afterPassword is afterFirstStep of a user whose password is right.
-func (a *App) afterPassword(ctx context.Context, u models.User, next string) (to string, err error) {
-	return a.afterFirstStep(ctx, u, false, next)
+// afterPassword is afterFirstStep of a user whose password is right, whom the browser is known for
+// from now on.
+func (a *App) afterPassword(c echo.Context, u models.User, next string) (to string, err error) {
+	device, err := a.Accounts.Device(u)
+	if err != nil {
+		return "", err
+	}
+	c.SetCookie(&http.Cookie{Name: DeviceCookie(a.Secure), Value: device, Path: "/", MaxAge: int(deviceRemembered.Seconds()),
+		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
+	return a.afterFirstStep(c.Request().Context(), u, false, next)
+}
+
+// deviceRemembered is for how long a browser is known in which nobody signs in again.
+const deviceRemembered = 180 * 24 * time.Hour
+
+// DeviceCookie is the name of the cookie of a browser in which somebody has signed in.
+func DeviceCookie(secure bool) string { return SessionCookie(secure) + "-device" }
+
+// devicesOf are what the browser keeps of accounts in which somebody has signed in.
+func (a *App) devicesOf(r *http.Request) (list []string) {
+	for _, c := range r.CookiesNamed(DeviceCookie(a.Secure)) {
+		list = append(list, c.Value)
+	}
+	return list
 }
 
 // afterFirstStep begins the session of a user whose password is right, or who has used a

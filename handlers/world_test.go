@@ -115,6 +115,7 @@ func newApp(t testing.TB, store *store.Store, set func(*Config), log *bytes.Buff
 	accounts := policies.NewAccounts(store, access)
 	accounts.Key = must(policies.NewKey([]byte("shared"), policies.SecondFactorKey))(t)
 	accounts.PasskeyKey = must(policies.NewKey([]byte("shared"), policies.PasskeyKey))(t)
+	accounts.DeviceKey = must(policies.NewKey([]byte("shared"), policies.DeviceKey))(t)
 	accounts.RelyingParty = must(passkeys.New(passkeyOrigin))(t)
 	fileService := files.New(files.Config{Store: store, Accounts: accounts, Access: access, Verdicts: verdicts, Root: must(dirs.OpenRoot())(t), Logger: logger,
 		Settings: files.Settings{TrashAge: time.Hour, VersionAge: time.Hour, Archive: files.DefaultArchiveLimits}})
@@ -189,11 +190,10 @@ func (w *world) signIn(email, password string) string {
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	rec := httptest.NewRecorder()
 	w.app.ServeHTTP(rec, r)
-	cookie, _, found := strings.Cut(rec.Header().Get("Set-Cookie"), ";")
-	if rec.Code != http.StatusSeeOther || !found {
+	if rec.Code != http.StatusSeeOther {
 		w.Fatalf("signing in: %d %v", rec.Code, rec.Header())
 	}
-	return cookie
+	return w.cookieOf(rec.Header())
 }
 
 func id(n int64) string { return strconv.FormatInt(n, 10) }

@@ -30,6 +30,7 @@ type Accounts struct {
 	Key                  Key                    // of the secrets of second factors
 	RelyingParty         *passkeys.RelyingParty // nil: browsers have no passkeys at the portal's origin
 	PasskeyKey           Key                    // of the ceremonies of passkeys
+	DeviceKey            Key                    // of the devices that have signed in
 	hashing              hashing
 }
 
@@ -78,34 +79,35 @@ func unauthenticated(err error) error {
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 }
 
-// SignIn checks an email address and a password; client is a network address.
-// The error is the same for an unknown email address, a wrong password and a disabled
-// account.
-func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (models.User, error) {
+// SignIn checks an email address and a password; client is a network address, and devices
+// are what the browser keeps of [Accounts.Device]. The error is the same for an unknown
+// email address, a wrong password and a disabled account.
+func (a *Accounts) SignIn(ctx context.Context, client, email, password string, devices ...string) (models.User, error) {
 	var p models.Problems
 	email = models.CheckEmail("email", email, &p)
 	if len(p) > 0 {
 		return models.User{}, wrongPassword()
 	}
-	now, client := a.store.Now(), network(client)
-	if wait := a.failures.try(email, client, now); wait > 0 {
-		return models.User{}, tooManyAttempts(wait)
-	}
 	u, err := a.store.Read(ctx).UserByEmail(email)
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return models.User{}, err
+	}
+	client = network(client)
+	bounds := boundsOf(email, client, a.knownDevice(u, devices))
+	if wait := a.failures.take(a.store.Now(), bounds...); wait > 0 {
+		return models.User{}, tooManyAttempts(wait)
 	}
 	// A password is hashed for unknown email addresses too, so that the time does not
 	// reveal them.
 	ok, hashErr := a.verify(ctx, client, password, u.PasswordHash)
 	if hashErr != nil {
-		a.failures.undo(email, client)
+		a.failures.undo(bounds...)
 		return models.User{}, hashErr
 	}
 	if !ok || u.Disabled {
 		return models.User{}, wrongPassword()
 	}
-	a.failures.clear(email, client)
+	a.failures.clear(bounds...)
 	return u, nil
 }
 

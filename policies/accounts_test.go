@@ -218,12 +218,46 @@ func TestFailuresLockAnEmailForAWhile(t *testing.T) {
 func TestManyClientsLockAnEmailTogether(t *testing.T) {
 	d := newFixture(t, storetest.Open(t, "sqlite"))
 	d.root = d.load(t, storetest.User(t, d.store, "root@example.org", true))
-	d.add(t, "ada@example.org", false)
+	var err error
+	if d.DeviceKey, err = policies.NewKey([]byte("shared"), policies.DeviceKey); err != nil {
+		t.Fatal(err)
+	}
+	ada := d.add(t, "ada@example.org", false)
+	deviceOf := func(u models.User) string {
+		device, err := d.Device(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return device
+	}
+	own, other := deviceOf(ada), deviceOf(d.add(t, "bob@example.org", false))
 	for i := range 100 {
-		_, err := d.SignIn(d.ctx, fmt.Sprintf("192.0.2.%d", i), "ada@example.org", "wrong")
+		_, err := d.SignIn(d.ctx, fmt.Sprintf("192.0.2.%d", i), "ada@example.org", "wrong", "planted", other)
 		want(t, err, models.KindUnauthenticated)
 	}
-	_, err := d.SignIn(d.ctx, "198.51.100.1", "ada@example.org", password)
+	from := func(devices ...string) error {
+		_, err := d.SignIn(d.ctx, "198.51.100.1", "ada@example.org", password, devices...)
+		return err
+	}
+	want(t, from(), models.KindRateLimited)
+	want(t, from("planted", other), models.KindRateLimited)
+	for range 9 { // a device in which she has signed in has its own ten
+		_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong", own)
+		want(t, err, models.KindUnauthenticated)
+	}
+	if err := from("planted", own); err != nil {
+		t.Errorf("her own device: %v", err)
+	}
+	for range 10 {
+		_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong", own)
+		want(t, err, models.KindUnauthenticated)
+	}
+	want(t, from(own), models.KindRateLimited)
+	fresh := deviceOf(ada)
+	if err := d.ChangePassword(d.ctx, d.load(t, ada), password, password+"!"); err != nil { // not locked either
+		t.Fatal(err)
+	}
+	_, err = d.SignIn(d.ctx, "198.51.100.1", "ada@example.org", password+"!", fresh)
 	want(t, err, models.KindRateLimited)
 }
 

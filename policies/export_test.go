@@ -36,7 +36,8 @@ func (a *Accounts) FillAttempts(n int) {
 func (a *Accounts) UndoAttempts(n int) {
 	for i := range n {
 		who := fmt.Sprint("undone ", i)
-		a.failures.try(who, who, a.store.Now())
-		a.failures.undo(who, who)
+		bounds := boundsOf(who, who, "")
+		a.failures.take(a.store.Now(), bounds...)
+		a.failures.undo(bounds...)
 	}
 }

@@ -259,13 +259,13 @@ type PasskeySignIn struct {
 // work and the log.
 func (a *Accounts) SignInWithPasskey(ctx context.Context, client string, in PasskeySignIn) (models.User, error) {
 	client = network(client)
-	wait := a.failures.take(a.store.Now(), bound{[2]string{everyAddress, client}, failureLimitOfClients})
-	if wait > 0 {
+	attempt := bound{[2]string{everyAddress, client}, failureLimitOfClients}
+	if wait := a.failures.take(a.store.Now(), attempt); wait > 0 {
 		return models.User{}, tooManyAttempts(wait)
 	}
 	u, err := a.signInWithPasskey(ctx, in)
 	if kind := models.KindOf(err); kind != models.KindInvalid && kind != models.KindUnauthenticated {
-		a.failures.undo("", client)
+		a.failures.undo(attempt)
 	}
 	return u, err
 }

@@ -190,19 +190,19 @@ func (a *Accounts) checkPerson(ctx context.Context, actor Actor, field, password
 	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
 		return err
 	}
-	email := actor.User.Email
-	if wait := a.failures.try(email, "", a.store.Now()); wait > 0 {
+	own := bound{[2]string{actor.User.Email, ""}, failureLimit} // what strangers try locks out nobody who has signed in
+	if wait := a.failures.take(a.store.Now(), own); wait > 0 {
 		return tooManyAttempts(wait)
 	}
 	ok, err := a.verify(ctx, clientOf(ctx), password, actor.User.PasswordHash)
 	if err != nil {
-		a.failures.undo(email, "")
+		a.failures.undo(own)
 		return err
 	}
 	if !ok {
 		return models.Invalid(field, "is not your current password")
 	}
-	a.failures.clear(email, "")
+	a.failures.clear(own)
 	return nil
 }
 

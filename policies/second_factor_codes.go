@@ -48,10 +48,11 @@ func (a *Accounts) withCode(ctx context.Context, actor Actor, code string, fn fu
 // countCode counts an attempt at a code for the actor's account before it is made by try, in a
 // transaction. A right password does not forget such attempts.
 func (a *Accounts) countCode(ctx context.Context, actor Actor, try func(*store.Queries) error) error {
-	now, email, client := a.store.Now(), actor.User.Email, clientOf(ctx)
-	wait := a.codes.try(email, client, now)
+	now, email := a.store.Now(), actor.User.Email
+	bounds, daily := boundsOf(email, clientOf(ctx), ""), bound{[2]string{email, everyClient}, codesPerDay}
+	wait := a.codes.take(now, bounds...)
 	if wait == 0 {
-		wait = a.dailyCodes.take(now, bound{[2]string{email, everyClient}, codesPerDay})
+		wait = a.dailyCodes.take(now, daily)
 	}
 	if wait > 0 {
 		return tooManyAttempts(wait)
@@ -59,11 +60,11 @@ func (a *Accounts) countCode(ctx context.Context, actor Actor, try func(*store.Q
 	err := a.access.WriteSelf(ctx, a.store, actor, try)
 	switch models.KindOf(err) {
 	case "":
-		a.codes.clear(email, client)
-		a.dailyCodes.clear(email, client)
+		a.codes.clear(bounds...)
+		a.dailyCodes.undo(daily)
 	case models.KindInternal, models.KindUnavailable:
-		a.codes.undo(email, client)
-		a.dailyCodes.undo(email, client)
+		a.codes.undo(bounds...)
+		a.dailyCodes.undo(daily)
 	}
 	return err
 }

@@ -47,8 +47,13 @@ const (
 
 const everyClient, everyAddress = "*", "*"
 
-// boundsOf are those of signing in. Where the client is not known, only its address counts.
-func boundsOf(email, client string) []bound {
+// boundsOf are those of signing in; the first is of the client itself. Where the client is not
+// known, only its address counts, and of a known device only what it tries itself: strangers
+// cannot lock it out.
+func boundsOf(email, client, device string) []bound {
+	if device != "" {
+		return []bound{{[2]string{email, "device " + device}, failureLimit}}
+	}
 	list := []bound{{[2]string{email, client}, failureLimit}, {[2]string{email, everyClient}, failureLimitForAll}}
 	if client != "" {
 		list = append(list, bound{[2]string{everyAddress, client}, failureLimitOfClients})
@@ -56,13 +61,8 @@ func boundsOf(email, client string) []bound {
 	return list
 }
 
-// try counts an attempt before it is made, so that concurrent attempts count, or
-// returns how long client must wait. Clear removes the attempts after a success.
-func (f *failures) try(email, client string, now time.Time) time.Duration {
-	return f.take(now, boundsOf(email, client)...)
-}
-
-// take counts an attempt under all bounds, or under none and returns how long to wait.
+// take counts an attempt under all bounds before it is made, so that concurrent attempts count, or
+// under none and returns how long to wait. Clear removes the attempts after a success.
 func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,12 +130,10 @@ func (f *failures) forget(e *list.Element) {
 	f.order.Remove(e)
 }
 
-// clear forgets what a client has tried at an address, with one attempt of all clients and
-// one for all addresses.
-func (f *failures) clear(email, client string) {
+// clear forgets all attempts under the first bound and one under each other.
+func (f *failures) clear(bounds ...bound) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	bounds := boundsOf(email, client)
 	if e, ok := f.seen[bounds[0].key]; ok {
 		f.forget(e)
 	}
@@ -145,10 +143,10 @@ func (f *failures) clear(email, client string) {
 }
 
 // undo forgets an attempt that was not made.
-func (f *failures) undo(email, client string) {
+func (f *failures) undo(bounds ...bound) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, b := range boundsOf(email, client) {
+	for _, b := range bounds {
 		f.drop(b.key)
 	}
 }

@@ -115,7 +115,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	described := deployments.New(p.files, p.pool, presets, p.store, access)
 	service := p.wireWorkspaces(access, dirs, described)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
-		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
+		PortalURL: p.origin, PortalCookies: handlers.Cookies(cfg.TLS()),
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications,

@@ -13,7 +13,7 @@ import (
 
 // wireNotifications creates the services of notifications, and what signing in needs
 // beside the database. The keys that encrypt the secrets of webhooks and of second factors,
-// and the ceremonies of passkeys, are derived from the authority's key,
+// the ceremonies of passkeys and the devices that have signed in, are derived from the authority's key,
 // which all servers of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
 	authorityKey, err := privateKey(p.cfg.AuthorityFile)
@@ -24,11 +24,11 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	if err != nil {
 		return err
 	}
-	if p.accounts.Key, err = policies.NewKey(authorityKey, policies.SecondFactorKey); err != nil {
-		return err
-	}
-	if p.accounts.PasskeyKey, err = policies.NewKey(authorityKey, policies.PasskeyKey); err != nil {
-		return err
+	for purpose, of := range map[string]*policies.Key{policies.SecondFactorKey: &p.accounts.Key, policies.PasskeyKey: &p.accounts.PasskeyKey,
+		policies.DeviceKey: &p.accounts.DeviceKey} {
+		if *of, err = policies.NewKey(authorityKey, purpose); err != nil {
+			return err
+		}
 	}
 	if p.accounts.RelyingParty, err = passkeys.New(p.origin); err != nil {
 		return err
