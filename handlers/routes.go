@@ -28,7 +28,7 @@ func NewApp(c Config) *App {
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
 	e.Use(a.secureHeaders, a.crossOrigin, defaultBodyLimit, importBodyLimit, binaryBodyLimit, weakenETags, compress)
 	a.plainRoutes()
-	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
+	signed := e.Group("", a.ownSession, echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)
 	a.apiRoutes(signed)
 	a.routes = map[string][]string{}
