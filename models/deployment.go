@@ -95,7 +95,7 @@ type Deployment struct {
 	Files         string        // state of the model's files that it serves; empty: unknown
 	TriedFiles    string        // the state of which an update has failed
 	DrainsUntil   *time.Time    // that it finishes its requests, when it was replaced
-	Secret        string        // key of the parts, in hexadecimal
+	Secret        string        `gorm:"serializer:encrypted"` // key of the parts, in hexadecimal; empty when it has ended
 	State         DeploymentState
 	Failed        bool        // it will be failed, not stopped
 	Demand        Demand      `gorm:"embedded"`

@@ -84,7 +84,7 @@ type Workspace struct {
 	RuntimeState  []byte
 	Endpoint      Endpoint     `gorm:"serializer:json"`
 	Limits        []Limit      `gorm:"serializer:json;not null"`
-	Secret        string       // the notebook's own token; never shown
+	Secret        string       `gorm:"serializer:encrypted"` // the notebook's own token; never shown, and empty when it has ended
 	Mounts        string       // digest of what is mounted; empty: unknown
 	FileAccess    []PathAccess `gorm:"serializer:json;not null"` // by the rules when that was mounted, parents first; empty: unknown
 	Version       int64

@@ -14,6 +14,9 @@ import (
 // database does not contain them: AES-256-GCM with a key derived by HKDF-SHA256.
 type Key struct{ aead cipher.AEAD }
 
+// WorkspaceKey is the purpose of the [Key] of the secrets of workspaces and deployments.
+const WorkspaceKey = "weir secrets of workspaces"
+
 // NewKey derives a key for a purpose from a secret that all servers of a portal share
 // and that is not in the database.
 func NewKey(secret []byte, purpose string) (Key, error) {

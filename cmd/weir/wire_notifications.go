@@ -12,7 +12,7 @@ import (
 )
 
 // wireNotifications creates the services of notifications, and what signing in needs
-// beside the database. The keys that encrypt the secrets of webhooks and of second factors,
+// beside the database. The keys that encrypt the secrets of webhooks, of second factors and of workspaces,
 // the ceremonies of passkeys and the devices that have signed in, are derived from the authority's key,
 // which all servers of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
@@ -24,12 +24,14 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	if err != nil {
 		return err
 	}
+	var stored policies.Key
 	for purpose, of := range map[string]*policies.Key{policies.SecondFactorKey: &p.accounts.Key, policies.PasskeyKey: &p.accounts.PasskeyKey,
-		policies.DeviceKey: &p.accounts.DeviceKey} {
+		policies.DeviceKey: &p.accounts.DeviceKey, policies.WorkspaceKey: &stored} {
 		if *of, err = policies.NewKey(authorityKey, purpose); err != nil {
 			return err
 		}
 	}
+	p.store.Secrets = stored
 	if p.accounts.RelyingParty, err = passkeys.New(p.origin); err != nil {
 		return err
 	}

@@ -24,6 +24,9 @@ func (q *Queries) CreateDeployment(d *models.Deployment, parts int, message mode
 // TransitionDeployment writes d, whose State may have changed, if the row is still in the
 // state from and of d.Version; otherwise it is a Conflict and nothing is written.
 func (q *Queries) TransitionDeployment(d *models.Deployment, from models.DeploymentState, message models.Text) error {
+	if d.State.Ended() {
+		d.Secret = ""
+	}
 	db := q.db.Where("id = ? AND state = ?", d.ID, from)
 	if err := replace(db, d, &d.Version, "deployment", append([]string{"id", "holder_id"}, claimColumns...)...); err != nil {
 		return err

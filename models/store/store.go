@@ -49,6 +49,10 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
+	// Secrets encrypts the secrets of workspaces and deployments; nil: they are stored as they are.
+	// Set it before use.
+	Secrets Secrets
+
 	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
 	Mail bool
 
@@ -293,6 +297,7 @@ func (s *Store) reader(ctx context.Context) *gorm.DB {
 	if s.dialect == "sqlite" && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
 	}
+	ctx = s.withSecrets(ctx)
 	if in := s.snapshot(ctx); in != nil {
 		return in.tx.WithContext(ctx)
 	}
@@ -319,7 +324,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 	for try := 1; ; try++ {
 		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}, origin: s.origin}
 		committing := false
-		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		err := s.write.WithContext(s.withSecrets(ctx)).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
 			err := q.fence(term)
 			if err == nil {

@@ -251,7 +251,7 @@ type Admission struct {
 	State       models.WorkspaceState
 	Generation  int64
 	Endpoint    models.Endpoint `gorm:"serializer:json"`
-	Secret      string
+	Secret      string          `gorm:"serializer:encrypted"`
 	UserID      int64
 	ProjectID   int64
 	Session     string // hash of the portal session or access token

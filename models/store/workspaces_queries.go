@@ -54,6 +54,9 @@ var ErrChanged = errors.New("changed in the meantime")
 // state from and of w.Version; otherwise it is a Conflict and nothing is
 // written. A message becomes a line of the workspace's history.
 func (q *Queries) Transition(w *models.Workspace, from models.WorkspaceState, message models.Text) error {
+	if w.State.Ended() {
+		w.Secret = ""
+	}
 	own := append([]string{"id", "holder_id", "active_at", "worked_at", "work_signal", "reminded_at"}, claimColumns...)
 	err := replace(q.db.Where("id = ? AND state = ?", w.ID, from), w, &w.Version, "workspace", own...)
 	if errors.Is(err, models.ErrStale) {
