@@ -1,15 +1,12 @@
 package local
 
 import (
-	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -213,87 +210,6 @@ func (s *sandbox) names(host string, ownNetwork bool, allowed *runtime.Outgoing)
 	if ownNetwork {
 		s.data("/etc/resolv.conf", resolver)
 	}
-}
-
-// installation mounts read-only the installations of a program outside /usr and of
-// its interpreter.
-func (s *sandbox) installation(program, runDir string) {
-	for _, dir := range installationDirs(program) {
-		if contains(dir, runDir) {
-			s.fail(fmt.Errorf("%s cannot be used: its installation %s contains the run directory", program, dir))
-			return
-		}
-		s.bind(dir, dir, true)
-	}
-}
-
-// contains reports whether dir is path, unless that is empty, or a directory above it.
-func contains(dir, path string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && path != "" && !strings.HasPrefix(rel, "..")
-}
-
-// longShebang matches how pip writes an interpreter that is too long for a shebang.
-var longShebang = regexp.MustCompile(`^'''exec' "?([^"']+?)"? "\$0"`)
-
-// interpreterOf returns the interpreter of a script, or "".
-func interpreterOf(script string) string {
-	f, err := os.Open(script)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Scan()
-	shebang, ok := strings.CutPrefix(lines.Text(), "#!")
-	fields := strings.Fields(shebang)
-	if !ok || len(fields) == 0 {
-		return ""
-	}
-	switch filepath.Base(fields[0]) {
-	case "env":
-		path, _ := exec.LookPath(fields[len(fields)-1])
-		return path
-	case "sh":
-		lines.Scan()
-		if m := longShebang.FindStringSubmatch(lines.Text()); m != nil {
-			return m[1]
-		}
-	}
-	return fields[0]
-}
-
-// installationDirs returns the directories outside the system that a program needs:
-// its own installation, and that of its interpreter.
-func installationDirs(program string) []string {
-	var files []string
-	for _, f := range []string{program, interpreterOf(program)} {
-		if real, err := filepath.EvalSymlinks(f); err == nil && filepath.IsAbs(f) {
-			files = append(files, f, real)
-		}
-	}
-	var dirs []string
-	for _, f := range files {
-		dir := filepath.Dir(f)
-		if inSystem(dir) {
-			continue
-		}
-		if filepath.Base(dir) == "bin" {
-			dir = filepath.Dir(dir)
-		}
-		if dir != "/" && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	slices.Sort(dirs) // outer ones first
-	return dirs
-}
-
-// inSystem reports whether every sandbox contains a directory.
-func inSystem(dir string) bool {
-	return slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}, func(system string) bool {
-		return dir == system || strings.HasPrefix(dir, system+"/")
-	})
 }
 
 // wrapper waits for one line on the gate. If the server dies before it has recorded

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -336,6 +337,53 @@ func TestInstallationOutsideOfTheSystem(t *testing.T) {
 	s2 := open(t, config(filepath.Join(prefix, "run")))
 	if _, err := s2.Start(t.Context(), spec); err == nil {
 		t.Error("an installation that contains the run directory was shown")
+	}
+}
+
+// An installation in the home of the user who runs the server, and the link by which it is called,
+// show nothing else of it; nor does the data directory there stand in the way.
+func TestInstallationInAHome(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	write := func(path, content string) string {
+		t.Helper()
+		path = filepath.Join(home, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	script := "#!/bin/sh\nls -A " + home + " " + home + "/.local " + home + "/.local/bin " + home + "/.local/share 2>&1\n"
+	program := write(".local/lib/jupyterlab/bin/jupyter-lab", script)
+	write(".local/share/keyrings/login.keyring", "secret")
+	own := write(".local/bin/own", script)
+	called := filepath.Join(home, ".local/bin/jupyter-lab")
+	if err := os.Symlink(program, called); err != nil {
+		t.Fatal(err)
+	}
+	lib := filepath.Join(home, ".local/lib")
+	for _, c := range []struct {
+		program string
+		paths   []string
+		links   []link
+	}{
+		{called, []string{filepath.Join(lib, "jupyterlab")}, []link{{called, program}}},
+		{program, []string{filepath.Join(lib, "jupyterlab")}, nil},
+		{own, []string{filepath.Join(home, ".local/bin"), lib}, nil},
+		{write("bin/own", script), []string{filepath.Join(home, "bin")}, nil},
+		{write("own", script), []string{filepath.Join(home, "own")}, nil},
+	} {
+		if paths, links := installationOf(c.program); !slices.Equal(paths, c.paths) || !slices.Equal(links, c.links) {
+			t.Errorf("%s: %q %q", c.program, paths, links)
+		}
+	}
+	r := open(t, config(filepath.Join(home, ".local/share/run")))
+	spec := scriptSpec(1, "")
+	spec.Command = []string{called}
+	out := reach(t, r, start(t, r, spec), runtime.PhaseExited).LogTail
+	if !strings.Contains(out, ".local/bin:\njupyter-lab\n") || strings.Contains(out, "own") || strings.Contains(out, "run\n") ||
+		strings.Contains(out, "keyrings") {
+		t.Errorf("inside there is %q", out)
 	}
 }
 
