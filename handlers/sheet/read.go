@@ -19,7 +19,8 @@ const (
 )
 
 // Read parses a CSV table with a header row. Columns can be in any order; needed ones
-// are required. Apostrophes that harmless added are removed.
+// are required. Where the header has semicolons, and no commas, they separate the cells, as in
+// what spreadsheets save in many languages. Apostrophes that the writer added are removed.
 func Read(text string, columns, needed []string) ([]models.Record, error) {
 	if len(text) > MaxBytes {
 		return nil, models.Invalid("csv", "must be at most %s", "1 MiB")
@@ -32,6 +33,9 @@ func Read(text string, columns, needed []string) ([]models.Record, error) {
 		return nil, models.Invalid("csv", "must not be empty")
 	}
 	r := csv.NewReader(strings.NewReader(text))
+	if header, _, _ := strings.Cut(strings.TrimLeft(text, "\r\n"), "\n"); strings.Contains(header, ";") && !strings.Contains(header, ",") {
+		r.Comma = ';'
+	}
 	names, err := r.Read()
 	if err != nil {
 		return nil, problemOf(err)

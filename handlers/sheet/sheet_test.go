@@ -30,6 +30,7 @@ func TestReadSheet(t *testing.T) {
 		"email,role,name\na@b,x,''=1":                "2 a@b '=1 x",
 		"email,role,name\na@b,x,'n' Roll":            "2 a@b 'n' Roll x",
 		"email,role,name\n a@b , x ,  ":              "2 a@b  x",
+		"\nemail;role;name\na@b;x;\"Bee; C, D\"":     "3 a@b Bee; C, D x",
 	} {
 		records, err := readTest(text)
 		var got []string
@@ -53,7 +54,7 @@ func TestWrongSheets(t *testing.T) {
 		"email,role":                  "at least one row",
 		"email,role\n\n":              "at least one row",
 		"email\na@b":                  "column role",
-		"email;role\na@b;x":           "separated by commas",
+		"email;role,name\na@b;x":      "separated by commas",
 		"email,role,boss\na@b,x,y":    "column boss",
 		"email,role,email\na@b,x,y":   "twice",
 		"email,role\na@b":             "line 2 does not have the same number of cells",
@@ -77,7 +78,7 @@ func TestWrongSheets(t *testing.T) {
 // What is downloaded says the same when it is read again, and no cell of it
 // is a formula for a spreadsheet.
 func TestDownloadsAreReadAgain(t *testing.T) {
-	word := rapid.Map(rapid.StringOfN(rapid.RuneFrom([]rune("=+-@'\",; ab漢\ufffd|\t\r\n")), 0, 12, -1), strings.TrimSpace)
+	word := rapid.Map(rapid.StringOfN(rapid.RuneFrom([]rune("=+-@＝'\",; ab漢\ufffd|\t\r\n")), 0, 12, -1), strings.TrimSpace)
 	rapid.Check(t, func(t *rapid.T) {
 		var file strings.Builder
 		s := NewWriter(&file)
@@ -91,8 +92,14 @@ func TestDownloadsAreReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, cell := range row {
-				if h := escapeFormula(cell); h != "" && strings.ContainsRune("=+-@\t\r\n", rune(h[0])) {
-					t.Fatalf("%q is a formula", h)
+				h := escapeFormula(cell)
+				if h != "" && strings.ContainsRune("\t\r\n", rune(h[0])) {
+					t.Fatalf("%q begins with a separator", h)
+				}
+				for _, part := range strings.FieldsFunc(h, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+					if r := []rune(strings.TrimLeft(part, `" `)); len(r) > 0 && strings.ContainsRune("=+-@＝", r[0]) {
+						t.Fatalf("%q is a formula in %q", part, h)
+					}
 				}
 			}
 		}
