@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 		t.Helper()
 		eventually(t, patience, func() string {
 			status, answer, err := ben.raw(method, path, body)
-			if err != nil || status != http.StatusInsufficientStorage || !strings.Contains(string(answer), "disk of the portal is full") {
+			if err != nil || status != http.StatusInsufficientStorage || !strings.Contains(string(answer), "disk of the database is full") {
 				return fmt.Sprintf("%s: %d %s %v", what, status, answer, err)
 			}
 			return ""
@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	text, err := io.ReadAll(res.Body)
 	res.Body.Close()
-	if err != nil || !strings.Contains(string(text), "disk: The disk of the portal is full") {
+	if err != nil || !strings.Contains(string(text), "disk: The disk of the database is full") {
 		t.Errorf("/readyz says %q, %v", text, err)
 	}
 	for range 200 { // a start of the program that writes, and more writes by the server

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/models"
 )
 
 // visit is a request of a browser; headers come in pairs.
@@ -168,6 +170,18 @@ func TestReadyReadsTheDatabase(t *testing.T) {
 		}
 		if rec := w.visit(http.MethodGet, readyPath, nil); rec.Code != c.status || !strings.HasPrefix(rec.Body.String(), c.says) {
 			t.Errorf("%s: %d %s", c.name, rec.Code, rec.Body)
+		}
+	}
+}
+
+// Pages and the health check name the disk that is full.
+func TestAFullDiskIsNamed(t *testing.T) {
+	w := newWorld(t)
+	w.store.AddDisk(models.Say("the shared directories"), "/proc") // which has no space
+	const full = "The disk of the shared directories is full: 0 MiB is left"
+	for _, path := range []string{"/signin", readyPath} {
+		if rec := w.visit(http.MethodGet, path, nil); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), full) {
+			t.Errorf("%s: %d %s", path, rec.Code, rec.Body)
 		}
 	}
 }

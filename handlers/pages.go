@@ -37,7 +37,9 @@ func (a *App) frame(c echo.Context) web.Page {
 	r := c.Request()
 	actor := actorOf(r.Context())
 	p := web.Page{Lang: a.language(r), Path: reloadPath(r), Now: a.Store.Now(), Version: a.Version}
-	_, p.DiskFull = a.Store.Full()
+	if err := a.Store.CheckSpace(); err != nil {
+		p.DiskFull = publicError(err).Message
+	}
 	if actor.User.ID == 0 {
 		return p
 	}

@@ -23,7 +23,7 @@ type Page struct {
 	EventCursor string // where the changes stood when the page was read
 	Nav         NavCounts
 	Flash       Flash
-	DiskFull    bool // new work is refused
+	DiskFull    models.Text // why new work is refused; empty: it is not
 }
 
 // NavCounts are the numbers beside the navigation's entries; 0 shows none.

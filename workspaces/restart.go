@@ -27,6 +27,9 @@ func (s *Service) Restart(ctx context.Context, actor policies.Actor, id int64) (
 	if w, err = s.ForRestart(ctx, actor, id); err != nil {
 		return w, err
 	}
+	if err := s.store.CheckSpace(); err != nil { // what runs would end, and not start again
+		return w, err
+	}
 	return w, s.access.Write(ctx, s.store, actor, w.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
 		if w, err = q.LockWorkspace(store.AllProjects, id); err != nil {
 			return err

@@ -60,6 +60,22 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// On a full disk, what runs is left alone: it could not start again.
+func TestRestartOnAFullDisk(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.gpus(t, 1)
+		w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
+		b.store.AddDisk(models.Say("the workspaces"), "/proc") // which has no space
+		b.clock.Advance(time.Second)
+		full := "The disk of the workspaces is full: 0 MiB is left"
+		want(t, second(b.Restart(b.ctx, b.actor, w.ID)), models.KindUnavailable, full)
+		want(t, second(b.Launch(b.ctx, b.actor, b.ask("b", models.LaunchParameters{}))), models.KindUnavailable, full)
+		if got := b.row(t, w.ID); got.State != models.StateRunning {
+			t.Errorf("it is %s: %s", got.State, got.Reason)
+		}
+	})
+}
+
 // What is stopped while it restarts does not start again.
 func TestStoppedWhileItRestarts(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

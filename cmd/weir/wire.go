@@ -16,6 +16,7 @@ import (
 
 	"weir/cmd/weir/config"
 	"weir/handlers"
+	"weir/models"
 	"weir/models/store"
 	"weir/policies"
 	"weir/policies/openid"
@@ -76,6 +77,10 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		return p, err
 	}
 	p.cfg.SharedDir, dirs.FollowsLinks = dirs.Root(), cfg.Runtime == "kube"
+	p.store.AddDisk(models.Say("the shared directories"), p.cfg.SharedDir)
+	if cfg.Runtime == "local" {
+		p.store.AddDisk(models.Say("the workspaces"), p.runDirs()[0])
+	}
 	if err := p.separateMembers(ctx, dirs); err != nil {
 		return p, err
 	}

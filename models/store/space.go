@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -16,8 +17,9 @@ import (
 )
 
 const (
-	// minFreeBytes is what the disk of the database must have left for new work.
+	// minFreeBytes and minFreeFiles are what each disk must have left for new work.
 	minFreeBytes = 64 << 20
+	minFreeFiles = 1000
 	// reservedBytes are kept free within the file of SQLite: there is room for what must
 	// not fail, such as a stop, when others have filled the disk.
 	reservedBytes = 16 << 20
@@ -31,51 +33,72 @@ const (
 	spaceFor = time.Second
 )
 
-// space is what is known of the space that the database has.
+// space is what is known of the space that new work needs.
 type space struct {
-	dir        string       // of SQLite's file; empty: the disk is another machine's
-	lookedAt   atomic.Int64 // of Store.Elapsed, plus 1; 0: never
-	free       atomic.Int64 // bytes, then
+	dir        string // of SQLite's file; empty: the disk is another machine's
+	disks      []*disk
+	free       func(dir string) (bytes, files int64, err error)
 	fullBefore atomic.Int64 // of Store.Elapsed
 }
 
-// CheckSpace returns an error if the disk of the database has no space for new work.
+// disk is one that new work needs.
+type disk struct {
+	of           models.Text
+	dir          string       // on it
+	lookedAt     atomic.Int64 // of Store.Elapsed, plus 1; 0: never
+	bytes, files atomic.Int64 // that were free then
+}
+
+// AddDisk lets new work be refused while the disk with a directory is full. Call it before use.
+func (s *Store) AddDisk(of models.Text, dir string) {
+	s.space.disks = append(s.space.disks, &disk{of: of, dir: dir})
+}
+
+// CheckSpace returns an error if a disk has no space for new work.
 func (s *Store) CheckSpace() error {
-	if free, full := s.Full(); full {
-		return models.NoSpace(nil,
-			"The disk of the portal is full: %d MiB is left, and new work needs %d MiB. Free up space on it. What is running continues.",
-			free>>20, minFreeBytes>>20)
+	now := s.Elapsed()
+	if now < time.Duration(s.space.fullBefore.Load()) {
+		return full(models.Say("the database"), 0)
+	}
+	for _, d := range s.space.disks {
+		if at := d.lookedAt.Load(); at == 0 || now-time.Duration(at-1) >= spaceFor {
+			bytes, files, err := s.space.free(d.dir)
+			if err != nil { // not known
+				continue
+			}
+			d.bytes.Store(bytes)
+			d.files.Store(files)
+			d.lookedAt.Store(int64(now) + 1)
+		}
+		if bytes := d.bytes.Load(); bytes < minFreeBytes {
+			return full(d.of, bytes)
+		}
+		if files := d.files.Load(); files < minFreeFiles {
+			return models.NoSpace(nil,
+				"The disk of %s has too many files: inodes left: %d; needed for new work: %d. Delete files on it. What is running continues.",
+				d.of, files, minFreeFiles)
+		}
 	}
 	return nil
 }
 
-// Full reports whether the disk of the database has no space for new work, and the bytes
-// that are free; 0 where they are not known.
-func (s *Store) Full() (free int64, full bool) {
-	now := s.Elapsed()
-	if now < time.Duration(s.space.fullBefore.Load()) {
-		return s.space.free.Load(), true
-	}
-	if s.space.dir == "" {
-		return 0, false
-	}
-	if at := s.space.lookedAt.Load(); at == 0 || now-time.Duration(at-1) >= spaceFor {
-		free, err := freeBytes(s.space.dir)
-		if err != nil {
-			return 0, false
-		}
-		s.space.free.Store(free)
-		s.space.lookedAt.Store(int64(now) + 1)
-	}
-	free = s.space.free.Load()
-	return free, free < minFreeBytes
+func full(of models.Text, free int64) error {
+	return models.NoSpace(nil,
+		"The disk of %s is full: %d MiB is left, and new work needs %d MiB. Free up space on it. What is running continues.",
+		of, free>>20, minFreeBytes>>20)
 }
 
-// freeBytes are those that ordinary users can write.
-func freeBytes(dir string) (int64, error) {
+// freeSpace is the bytes and files that ordinary users can add; file systems without a limit of
+// files have as many as there can be.
+func freeSpace(dir string) (bytes, files int64, err error) {
 	var fs unix.Statfs_t
-	err := unix.Statfs(dir, &fs)
-	return int64(fs.Bavail) * fs.Bsize, err
+	if err = unix.Statfs(dir, &fs); err != nil {
+		return 0, 0, err
+	}
+	if files = math.MaxInt64; fs.Files > 0 {
+		files = int64(fs.Ffree)
+	}
+	return int64(fs.Bavail) * fs.Bsize, files, nil
 }
 
 // noSpace reports whether a database had no space.
@@ -103,7 +126,7 @@ func (s *Store) startFile() string { return filepath.Join(s.space.dir, "reserve"
 // long as the disk has space for all of it; what is missing it adds when called again.
 // PostgreSQL's is its administrator's.
 func (s *Store) ReserveSpace(ctx context.Context) error {
-	if _, full := s.Full(); full || s.space.dir == "" {
+	if s.space.dir == "" || s.CheckSpace() != nil {
 		return nil
 	}
 	err := s.reserve(ctx)

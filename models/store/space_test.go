@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,43 @@ func TestNoSpace(t *testing.T) {
 		clock.Advance(31 * time.Second)
 		if err := s.CheckSpace(); err != nil {
 			t.Errorf("half a minute later: %v", err)
+		}
+	})
+}
+
+// New work is refused while any of the disks is full, of bytes or of files, which the refusal names.
+func TestDisks(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		clock := storetest.NewClock(s)
+		s.AddDisk(models.Say("the workspaces"), "/run of it")
+		s.AddDisk(models.Say("the shared directories"), "/shared")
+		bytes, files := map[string]int64{}, map[string]int64{}
+		s.SetFree(func(dir string) (int64, int64, error) {
+			if strings.HasPrefix(dir, "/run of it") && bytes[dir] < 0 {
+				return 0, 0, errors.New("not there")
+			}
+			return 1<<40 - bytes[dir], 1<<30 - files[dir], nil
+		})
+		for _, c := range []struct {
+			dir          string
+			bytes, files int64
+			says         string
+		}{
+			{"", 0, 0, ""},
+			{"/run of it", 1<<40 - 5<<20, 0, "The disk of the workspaces is full: 5 MiB is left, and new work needs 64 MiB."},
+			{"/run of it", -1, 0, ""},
+			{"/shared", 1<<40 - 64<<20, 0, ""},
+			{"/shared", 1<<40 - 64<<20 + 1, 0, "The disk of the shared directories is full: 63 MiB is left"},
+			{"/shared", 0, 1<<30 - 999, "The disk of the shared directories has too many files: inodes left: 999; needed for new work: 1000."},
+		} {
+			clear(bytes)
+			clear(files)
+			bytes[c.dir], files[c.dir] = c.bytes, c.files
+			clock.Advance(time.Second)
+			err := s.CheckSpace()
+			if c.says == "" && err != nil || c.says != "" && (models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%s: %v", c.dir, err)
+			}
 		}
 	})
 }

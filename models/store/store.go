@@ -84,7 +84,8 @@ const (
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
 // SQLite in the file at path, which it creates with its directory.
 func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
-	s := &Store{dialect: "sqlite", Clock: time.Now, Elapsed: elapsed, origin: strconv.FormatUint(rand.Uint64(), 36)}
+	s := &Store{dialect: "sqlite", Clock: time.Now, Elapsed: elapsed, origin: strconv.FormatUint(rand.Uint64(), 36),
+		space: space{free: freeSpace}}
 	var err error
 	if databaseURL != "" {
 		s.dialect = "postgres"
@@ -128,7 +129,8 @@ func (s *Store) openSQLite(path string) error {
 		return err
 	}
 	s.space.dir = filepath.Dir(path)
-	if free, err := freeBytes(s.space.dir); err == nil && free < startBytes {
+	s.AddDisk(models.Say("the database"), s.space.dir)
+	if free, _, err := freeSpace(s.space.dir); err == nil && free < startBytes {
 		if err := os.Remove(s.startFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -18,8 +18,10 @@ const (
 	getQuota     = 0x800007 // Q_GETQUOTA
 	setQuota     = 0x800008 // Q_SETQUOTA
 	blockLimits  = 1        // QIF_BLIMITS
+	inodeLimits  = 4        // QIF_ILIMITS
 	enforced     = 1 << 5   // FS_QUOTA_PDQ_ENFD
 	blockSize    = 1024     // of limits, in bytes
+	fileBlocks   = 4        // for each of which there can be a file: empty ones need no other block
 )
 
 // attributes is struct fsxattr.
@@ -94,9 +96,10 @@ func Assign(fd int, project uint32, directory bool) error {
 }
 
 // SetLimit sets the bytes that the files of a project can have on the disk, rounded up to
-// KiB; 0: no limit. fd is of any file on the file system.
+// KiB, and so how many files there can be; 0: no limit. fd is of any file on the file system.
 func SetLimit(fd int, project uint32, bytes int64) error {
-	l := limits{hardBlocks: uint64(bytes+blockSize-1) / blockSize, valid: blockLimits}
+	l := limits{hardBlocks: uint64(bytes+blockSize-1) / blockSize, valid: blockLimits | inodeLimits}
+	l.hardInodes = (l.hardBlocks + fileBlocks - 1) / fileBlocks
 	return quotactl(fd, setQuota, project, unsafe.Pointer(&l))
 }
 
