@@ -107,7 +107,7 @@ func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 	if err != nil || status.Phase == runtime.PhaseExited {
 		return true
 	}
-	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint ||
+	return status.Phase == runtime.PhaseRunning && (status.Endpoint != w.Endpoint || isUnobserved(w) ||
 		r.trackers.entry(w.ID).changeDue(status.Message, r.now()))
 }
 

@@ -1,6 +1,7 @@
 package workspaces_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -75,6 +76,39 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 		b.restart() // that it has failed is written down
 		if w = b.until(t, w.ID, models.StateFailed); w.Reason.String() != "Launch failed: No progress for 300 seconds: once more no storage" {
 			t.Errorf("%q", w.Reason)
+		}
+	})
+}
+
+// What cannot be observed any more is not said to run as ever, until it can be again.
+func TestUnobserved(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
+		looks := func(n int) (reason string) {
+			for range n {
+				b.clock.Advance(5 * time.Second)
+				b.Tick(b.ctx)
+			}
+			got := b.row(t, w.ID)
+			if got.State != models.StateRunning {
+				t.Fatalf("it is %s", got.State)
+			}
+			return got.Reason.String()
+		}
+		b.runtime.away = errors.New("what runs cannot be read")
+		if got := looks(4); got != "" {
+			t.Errorf("after four looks: %q", got)
+		}
+		if got := looks(1); got != "The notebook cannot be observed now: it is not known whether it still runs." {
+			t.Errorf("after five looks: %q", got)
+		}
+		version := b.row(t, w.ID).Version
+		if looks(3); b.row(t, w.ID).Version != version {
+			t.Error("each look is told")
+		}
+		b.runtime.away = nil
+		if got := looks(1); got != "" {
+			t.Errorf("it can be observed again: %q", got)
 		}
 	})
 }

@@ -150,10 +150,14 @@ func stallReason(s runtime.Status) models.Text {
 func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
 	if err != nil {
-		return err
+		return r.notObserved(ctx, w, err)
 	}
 	if status.Phase == runtime.PhaseExited {
 		return r.exited(ctx, w, status)
+	}
+	if isUnobserved(w) {
+		w.Reason = models.Text{}
+		return r.transition(ctx, w, models.StateRunning, models.Say("The notebook can be observed again."))
 	}
 	if e := status.Endpoint; status.Phase == runtime.PhaseRunning && e != w.Endpoint {
 		w.Endpoint = e // an adopted workspace may have another address in this process
@@ -166,6 +170,22 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 		t.messageWritten()
 	}
 	return nil
+}
+
+// unobserved is the reason that a running workspace has meanwhile.
+func unobserved() models.Text {
+	return models.Say("The notebook cannot be observed now: it is not known whether it still runs.")
+}
+
+func isUnobserved(w *models.Workspace) bool { return w.Reason.String() == unobserved().String() }
+
+// notObserved says of a running workspace that it could not be observed for several times.
+func (r *Reconciler) notObserved(ctx context.Context, w *models.Workspace, cause error) error {
+	if isUnobserved(w) || r.trackers.entry(w.ID).failed() < unobservedSteps {
+		return cause
+	}
+	w.Reason = unobserved()
+	return errors.Join(cause, r.transition(ctx, w, models.StateRunning, w.Reason))
 }
 
 // exited ends a workspace whose notebook exited by itself. It saves the reason

@@ -16,6 +16,8 @@ const (
 	maxDelay      = 4 * time.Second       // of a workspace whose steps change nothing
 	maxRetryDelay = 5 * time.Second       // after failed steps
 	messageDelay  = 3 * time.Second       // before a message of the runtime is added to the history
+
+	unobservedSteps = 4 // consecutive failed steps before another one is told: about ten seconds
 )
 
 // trackers are the trackers of all workspaces, or of all runs, by ID.
@@ -69,6 +71,13 @@ func (t *tracker) stepFailed(now time.Time) time.Duration {
 	t.failures++
 	t.retryAt = now.Add(delay)
 	return delay
+}
+
+// failed is the number of consecutive failed steps.
+func (t *tracker) failed() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failures
 }
 
 func (t *tracker) stepChanged(state bool) {
