@@ -279,9 +279,8 @@ func limitsOf(pod *corev1.Pod) []models.Limit {
 	all := []models.Limit{
 		limit("cpu", cpu, models.Say("%s CPU, enforced by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
 		limit("memory", memory, models.Say("%s, enforced by the node (cgroup)", models.FormatMiB(memory>>20))),
-	}
-	if o := outgoingOf(pod); o != nil {
-		all = append(all, outgoingLimit(o))
+		networkLimit(outgoingOf(pod)),
+		{Resource: "pids", How: models.Say("only as the kubelet of the node is configured (podPidsLimit)")},
 	}
 	var gpu []models.Limit
 	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {

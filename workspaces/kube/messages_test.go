@@ -139,8 +139,9 @@ func TestLimitsAreThoseOfThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := limitsOf(seen(func(p *corev1.Pod) { p.Annotations = map[string]string{annotationLimits: string(b)} }))
-	if len(limits) != 3 || limits[0].How.String() != "1.5 CPU, enforced by the node (cgroup)" || limits[1].How.String() != "2 GiB, enforced by the node (cgroup)" ||
-		!limits[1].Enforced || limits[2].Resource != "gpu" || limits[2].Enforced {
+	if len(limits) != 5 || limits[2].Resource != "network" || limits[2].Enforced || limits[3].Resource != "pids" || limits[3].Enforced ||
+		limits[0].How.String() != "1.5 CPU, enforced by the node (cgroup)" || limits[1].How.String() != "2 GiB, enforced by the node (cgroup)" ||
+		!limits[1].Enforced || limits[4].Resource != "gpu" || limits[4].Enforced {
 		t.Errorf("%+v", limits)
 	}
 	if limits := limitsOf(seen(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = nil })); limits[0].Enforced || limits[1].Enforced {

@@ -54,10 +54,15 @@ func outgoingOf(pod *corev1.Pod) *runtime.Outgoing {
 	return &o
 }
 
-// outgoingLimit says how the connections of a restricted pod are limited.
-func outgoingLimit(o *runtime.Outgoing) models.Limit {
-	l := models.Limit{Resource: "network", Enforced: true, How: models.Say("a network policy of its own, which the network of the cluster has to enforce")}
-	if len(o.Unknown) > 0 {
+// networkLimit says how the connections of a pod are limited. Whether the network of the cluster
+// enforces its policies is not measured.
+func networkLimit(o *runtime.Outgoing) models.Limit {
+	l := models.Limit{Resource: "network", How: models.Say("network policies, which the network of the cluster has to enforce")}
+	switch {
+	case o == nil:
+	case len(o.Unknown) == 0:
+		l.How = models.Say("a network policy of its own, which the network of the cluster has to enforce")
+	default:
 		l.How = models.Say("a network policy of its own, which the network of the cluster has to enforce; unknown when it started: %s",
 			strings.Join(o.Unknown, ", "))
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"pgregory.net/rapid"
 
-	"weir/models"
 	"weir/workspaces/runtime"
 )
 
@@ -81,9 +80,10 @@ func TestOutgoingPolicy(t *testing.T) {
 		}
 		closed.Labels[labelOutgoing] = restricted
 	}
-	limits := limitsOf(&closed)
-	if l := limits[2]; l.Resource != "network" || slices.ContainsFunc(limitsOf(&open), func(l models.Limit) bool { return l.Resource == "network" }) {
-		t.Errorf("its limits are %+v", limits)
+	for pod, says := range map[*corev1.Pod]string{&closed: "a network policy of its own, which", &open: "network policies, which"} {
+		if l := limitsOf(pod)[2]; l.Resource != "network" || l.Enforced || !strings.HasPrefix(l.How.String(), says) {
+			t.Errorf("the limit of the network is %+v", l)
+		}
 	}
 }
 
