@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -153,6 +154,24 @@ func TestAddressOfConnections(t *testing.T) {
 	} {
 		if got := c.addressOf(from).String(); got != want {
 			t.Errorf("%s counts for %s, not %s", from, got, want)
+		}
+	}
+}
+
+// Clients that send nothing, or slowly, hold no connection for good.
+func TestServersEndSlowConnections(t *testing.T) {
+	p := &portal{log: slog.New(slog.DiscardHandler)}
+	counted := newConnections(8, nil, p.log)
+	for name, c := range map[string]struct {
+		server                     *http.Server
+		header, read, write, pause time.Duration
+	}{
+		"portal": {p.newServer(http.NotFoundHandler(), counted), 10 * time.Second, time.Minute, 0, 2 * time.Minute}, // streams of events last
+		"agents": {p.newAgentServer(counted), 10 * time.Second, 30 * time.Second, 30 * time.Second, 2 * time.Minute},
+	} {
+		got := []time.Duration{c.server.ReadHeaderTimeout, c.server.ReadTimeout, c.server.WriteTimeout, c.server.IdleTimeout}
+		if want := []time.Duration{c.header, c.read, c.write, c.pause}; !slices.Equal(got, want) || c.server.ConnState == nil {
+			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
 }

@@ -99,8 +99,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	}
 	counted := newConnections(files/portalConnections, p.cfg.TrustedProxies, p.log)
-	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
-		ConnState: counted.changed, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	server := p.newServer(p.app, counted)
 	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.watchDatabaseLock(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, newConnections(files/agentConnections, nil, p.log), failed) })
@@ -129,15 +128,28 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	return err
 }
 
+// agentTimeout is how long an agent may take to send a request, and to receive the response.
+const agentTimeout = 30 * time.Second
+
+// newServer serves until clients are slow, so that nobody holds connections for nothing. What lasts,
+// such as an upload, extends its own time; responses have none: streams of events last.
+func (p *portal) newServer(handler http.Handler, counted *connections) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ConnState: counted.changed, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+}
+
+func (p *portal) newAgentServer(counted *connections) *http.Server {
+	server := p.newServer(handlers.NewAgents(p.agents.enrollment, p.log), counted)
+	server.ReadTimeout, server.WriteTimeout = agentTimeout, agentTimeout
+	return server
+}
+
 // serveAgents serves the agents' API until ctx ends.
 func (p *portal) serveAgents(ctx context.Context, counted *connections, failed chan<- error) {
 	if p.agents.listener == nil {
 		return
 	}
-	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrollment, p.log),
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ConnState: counted.changed,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	server := p.newAgentServer(counted)
 	ended := make(chan struct{})
 	defer func() { <-ended }()
 	ctx, cancel := context.WithCancel(ctx)
