@@ -32,10 +32,12 @@ type Token struct {
 	ExpiresAt  time.Time           `json:"expires_at"`
 	LastUsedAt *time.Time          `json:"last_used_at,omitempty"`
 	CreatedAt  time.Time           `json:"created_at"`
+
+	LastUsedFrom string `json:"last_used_from,omitempty" doc:"address from which it was last used; absent if not known"`
 }
 
 func tokenOf(t models.AccessToken) Token {
-	return Token{t.ID, t.Name, t.Scopes, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
+	return Token{t.ID, t.Name, t.Scopes, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC(), t.LastUsedFrom}
 }
 
 // NewToken is a token with its secret.

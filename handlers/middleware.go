@@ -85,10 +85,12 @@ func (a *App) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 // routeByHost passes requests to workspaces' origins to the proxy. Other hosts with the
 // prefix of a workspace are refused, so that no other spelling of its host serves the
 // portal, and so are hosts that are not the portal's. Health checks work under every other
-// host: a load balancer's has one of its own.
+// host: a load balancer's has one of its own. Who sends the request is recorded for the audit log.
 func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
+		r = r.WithContext(policies.WithOrigin(r.Context(), policies.Origin{Address: c.RealIP(), UserAgent: r.UserAgent()}))
+		c.SetRequest(r)
 		if _, ok := a.Proxy.Host(r.Host); ok {
 			c.SetPath("workspace")
 			a.Proxy.ServeHTTP(c.Response(), r)
@@ -165,16 +167,14 @@ func (a *App) setEventCursor(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // authenticate identifies the actor by the access token, or else the session.
-// Permissions are read at every request. The client's address is recorded for the audit
-// log.
+// Permissions are read at every request.
 func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		actor, err := a.identify(c.Request())
 		if err != nil {
 			return err
 		}
-		ctx := policies.WithOrigin(c.Request().Context(), policies.Origin{Address: c.RealIP(), UserAgent: c.Request().UserAgent()})
-		c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
+		c.SetRequest(c.Request().WithContext(withActor(c.Request().Context(), actor)))
 		return next(c)
 	}
 }

@@ -53,6 +53,8 @@ type AccessToken struct {
 	ExpiresAt  time.Time
 	LastUsedAt *time.Time
 	CreatedAt  time.Time
+
+	LastUsedFrom string // the address of the client then; empty: not known
 }
 
 // Session is a browser's session; Token is hashed. One in which nobody is signed in has no

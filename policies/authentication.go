@@ -97,8 +97,8 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		}
 		t.Scopes = append([]models.TokenScope{}, t.Scopes...) // never nil, which is no limit
 		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
-			t.LastUsedAt = &now
-			a.recordUse(ctx, "access token", func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now) })
+			t.LastUsedAt, t.LastUsedFrom = &now, cmp.Or(ClientAddress(ctx), t.LastUsedFrom)
+			a.recordUse(ctx, "access token", func(q *store.Queries) error { return q.TouchAccessToken(t.ID, now, t.LastUsedFrom) })
 		}
 		nextUse := t.LastUsedAt.Add(time.Minute)
 		v = store.Validity{Keys: []string{store.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}

@@ -199,12 +199,12 @@ func TestTokens(t *testing.T) {
 		}
 		used := func() time.Time {
 			t.Helper()
-			actor, err := d.ActorByToken(d.ctx, secret)
+			actor, err := d.ActorByToken(policies.WithOrigin(d.ctx, policies.Origin{Address: "192.0.2.7"}), secret)
 			if err != nil || actor.User.ID != ada.User.ID || actor.Session != token.Hash {
 				t.Fatalf("%+v, %v", actor, err)
 			}
 			tokens, err := d.Tokens(d.ctx, ada)
-			if err != nil || len(tokens) != 1 || tokens[0].LastUsedAt == nil {
+			if err != nil || len(tokens) != 1 || tokens[0].LastUsedAt == nil || tokens[0].LastUsedFrom != "192.0.2.7" {
 				t.Fatalf("%+v, %v", tokens, err)
 			}
 			return *tokens[0].LastUsedAt

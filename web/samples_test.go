@@ -89,7 +89,7 @@ func samples() []sample {
 		{"person-new", "/people/new", &root, InviteFormPage(InviteFormView{ByMail: true})},
 		{"person", "/people/2", &root, PersonPage(PersonView{Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Memberships: []PersonMembership{{1, "vision", "algorithm engineer"}}})},
 		{"person-self", "/people/1", &root, PersonPage(PersonView{Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
-		{"tokens", "/tokens", &li, TokensPage(TokensView{Form: NewTokenForm(), Rows: []models.AccessToken{{ID: 1, Name: "ci", Scopes: models.TokenScopes, CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
+		{"tokens", "/tokens", &li, TokensPage(TokensView{Form: NewTokenForm(), Rows: []models.AccessToken{{ID: 1, Name: "ci", Scopes: models.TokenScopes, CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour)), LastUsedFrom: "192.0.2.1"}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
 		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", Scopes: []models.TokenScope{models.ScopeRead}, CreatedAt: now, ExpiresAt: later}}})},
 		{"account", "/account", &li, AccountPage(AccountView{})},
 		{"account-identity", "/account", &li, AccountPage(AccountView{Identities: sampleIdentities()})},

@@ -179,9 +179,9 @@ func (q *Queries) AccessTokenByHash(hash string, now time.Time) (t models.Access
 	return t, found(q.db.Where("hash = ? AND expires_at > ?", hash, now).Take(&t).Error, "token")
 }
 
-// TouchAccessToken records when a token was last used.
-func (q *Queries) TouchAccessToken(id int64, now time.Time) error {
-	return q.db.Model(&models.AccessToken{}).Where("id = ?", id).Update("last_used_at", now).Error
+// TouchAccessToken records when and from which address a token was last used.
+func (q *Queries) TouchAccessToken(id int64, now time.Time, from string) error {
+	return q.db.Model(&models.AccessToken{}).Where("id = ?", id).Updates(map[string]any{"last_used_at": now, "last_used_from": from}).Error
 }
 
 // DeleteAccessToken removes a user's token.
