@@ -22,13 +22,13 @@ type ModelFactsView struct {
 	CanSplit     bool // the reader may describe splits
 }
 
-// deployURL is the form that deploys the model as planned; empty if it cannot be deployed.
+// deployURL is the form that deploys the model as planned; empty if it cannot be deployed. It has no number of
+// parts: updates keep one that is requested, also when the model has grown.
 func (v ModelFactsView) deployURL() templ.SafeURL {
 	if !v.Report.Plan.Possible || !v.Report.NotServed.Empty() {
 		return ""
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
-		"parts":   {number(int64(len(v.Report.Plan.Parts)))},
 		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
