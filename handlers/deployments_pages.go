@@ -17,7 +17,7 @@ import (
 
 // modelInput reads what a model is planned for.
 func (f *form) modelInput() deployments.ModelInput {
-	in := deployments.ModelInput{Batch: f.number("batch"), Context: f.number("context"), ServiceType: f.text("service_type")}
+	in := deployments.ModelInput{Batch: f.number("batch"), Context: f.number("context"), Cores: f.number("cores"), ServiceType: f.text("service_type")}
 	if devices := f.optionalText("device"); devices != nil {
 		in.Devices = []string{*devices}
 	}
@@ -41,12 +41,14 @@ func (a *App) modelPage(c echo.Context) error {
 	v.Report, err = a.Deployments.Describe(ctx, actorOf(ctx), id, e.Path, in)
 	if err = f.with(err); err != nil {
 		v.Form = v.Form.Refuse(err)
+		v.Form.Values["cores"] = cmp.Or(v.Form.Values["cores"], "100")
 		v.Form.Values["batch"] = cmp.Or(v.Form.Values["batch"], "1")
 		v.Form.Values["context"] = cmp.Or(v.Form.Values["context"], strconv.Itoa(deployments.DefaultContext))
 		return a.refused(c, f, err, showing(web.ModelFactsPage(v)))
 	}
 	v.Done, v.CanSplit = true, a.Deployments.MaySplit(actorOf(ctx), id)
 	v.ServiceTypes = serviceTypeOptions(a.localized(c), v.Report.ServiceTypes, "")
+	v.Form.Values["cores"] = cmp.Or(v.Form.Values["cores"], "100")
 	v.Form.Values["batch"] = strconv.FormatInt(v.Report.Memory.Batch, 10)
 	v.Form.Values["context"] = strconv.FormatInt(v.Report.Memory.Context, 10)
 	return a.render(c, http.StatusOK, web.ModelFactsPage(v))

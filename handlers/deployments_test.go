@@ -46,7 +46,10 @@ func TestModelFacts(t *testing.T) {
 	if parts := plan["parts"].([]any); plan["service_type"] != "text-generation" || plan["combine"] != "pass_on" || len(parts) != 2 || parts[0].(map[string]any)["total_bytes"].(float64) < parts[1].(map[string]any)["total_bytes"].(float64) {
 		t.Errorf("%v", plan)
 	}
-	for query, field := range map[string]string{"&device=much": "device", "&service_type=none": "service_type", "&batch=0": "batch", "&context=-1": "context"} {
+	if a := w.get(w.member, api+"&cores=25"); !strings.Contains(a.raw, `"tflops":25,`) {
+		t.Errorf("the speed is not that of the cores: %s", a.raw)
+	}
+	for query, field := range map[string]string{"&device=much": "device", "&service_type=none": "service_type", "&batch=0": "batch", "&context=-1": "context", "&cores=0": "cores"} {
 		if fields := w.problem(w.want(422, w.member, "GET", api+query, "")); fields[field] == "" && fields["query."+field] == "" {
 			t.Errorf("%s: %v", query, fields)
 		}
@@ -63,6 +66,8 @@ func TestModelFacts(t *testing.T) {
 		t.Errorf("it is planned for more tokens than it can have: %s", a.raw)
 	}
 	ann.shows(ann.page(200, "GET", page), "It is planned for 512 tokens, the longest context of the model.")
+	ann.shows(ann.page(200, "GET", page+"&cores=25"), `value="25"`)
+	ann.shows(ann.page(422, "GET", page+"&cores=101"), `id="f-cores-error"`, "must be from 1 to 100")
 	ann.shows(ann.page(422, "GET", page+"&device=much"), `id="f-device-error"`, "must be memory such as 24GiB")
 	ann.shows(ann.page(422, "GET", page+"&service_type=mixture-of-experts"), `id="f-service_type-error"`, "does not suit this model")
 

@@ -12,7 +12,7 @@ import (
 
 // ModelFactsView is the page of a model in a directory.
 //
-// Fields: batch, context, service_type, device.
+// Fields: batch, context, cores, service_type, device.
 type ModelFactsView struct {
 	FilesView
 	Form         Form
@@ -29,7 +29,7 @@ func (v ModelFactsView) deployURL() templ.SafeURL {
 		return ""
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
-		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "service_type": {v.Form.Value("service_type")}}
+		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "cores": {v.Form.Value("cores")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 

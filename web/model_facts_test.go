@@ -12,13 +12,13 @@ import (
 func TestDeployLeavesPartsOpen(t *testing.T) {
 	v := sampleModel(sampleFiles(), true)
 	v.Report.Memory.Context = 2048
-	v.Form.Values["service_type"] = "sequential"
+	v.Form.Values["service_type"], v.Form.Values["cores"] = "sequential", "50"
 	link, err := url.Parse(string(v.deployURL()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := link.Query()
-	if q.Has("parts") || q.Get("context") != "2048" || q.Get("batch") != "1" || q.Get("service_type") != "sequential" || q.Get("path") == "" {
+	if q.Has("parts") || q.Get("context") != "2048" || q.Get("batch") != "1" || q.Get("cores") != "50" || q.Get("service_type") != "sequential" || q.Get("path") == "" {
 		t.Error(link)
 	}
 	v.Report.NotServed = models.Say("It has other weights.")

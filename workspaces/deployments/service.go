@@ -49,6 +49,7 @@ const DefaultContext = 4096
 type ModelInput struct {
 	Batch       int64    `query:"batch" minimum:"1" maximum:"65536" default:"1" doc:"sequences at once"`
 	Context     int64    `query:"context" minimum:"1" maximum:"100000000" default:"4096" doc:"tokens of a sequence"`
+	Cores       int64    `query:"cores" minimum:"1" maximum:"100" default:"100" doc:"GPU cores of each part, of devices of the pool"`
 	ServiceType string   `query:"service_type" maxLength:"100" doc:"service type whose split is used; absent: by the architecture"`
 	Devices     []string `query:"device,explode" maxItems:"64" doc:"24GiB or, with TFLOP/s and GB/s, 24GiB:100:25; absent: the pool"`
 }
@@ -77,10 +78,13 @@ func (s *Service) ServedTypes() (names []string) {
 // conflict, if the folder contains no valid model.
 func (s *Service) Describe(ctx context.Context, actor policies.Actor, project int64, path models.FilePath,
 	in ModelInput) (v models.ModelReport, err error) {
-	in.Batch, in.Context = cmp.Or(in.Batch, 1), cmp.Or(in.Context, DefaultContext)
+	in.Batch, in.Context, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Context, DefaultContext), cmp.Or(in.Cores, 100)
 	load, err := shard.CheckLoad(in.Batch, in.Context)
 	if err != nil {
 		return v, err
+	}
+	if in.Cores < 1 || in.Cores > 100 {
+		return v, models.Invalid("cores", "must be from 1 to %d", 100)
 	}
 	if v.Devices, err = shard.ParseDevices(in.Devices); err != nil {
 		return v, err
@@ -90,7 +94,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		return v, err
 	}
 	if v.Path = at; len(v.Devices) == 0 {
-		if v.Devices, err = s.poolDevices(ctx, actor, 0, 0); err != nil {
+		if v.Devices, err = s.poolDevices(ctx, actor, in.Cores, 0); err != nil {
 			return v, err
 		}
 	}
@@ -149,9 +153,8 @@ func (s *Service) inTurn(ctx context.Context, do func() error) error {
 	}
 }
 
-// poolDevices are the devices of the pool on which something is available, and at least so many
-// GPU cores, as if a holder had nothing. All are assumed to have the same speed, of which the
-// available cores are a part.
+// poolDevices are the devices of the pool on which so many GPU cores are available, as if a holder
+// had nothing. All are assumed to have the same speed, of which the cores are a part.
 func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores, holder int64) (list []models.ModelDevice, err error) {
 	devices, err := s.pool.FreeDevices(ctx, actor, holder)
 	for _, d := range devices {
@@ -160,7 +163,7 @@ func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores, 
 		}
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
 			Simulated: d.Simulated, MemoryBytes: max(0, d.MemoryMiB-models.PartOverheadMiB) << 20,
-			TFLOPS: shard.DefaultTFLOPS * float64(d.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
+			TFLOPS: shard.DefaultTFLOPS * float64(cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
 	return list, err
 }

@@ -12,9 +12,6 @@ import (
 // MaxDevices is the most devices of a plan.
 const MaxDevices = 64
 
-// NetworkGBps is what a device is assumed to receive from another machine: 10 Gbit/s.
-const NetworkGBps = 1.25
-
 // DefaultTFLOPS and DefaultLinkGBps are assumed of devices that nothing else is stated of:
 // with one speed for all, only the ratio of work to transfers depends on it. The link is
 // PCIe 4.0 with 16 lanes, at four fifths of its 31.5 GB/s.
@@ -23,7 +20,17 @@ const (
 	DefaultLinkGBps = 25
 )
 
-// choose divides the items among all devices, or among the fewest.
+// equal is devices, those with most memory first, as if each had what the last one has: of each of them, a
+// deployment takes the same share.
+func equal(devices []models.ModelDevice) []models.ModelDevice {
+	alike := slices.Clone(devices)
+	for i := range alike {
+		alike[i].MemoryBytes = devices[len(devices)-1].MemoryBytes
+	}
+	return alike
+}
+
+// choose divides the items among all devices, or among equal shares of the fewest, of one machine.
 func (v work) choose(devices []models.ModelDevice, fewest bool) ([]Stage, []models.ModelDevice) {
 	if !fewest {
 		return v.divide(devices), devices
@@ -36,32 +43,13 @@ func (v work) choose(devices []models.ModelDevice, fewest bool) ([]Stage, []mode
 			if len(machine) < n {
 				continue
 			}
-			stages, chosen := v.divide(machine[:n]), machine[:n]
+			stages, chosen := v.divide(equal(machine[:n])), machine[:n]
 			if stages != nil && (best == nil || v.bottleneck(stages, chosen) < v.bottleneck(best, of)) {
 				best, of = stages, chosen
 			}
 		}
 		if best != nil {
 			return best, of
-		}
-	}
-	return v.acrossMachines(devices)
-}
-
-// acrossMachines divides the items among the fewest devices of any machines.
-func (v work) acrossMachines(devices []models.ModelDevice) ([]Stage, []models.ModelDevice) {
-	sorted := slices.Clone(devices)
-	slices.SortStableFunc(sorted, byMemory)
-	for n := 2; n <= min(len(sorted), MaxDevices); n++ {
-		chosen := slices.Clone(sorted[:n])
-		slices.SortStableFunc(chosen, func(a, b models.ModelDevice) int { return cmp.Compare(a.Machine, b.Machine) })
-		for i := range chosen {
-			if chosen[i].Machine != chosen[max(i-1, 0)].Machine {
-				chosen[i].LinkGBps = min(chosen[i].LinkGBps, NetworkGBps)
-			}
-		}
-		if stages, ok := v.stages(chosen, InOrder); ok {
-			return stages, chosen
 		}
 	}
 	return nil, nil

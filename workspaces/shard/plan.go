@@ -107,7 +107,7 @@ type Request struct {
 	ServiceType string   // empty: by the architecture
 	Presets     []Preset // the first one that suits is used
 	Devices     []models.ModelDevice
-	Fewest      bool // use no more devices than needed, if possible of one machine
+	Fewest      bool // use the same share of each of no more devices than needed, of one machine
 	All         bool // use all devices, also if one is enough
 }
 
@@ -208,7 +208,7 @@ func (r Request) planOne(plan *models.ModelPlan, w workload) bool {
 func (r Request) planParts(plan *models.ModelPlan, v work) {
 	stages, devices := v.choose(r.Devices, r.Fewest)
 	if stages == nil {
-		plan.Say(v.missing(r.Devices))
+		plan.Say(v.missing(r.Devices, r.Fewest))
 		return
 	}
 	if r.All {
@@ -218,26 +218,32 @@ func (r Request) planParts(plan *models.ModelPlan, v work) {
 	for _, p := range plan.Parts {
 		plan.Seconds = max(plan.Seconds, p.Seconds)
 	}
-	first := plan.Parts[0].Device.Machine
-	switch {
-	case r.Fewest && slices.ContainsFunc(plan.Parts, func(p models.ModelPart) bool { return p.Device.Machine != first }):
-		plan.Say(models.Say("The devices of no single machine have enough memory, so the parts are on several machines."))
-	case r.Fewest:
+	if r.Fewest {
 		plan.Say(models.Say("Fewer devices of one machine do not have enough memory for this split."))
 	}
 	plan.Say(models.Say("It is divided so that the slowest part takes the least time."))
 }
 
-// missing is why items cannot be divided.
-func (v work) missing(devices []models.ModelDevice) models.Text {
-	needed, available := int64(0), int64(0)
+// missing is why items cannot be divided, also not among the same shares of devices of one machine.
+func (v work) missing(devices []models.ModelDevice, fewest bool) models.Text {
+	needed, available, most := int64(0), int64(0), int64(0)
 	for _, item := range v.items {
 		needed = sum(needed, item.Bytes)
+	}
+	for _, machine := range machinesOf(devices) {
+		for n, d := range machine[:min(len(machine), MaxDevices)] {
+			most = max(most, product(int64(n+1), max(usable(d.MemoryBytes)-v.fixed(), 0)))
+		}
 	}
 	for _, d := range devices {
 		available = sum(available, max(usable(d.MemoryBytes)-v.fixed(), 0))
 	}
-	if needed > available {
+	switch {
+	case fewest && needed > most:
+		return models.Say("No machine has GPUs with enough memory, each with the same share: the parts share %s, "+
+			"and at most %s remain on one machine where each has the %s of every part.",
+			models.FormatBytes(needed), models.FormatBytes(most), models.FormatBytes(v.fixed()))
+	case needed > available:
 		return models.Say("The devices do not have enough memory: the parts share %s, and %s remain where each has the %s of every part.",
 			models.FormatBytes(needed), models.FormatBytes(available), models.FormatBytes(v.fixed()))
 	}

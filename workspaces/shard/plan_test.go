@@ -2,6 +2,7 @@ package shard
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +82,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Of the pool, a plan uses the fewest devices, of one machine if one has enough.
+// Of the pool, a plan uses the fewest devices, of one machine.
 func TestFewestDevices(t *testing.T) {
 	f, load := read(t, llama(t)).Facts, Load{Batch: 1, Context: 64}
 	need := Memory(f, load).Total
@@ -91,7 +92,24 @@ func TestFewestDevices(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	p = plan(t, f, Request{Load: load, Devices: append(devices("a", need*2/3), devices("b", need*2/3)...), Fewest: true})
-	if !p.Possible || len(p.Parts) != 2 || p.Parts[1].Device.LinkGBps != NetworkGBps || !saying(p, "the parts are on several machines") {
+	if p.Possible || !saying(p, "No machine has GPUs with enough memory") {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// What is deployed takes the same share of each GPU, so the largest part fits on the smallest of them.
+func TestEqualShares(t *testing.T) {
+	f, load := read(t, llama(t)).Facts, Load{Batch: 1, Context: 64}
+	need := Memory(f, load).Total
+	unequal := devices("a", need*4/5, need*2/5)
+	if p := plan(t, f, Request{Load: load, Devices: unequal}); !p.Possible {
+		t.Errorf("it is to be planned on these as they are: %+v", p)
+	}
+	if p := plan(t, f, Request{Load: load, Devices: unequal, Fewest: true}); p.Possible || !saying(p, "each with the same share") {
+		t.Errorf("got %+v", p)
+	}
+	p := plan(t, f, Request{Load: load, Devices: append(unequal, devices("b", need*4/5, need*7/10)...), Fewest: true})
+	if !p.Possible || len(p.Parts) != 2 || p.Parts[0].Device.Machine != "b" || p.Parts[0].Device.MemoryBytes != need*4/5 {
 		t.Errorf("got %+v", p)
 	}
 }
@@ -120,9 +138,12 @@ func TestPlansFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, weights := 0, int64(0)
+		at, weights, least := 0, int64(0), int64(math.MaxInt64)
 		for _, part := range p.Parts {
-			if part.From != at || part.Until <= part.From || part.Total > usable(part.Device.MemoryBytes) || part.Total != part.Weights+part.KVCache+part.Activations || part.Seconds > p.Seconds {
+			least = min(least, part.Device.MemoryBytes)
+		}
+		for _, part := range p.Parts {
+			if part.From != at || part.Until <= part.From || part.Total > usable(part.Device.MemoryBytes) || r.Fewest && part.Total > usable(least) || part.Total != part.Weights+part.KVCache+part.Activations || part.Seconds > p.Seconds {
 				t.Fatalf("part %+v of %+v", part, p)
 			}
 			if p.ServiceType == "own" && len(own.Cuts) > 0 && part.From > 0 && !slices.Contains(own.Cuts, f.Layers[part.From].Name) {
