@@ -70,6 +70,7 @@ type ModelDevice struct {
 	Model       string  `json:"gpu_model,omitempty" doc:"GPU model; absent for stated devices"`
 	Machine     string  `json:"provider,omitempty" doc:"name of the provider; absent for stated devices"`
 	Simulated   bool    `json:"simulated,omitempty" doc:"the device is simulated"`
+	Single      bool    `json:"single,omitempty" doc:"a MIG instance, or limited by MPS: it serves models on one device only"`
 	MemoryBytes int64   `json:"memory_bytes" doc:"memory that is available"`
 	TFLOPS      float64 `json:"tflops" doc:"speed in TFLOP/s"`
 	LinkGBps    float64 `json:"link_gb_per_second" doc:"what it receives from other devices, in GB/s"`
@@ -152,6 +153,6 @@ type FreeDevice struct {
 	Number    int64  // on its machine, from 0
 	Model     string
 	Simulated bool
-	Cores     int64
 	MemoryMiB int64
+	Single    bool // serves demands of one GPU only
 }

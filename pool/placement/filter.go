@@ -56,6 +56,15 @@ func (r *Refusal) note(reason Reason, u *usage) {
 	}
 }
 
+// Try tells whether a device can take its part of a demand, and the memory in MiB that is free there. It
+// counts the device under the reason.
+func (r *Refusal) Try(n *Node, dev *Device, d *Demand) (freeMemoryMiB int64, fits bool) {
+	u := measure(dev, d.Project)
+	reason := filter(n, dev, &u, d)
+	r.note(reason, &u)
+	return u.freeMemoryMiB, reason == Fits
+}
+
 // Refuse tells why a demand cannot be placed; nil where it can.
 func Refuse(s Snapshot, d Demand) *Refusal {
 	r := Refusal{Needed: d.GPUs}
@@ -73,10 +82,7 @@ func Refuse(s Snapshot, d Demand) *Refusal {
 			if n.duplicate(j) {
 				continue
 			}
-			u := measure(&n.Devices[j], d.Project)
-			reason := filter(n, &n.Devices[j], &u, &d)
-			r.note(reason, &u)
-			if reason == Fits {
+			if _, fits := r.Try(n, &n.Devices[j], &d); fits {
 				fitting++
 			}
 		}

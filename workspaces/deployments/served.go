@@ -54,13 +54,13 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	devices, err := s.service.poolDevices(ctx, actor, cores, holder)
+	devices, leftOut, err := s.service.poolDevices(ctx, actor, project, cores, holder)
 	if err != nil {
 		return v, err
 	}
-	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devices, Fewest: true}
+	r := shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets, Devices: devices, LeftOut: leftOut, Fewest: true}
 	if parts > 0 {
-		r.Devices, r.All, r.Fewest = slices.Repeat([]models.ModelDevice{largeDevice}, int(parts)), true, false
+		r.LeftOut, r.Devices, r.All, r.Fewest = nil, slices.Repeat([]models.ModelDevice{largeDevice}, int(parts)), true, false
 	}
 	v = models.ServedModel{Path: at, Hidden: m.Facts.Hidden, Task: serving.TaskOf(m), Vocabulary: serving.Results(m),
 		Context: load.Context, Files: state}

@@ -21,7 +21,9 @@ type Files interface {
 
 // Pool knows the devices of the pool, if the actor may see it.
 type Pool interface {
-	FreeDevices(ctx context.Context, actor policies.Actor, holder int64) ([]models.FreeDevice, error)
+	// FreeDevices are those of which a project can have so many cores, as if a holder had nothing, and why
+	// others are left out.
+	FreeDevices(ctx context.Context, actor policies.Actor, project, cores, holder int64) ([]models.FreeDevice, []models.Text, error)
 }
 
 // readers is how many models are read at once: a header can take much memory.
@@ -93,8 +95,9 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	if err != nil {
 		return v, err
 	}
+	var leftOut []models.Text
 	if v.Path = at; len(v.Devices) == 0 {
-		if v.Devices, err = s.poolDevices(ctx, actor, in.Cores, 0); err != nil {
+		if v.Devices, leftOut, err = s.poolDevices(ctx, actor, project, in.Cores, 0); err != nil {
 			return v, err
 		}
 	}
@@ -120,7 +123,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 		v.ServiceTypes = append(v.ServiceTypes, p.ServiceType)
 	}
 	v.Plan, err = shard.Plan(model.Facts, shard.Request{Load: load, ServiceType: in.ServiceType, Presets: presets,
-		Devices: v.Devices, Fewest: len(in.Devices) == 0})
+		Devices: v.Devices, LeftOut: leftOut, Fewest: len(in.Devices) == 0})
 	if v.NotServed.Empty() && v.Plan.Possible && checkPlan(v.Facts, v.Plan, 0) != nil {
 		v.NotServed = models.Say("Models that are split by %s with %s cannot be served.", string(v.Plan.Split), string(v.Plan.Combine))
 	}
@@ -153,17 +156,15 @@ func (s *Service) inTurn(ctx context.Context, do func() error) error {
 	}
 }
 
-// poolDevices are the devices of the pool on which so many GPU cores are available, as if a holder
-// had nothing. All are assumed to have the same speed, of which the cores are a part.
-func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, cores, holder int64) (list []models.ModelDevice, err error) {
-	devices, err := s.pool.FreeDevices(ctx, actor, holder)
+// poolDevices are the devices of the pool of which a project can have so many GPU cores, as if a holder had
+// nothing, and why others are left out. All are assumed to have the same speed, of which the cores are a part.
+func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, project, cores, holder int64) (list []models.ModelDevice,
+	leftOut []models.Text, err error) {
+	devices, leftOut, err := s.pool.FreeDevices(ctx, actor, project, cores, holder)
 	for _, d := range devices {
-		if d.Cores < cores {
-			continue
-		}
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
-			Simulated: d.Simulated, MemoryBytes: max(0, d.MemoryMiB-models.PartOverheadMiB) << 20,
+			Simulated: d.Simulated, Single: d.Single, MemoryBytes: max(0, d.MemoryMiB-models.PartOverheadMiB) << 20,
 			TFLOPS: shard.DefaultTFLOPS * float64(cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
-	return list, err
+	return list, leftOut, err
 }

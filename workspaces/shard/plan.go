@@ -107,6 +107,7 @@ type Request struct {
 	ServiceType string   // empty: by the architecture
 	Presets     []Preset // the first one that suits is used
 	Devices     []models.ModelDevice
+	LeftOut     []models.Text // why others are left out
 	Fewest      bool // use the same share of each of no more devices than needed, of one machine
 	All         bool // use all devices, also if one is enough
 }
@@ -119,11 +120,13 @@ func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 	chosen, err := r.preset(f)
 	if err != nil || len(r.Devices) == 0 {
 		plan.Say(models.Say("There is no device with available memory."))
+		plan.Say(r.LeftOut...)
 		return plan, err
 	}
 	if (!r.All || len(r.Devices) == 1) && r.planOne(&plan, w) {
 		return plan, nil
 	}
+	plan.Say(r.LeftOut...)
 	if chosen == nil {
 		plan.Say(models.Say("No split is known for this model."))
 		return plan, nil
@@ -206,9 +209,13 @@ func (r Request) planOne(plan *models.ModelPlan, w workload) bool {
 
 // planParts divides the items among several devices.
 func (r Request) planParts(plan *models.ModelPlan, v work) {
-	stages, devices := v.choose(r.Devices, r.Fewest)
+	several := slices.DeleteFunc(slices.Clone(r.Devices), func(d models.ModelDevice) bool { return d.Single })
+	if n := len(r.Devices) - len(several); n > 0 {
+		plan.Say(models.Say("%d devices are MIG instances or limited by MPS, which serve models on one device only.", int64(n)))
+	}
+	stages, devices := v.choose(several, r.Fewest)
 	if stages == nil {
-		plan.Say(v.missing(r.Devices, r.Fewest))
+		plan.Say(v.missing(several, r.Fewest))
 		return
 	}
 	if r.All {

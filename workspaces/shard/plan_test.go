@@ -114,6 +114,32 @@ func TestEqualShares(t *testing.T) {
 	}
 }
 
+// What serves demands of one GPU only takes a whole model and no part of one.
+func TestSingleDevices(t *testing.T) {
+	f, load := read(t, llama(t)).Facts, Load{Batch: 1, Context: 64}
+	need := Memory(f, load).Total
+	all := devices("a", need*2, need*2/3, need*2/3)
+	for i := range all {
+		all[i].Single = i < 2
+	}
+	leftOut := []models.Text{models.Say("%d devices: %s", 3, "exclusive and in use")}
+	r := Request{Load: load, Devices: all, LeftOut: leftOut, Fewest: true}
+	if p := plan(t, f, r); !p.Possible || len(p.Parts) != 1 || p.Parts[0].Device.Name != "a-0" || saying(p, "exclusive") {
+		t.Errorf("got %+v", p)
+	}
+	r.Devices = all[1:]
+	if p := plan(t, f, r); p.Possible || !saying(p, "1 device is a MIG instance or limited by MPS") || !saying(p, "3 devices: exclusive and in use") {
+		t.Errorf("got %+v", p)
+	}
+	r.Devices = append(all[1:], devices("a", need*2/3)...)
+	if p := plan(t, f, r); !p.Possible || len(p.Parts) != 2 || p.Parts[0].Device.Single || p.Parts[1].Device.Single {
+		t.Errorf("got %+v", p)
+	}
+	if r.Devices = nil; !saying(plan(t, f, r), "3 devices: exclusive and in use") {
+		t.Error("it is not said why there is none")
+	}
+}
+
 // A part never needs more than its device has without the margin, parts have every item once, and models
 // are cut where a preset allows it.
 func TestPlansFit(t *testing.T) {
