@@ -83,6 +83,7 @@ type DeploymentPart struct {
 	File        string           `json:"file,omitempty" doc:"name of its file, by its content; absent until it is written"`
 	SizeBytes   int64            `json:"size_bytes" doc:"size of its file"`
 	Library     string           `json:"library,omitempty" doc:"what computes: numpy or torch"`
+	DeviceType  string           `json:"device_type,omitempty" doc:"on what it computes: cuda, or cpu where GPUs are simulated"`
 	Restarts    int64            `json:"restarts" doc:"how often its process was started again"`
 }
 
@@ -103,7 +104,7 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	for i, p := range d.Parts {
 		plan := d.Plan.Parts[i]
 		v.Parts = append(v.Parts, DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File,
-			p.Size, p.Library, p.Restarts})
+			p.Size, p.Library, p.DeviceType, p.Restarts})
 	}
 	for _, e := range d.Events {
 		v.Events = append(v.Events, DeploymentEvent{e.At.UTC(), e.State, e.Message.String()})

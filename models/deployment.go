@@ -190,6 +190,7 @@ type DeploymentPart struct {
 	State        PartState
 	Progress     int64  // of loading, percent
 	Library      string // that computes
+	DeviceType   string // on which it computes: cuda or cpu
 	Restarts     int64
 	Failures     int64 // since it was ready
 	RuntimeState []byte

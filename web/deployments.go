@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 
 	"weir/models"
 )
@@ -103,6 +104,14 @@ func partState(ctx context.Context, p models.DeploymentPart) string {
 		return T(ctx, "loading, %d%%", p.Progress)
 	}
 	return TT(ctx, p.State.Words())
+}
+
+// computesWith is the library of a part, and on what it computes.
+func computesWith(p models.DeploymentPart) string {
+	if p.DeviceType == "" {
+		return p.Library
+	}
+	return p.Library + " · " + strings.ToUpper(p.DeviceType)
 }
 
 // ConfirmStopDeployment asks for confirmation before a deployment is stopped.

@@ -199,7 +199,7 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
 	p = plan(from)
-	p.Rejection = rejectedParts(p.Rejection)
+	p.Rejection = cmp.Or(rejectedParts(p.Rejection), p.checkLibrary(in.EnvironmentID))
 	return p, from.member.ID, err
 }
 
@@ -238,8 +238,20 @@ func CanCompute(e models.Environment) bool {
 	return e.Unavailable.Empty() && (e.VersionOf("torch") != "" || e.VersionOf("numpy") != "")
 }
 
-// computing are the environments that can run the parts. The error is about the requested one,
-// or that there is none.
+// checkLibrary refuses an environment whose library would leave the GPUs of a deployment unused.
+func (p *Plan) checkLibrary(requested int64) error {
+	onGPU := func(g models.Grant) bool { return !g.Device.Simulated }
+	switch {
+	case !slices.ContainsFunc(p.launchDecision.Grants, onGPU) || p.Environment.VersionOf("torch") != "":
+		return nil
+	case requested == 0:
+		return models.Conflict("No environment has PyTorch, without which the parts of a deployment do not compute on GPUs.")
+	}
+	return models.Invalid("environment_id", "has no PyTorch, without which the parts do not compute on GPUs")
+}
+
+// computing are the environments that can run the parts: those with PyTorch, if there are any. The error is
+// about the requested one, or that there is none.
 func computing(all []models.Environment, requested int64) (list []models.Environment, err error) {
 	for _, e := range all {
 		if CanCompute(e) {
@@ -249,6 +261,10 @@ func computing(all []models.Environment, requested int64) (list []models.Environ
 		} else if e.ID == requested {
 			return nil, models.Invalid("environment_id", "has neither PyTorch nor NumPy, with which the parts compute")
 		}
+	}
+	torch := func(e models.Environment) bool { return e.VersionOf("torch") != "" }
+	if requested == 0 && slices.ContainsFunc(list, torch) {
+		return slices.DeleteFunc(list, func(e models.Environment) bool { return !torch(e) }), nil
 	}
 	if len(list) == 0 {
 		return nil, models.Conflict("No environment has PyTorch or NumPy, with which the parts of a deployment compute.")

@@ -11,6 +11,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/pool/providers"
 	"weir/workspaces"
 	"weir/workspaces/deployments/serving"
 	"weir/workspaces/runtime"
@@ -41,6 +42,36 @@ func TestFailedWriting(t *testing.T) {
 			if reason := w.get().Reason.String(); reason != "The deployment failed: The disk is full." || w.served.writes != writes {
 				t.Errorf("%q after %d attempts, not %d", reason, w.served.writes, writes)
 			}
+		}
+	})
+}
+
+// On GPUs that are not simulated, parts get an environment with PyTorch, or none: NumPy would leave the GPUs
+// unused.
+func TestPartsComputeOnGPUs(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		if p := w.get().Parts[0]; p.Library != "numpy" || p.DeviceType != "cpu" {
+			t.Errorf("%+v", p)
+		}
+		first, err := w.StopDeployment(w.ctx, w.actor, w.id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.poll(t, "it has ended", func() bool { return w.get().State.Ended() })
+		real := devices{{UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000}}
+		if err := b.machines.Enlist(w.ctx, providers.Host{Name: "node", Digest: providers.MachineDigest("node")}, real); err != nil {
+			t.Fatal(err)
+		}
+		in := workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10}
+		want(t, second(w.Deploy(w.ctx, w.actor, in)), models.KindConflict, "No environment has PyTorch")
+		in.EnvironmentID = first.EnvironmentID
+		want(t, second(w.Deploy(w.ctx, w.actor, in)), models.KindInvalid, "environment_id: has no PyTorch")
+		torch := b.environment(t, workspaces.EnvironmentInput{Name: "torch", Command: []string{"/bin/sleep", "600"}, Versions: map[string]string{"torch": "2.9"}})
+		in.EnvironmentID = 0
+		if d, err := w.Deploy(w.ctx, w.actor, in); err != nil || d.EnvironmentID != torch.ID {
+			t.Errorf("%+v, %v", d, err)
 		}
 	})
 }

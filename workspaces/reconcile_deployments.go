@@ -168,7 +168,7 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 		return r.partNotStarted(ctx, d, p, err)
 	}
 	models.Failpoint("part.launched")
-	p.State, p.RuntimeState, p.Progress, p.Library = models.PartLoading, state, 0, ""
+	p.State, p.RuntimeState, p.Progress, p.Library, p.DeviceType = models.PartLoading, state, 0, "", ""
 	return r.transitionPart(ctx, d, p, models.PartWaiting, models.Say("Part %d is being loaded.", p.Number+1))
 }
 

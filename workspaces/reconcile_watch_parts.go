@@ -76,7 +76,7 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	if err != nil || p.State == models.PartReady || said.Progress == p.Progress && !said.Ready {
 		return nil
 	}
-	p.Progress, p.Library = said.Progress, said.Library
+	p.Progress, p.Library, p.DeviceType = said.Progress, said.Library, said.Device
 	message := models.Text{}
 	if said.Ready {
 		p.State, p.Progress, p.Failures = models.PartReady, 100, 0

@@ -31,6 +31,7 @@ type Status struct {
 	Ready     bool   `json:"ready"`
 	Progress  int64  `json:"progress"`  // of loading, percent
 	Library   string `json:"library"`   // that computes: numpy or torch
+	Device    string `json:"device"`    // on which it computes: cuda or cpu
 	Version   int64  `json:"version"`   // of the protocol; 0 before it had one
 	Begun     int64  `json:"begun"`     // sequences since its start
 	Computing int64  `json:"computing"` // sequences that have not ended

@@ -16,7 +16,7 @@ DRIVER_MIB = 640  # of a share, for what CUDA loads besides tensors
 class Numpy:
     """The few operations of models on float32 arrays of NumPy."""
 
-    name = "numpy"
+    name, on = "numpy", "cpu"
 
     def compute_in(self, kind): pass  # NumPy has no bfloat16
 

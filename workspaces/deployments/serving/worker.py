@@ -169,8 +169,8 @@ class Server:
                     conn.settimeout(600)
                     header, payload = receive_frame(conn)
                     if header["op"] == "status":
-                        name = self.part.xp.name if self.part else ""
-                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name,
+                        name, on = (self.part.xp.name, self.part.xp.on) if self.part else ("", "")
+                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name, "device": on,
                                           "version": VERSION, "begun": self.begun, "computing": self.computing})
                         continue
                     if header["op"] == "begin":
@@ -287,6 +287,10 @@ def load(server, part):
         server.progress = percent
 
     xp = library()
+    if xp.on == "cpu" and not os.environ.get("WEIR_GPU_SIMULATED"):
+        raise RuntimeError("the share of a GPU would not be used: " + (
+            "PyTorch finds no CUDA GPU; the environment needs PyTorch with CUDA for the driver of the machine" if torch else
+            "NumPy computes on CPUs; the environment needs PyTorch with CUDA"))
     tensors = read_tensors("/deployment/part.safetensors", xp, progress)
     loaded = part_of(xp, part["config"], tensors, part)
     with watched(COMPUTE_SECONDS):

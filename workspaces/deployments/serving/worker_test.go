@@ -6,6 +6,29 @@ import (
 	"testing"
 )
 
+// A part with a GPU that its library does not use ends with the reason, instead of computing on the CPU; one with
+// a simulated GPU is loaded.
+func TestUnusedGPU(t *testing.T) {
+	for simulated, want := range map[string]string{"": "loading failed: RuntimeError: the share of a GPU would not be used: NumPy computes on CPUs",
+		"1": "loading failed: FileNotFoundError"} {
+		cmd := exec.CommandContext(t.Context(), "/usr/bin/python3", "-B", "-c", `
+import sys
+sys.modules["torch"] = None
+text = open("worker.py").read()
+worker = {"__file__": "worker.py"}
+exec(text[:text.rindex("main()")], worker)
+try:
+    worker["load"](None, None)
+except Exception as e:
+    worker["end"]("loading failed: %s: %s" % (type(e).__name__, e))
+`)
+		cmd.Env = []string{"WEIR_GPU_SIMULATED=" + simulated}
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("simulated %q: %v, %s; want %s", simulated, err, out, want)
+		}
+	}
+}
+
 // A template of a conversation that takes too long is the error of one request: the process goes
 // on, and renders the next one.
 func TestSlowTemplate(t *testing.T) {
