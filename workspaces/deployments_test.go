@@ -46,6 +46,35 @@ func TestFailedWriting(t *testing.T) {
 	})
 }
 
+// A part that ends again and again is started after pauses, each longer than the one before, until its deployment
+// fails; when it was ready in between, they begin anew.
+func TestPausesBetweenRestarts(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		ends := func(pause time.Duration) {
+			t.Helper()
+			w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
+			starts := w.parts.starts
+			w.poll(t, "it has ended", func() bool { return w.get().Parts[0].State == models.PartWaiting })
+			if w.clock.Advance(pause - time.Millisecond); w.get().Parts[0].State != models.PartWaiting || w.parts.starts != starts {
+				t.Errorf("it is started again before %s", pause)
+			}
+			if w.clock.Advance(time.Millisecond); w.get().Parts[0].State != models.PartLoading {
+				t.Errorf("it is not started again after %s", pause)
+			}
+		}
+		ends(time.Second)
+		ends(10 * time.Second)
+		w.load()
+		for _, pause := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+			ends(pause)
+		}
+		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
+		w.poll(t, "the deployment fails", func() bool { return w.get().State == models.DeploymentFailed })
+	})
+}
+
 // On GPUs that are not simulated, parts get an environment with PyTorch, or none: NumPy would leave the GPUs
 // unused.
 func TestPartsComputeOnGPUs(t *testing.T) {
@@ -142,7 +171,7 @@ func TestHungParts(t *testing.T) {
 				t.Errorf("it was started again after %s", limit)
 			}
 			w.clock.Advance(time.Second)
-			w.poll(t, "it is started again", func() bool { w.get(); return w.parts.starts > starts })
+			w.poll(t, "it is started again", func() bool { w.get(); w.clock.Advance(time.Second); return w.parts.starts > starts })
 			if !w.has(stage) {
 				t.Errorf("%+v", w.get().Events)
 			}

@@ -371,10 +371,16 @@ func (w *deploymentWorld) get() workspaces.DeploymentSummary {
 	return d
 }
 
-// until steps the deployment until its only part is in a state.
+// until steps the deployment until its only part is in a state; one that has ended is started again after a pause.
 func (w *deploymentWorld) until(state models.PartState) {
 	w.Helper()
-	w.poll(w.T, "the part is "+string(state), func() bool { return w.get().Parts[0].State == state })
+	w.poll(w.T, "the part is "+string(state), func() bool {
+		p := w.get().Parts[0]
+		if p.State == models.PartWaiting && p.Failures > 0 {
+			w.clock.Advance(time.Second)
+		}
+		return p.State == state
+	})
 }
 
 // process is that of the only part of the deployment.

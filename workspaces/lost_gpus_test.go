@@ -140,8 +140,35 @@ func TestReturningMachine(t *testing.T) {
 		}
 		w.set(func(p *partProcess) { p.lost, p.silent = true, true })
 		w.poll(t, "it is moved", func() bool { w.passes(); return len(w.all()) == 2 })
-		if !w.has("because a GPU of the machine node is missing.") {
+		if !w.has("because a GPU of the machine node is missing or has an error.") {
 			t.Errorf("it is not moved: %+v", w.get().Events)
+		}
+	})
+}
+
+// A part on a GPU that has failed, and is still there, is not started again on it, which would fail the
+// deployment: that is moved.
+func TestBrokenGPU(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		broken := devices{{UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true, Trouble: "fell off the bus"},
+			{UUID: "GPU-9", Index: 1, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true}}
+		if err := w.machines.Enlist(w.ctx, providers.Host{Name: "node", Digest: providers.MachineDigest("node")}, broken); err != nil {
+			t.Fatal(err)
+		}
+		w.get()
+		w.clock.Advance(moveAfter)
+		if w.get(); len(w.all()) != 1 {
+			t.Fatal("it is moved although it answers")
+		}
+		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
+		w.poll(t, "it is moved", func() bool { w.passes(); return len(w.all()) == 2 })
+		if w.id = 1; w.parts.starts != 1 || !w.has("because a GPU of the machine node is missing or has an error.") {
+			t.Errorf("after %d starts: %+v", w.parts.starts, w.get().Events)
+		}
+		if w.id = 2; w.get().State != models.DeploymentDeploying {
+			t.Errorf("%+v", w.get())
 		}
 	})
 }

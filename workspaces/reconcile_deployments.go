@@ -17,8 +17,9 @@ import (
 	"weir/workspaces/runtime"
 )
 
-// maxPartFailures is how often a part may end before it is ready again.
-const maxPartFailures = 3
+// restartPauses are those before a part that has ended is started again, while it is not ready in between: what
+// has ended it may pass, or be a GPU whose error the driver has yet to report. After the last one, it has failed.
+var restartPauses = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // StepDeployments requests a step of all deployments. It never blocks.
 func (r *Reconciler) StepDeployments() {
@@ -116,7 +117,7 @@ func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts
 func (r *Reconciler) stepPart(ctx context.Context, d *models.Deployment, p *models.DeploymentPart) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if p.State == models.PartWaiting && r.keepsWaiting(d.ID) {
+	if p.State == models.PartWaiting && (r.keepsWaiting(d.ID) || r.now().Before(r.watches.of(*p).pausesUntil)) {
 		return nil
 	}
 	if p.State == models.PartWaiting {
@@ -215,9 +216,10 @@ func (r *Reconciler) countFailure(ctx context.Context, d *models.Deployment, p *
 	from := p.State
 	p.State, p.RuntimeState, p.Progress = models.PartWaiting, nil, 0
 	p.Restarts++
-	if p.Failures++; p.Failures > maxPartFailures {
+	if p.Failures++; p.Failures > int64(len(restartPauses)) {
 		return r.failDeployment(ctx, d, models.Say("The deployment failed: part %d: %s", p.Number+1, why))
 	}
+	r.watches.of(*p).pausesUntil = r.now().Add(restartPauses[p.Failures-1])
 	return r.transitionPart(ctx, d, p, from, models.Say("Part %d is started again: %s.", p.Number+1, why))
 }
 

@@ -11,7 +11,7 @@ import (
 
 // lostGPU is what is known of a GPU that a deployment has lost, which serves or is loaded.
 type lostGPU struct {
-	missing bool      // only the GPU, of a machine that responds
+	missing bool      // or broken is only the GPU, of a machine that responds
 	since   time.Time // it was seen to be lost first
 	next    time.Time // of the next attempt to move the deployment
 	waiting string    // why it cannot be moved, as it was said, without its numbers

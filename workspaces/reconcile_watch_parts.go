@@ -30,6 +30,8 @@ type partWatch struct {
 	looked   *idleness.Observation // of the first part: the last one of all parts
 	ending   bool                  // it was stopped, and what it was needed for has ended
 	stopped  models.Text           // why it was stopped; empty: it was not
+
+	pausesUntil time.Time // that it is not started
 }
 
 type partWatches map[int64]*partWatch

@@ -103,24 +103,24 @@ func (q *Queries) DeploymentSeries(first int64, states ...models.DeploymentState
 type LostGPU struct {
 	DeploymentID int64
 	Machine      string
-	Missing      bool // only the GPU, of a machine that responds
+	Missing      bool // or broken is only the GPU, of a machine that responds
 }
 
 // Reason says it within a sentence.
 func (g LostGPU) Reason() models.Text {
 	if g.Missing {
-		return models.Say("a GPU of the machine %s is missing", g.Machine)
+		return models.Say("a GPU of the machine %s is missing or has an error", g.Machine)
 	}
 	return models.Say("the machine %s is lost", g.Machine)
 }
 
-// LostGPUs finds the deployments that serve, or are loaded, with a share of a GPU that is missing, or whose
-// machine is lost; for each deployment, one on a lost machine comes first.
+// LostGPUs finds the deployments that serve, or are loaded, with a share of a GPU that is missing or broken, or
+// whose machine is lost; for each deployment, one on a lost machine comes first.
 func (q *Queries) LostGPUs() (list []LostGPU, err error) {
 	return list, q.db.Raw(`SELECT d.id AS deployment_id, MIN(p.name) AS machine, p.state <> 'lost' AS missing
 		FROM deployments d JOIN shares s ON s.holder_id = d.holder_id AND s.until_at IS NULL
 			JOIN devices v ON v.id = s.device_id JOIN providers p ON p.id = v.provider_id
-		WHERE d.state IN ('deploying', 'serving') AND (p.state = 'lost' OR NOT v.present)
+		WHERE d.state IN ('deploying', 'serving') AND (p.state = 'lost' OR NOT v.present OR v.trouble <> '')
 		GROUP BY d.id, p.state ORDER BY d.id, missing`).Scan(&list).Error
 }
 

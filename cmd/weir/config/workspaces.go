@@ -26,7 +26,7 @@ var workspaceSettings = []setting{
 		help: "file with the presets by which models are split, in place of those that “weir model presets” prints; changes are used at once",
 		set:  into(func(c *Config) *string { return &c.SplitPresets }, parseDir)},
 	{name: "deployment-move-after", kind: "DURATION", defaultText: "5m",
-		help: "time after which a deployment is deployed on other GPUs, or its loading given up, if the machine of one of its own is lost, or the GPU is missing",
+		help: "time after which a deployment is deployed on other GPUs, or its loading given up, if the machine of one of its own is lost, or the GPU is missing or has an error",
 		set:  into(func(c *Config) *time.Duration { return &c.DeploymentMoveAfter }, durationFrom(time.Second))},
 }
 
