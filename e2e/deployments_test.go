@@ -166,6 +166,23 @@ func (d served) asks() (c handlers.Completion, ok bool) {
 	}
 }
 
+// changes returns the first completion that is another one than before. always reports that each request must
+// be answered.
+func (d served) changes(before handlers.Completion, always bool) (c handlers.Completion) {
+	d.t.Helper()
+	eventually(d.t, starting, func() string {
+		ok := false
+		if c, ok = d.asks(); !ok && always {
+			d.t.Fatalf("a request was not answered: %+v", d.get())
+		}
+		if !ok || slices.Equal(c.Choices[0].TokenIDs, before.Choices[0].TokenIDs) {
+			return fmt.Sprintf("%+v", d.get())
+		}
+		return ""
+	})
+	return c
+}
+
 // same compares a completion with that of the whole model.
 func (d served) same(want handlers.Completion) {
 	d.t.Helper()
@@ -173,6 +190,12 @@ func (d served) same(want handlers.Completion) {
 	if !ok {
 		d.t.Fatalf("it is not served: %+v", d.get())
 	}
+	d.equal(c, want)
+}
+
+// equal compares a completion with another one of the same model.
+func (d served) equal(c, want handlers.Completion) {
+	d.t.Helper()
 	got, whole := c.Choices[0], want.Choices[0]
 	if got.Text != whole.Text || !slices.Equal(got.TokenIDs, whole.TokenIDs) || len(got.TokenIDs) != 12 {
 		d.t.Errorf("%d generates %v, not %v", d.id, got.TokenIDs, whole.TokenIDs)
@@ -328,23 +351,13 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 		t.Fatalf("it is not served: %+v", address.get())
 	}
 	s.writes(dir+"/model.safetensors", decoder(3))
-	eventually(t, starting, func() string {
-		c, ok := address.asks()
-		switch {
-		case !ok:
-			t.Errorf("a request was not answered: %+v", address.get())
-			return ""
-		case slices.Equal(c.Choices[0].TokenIDs, old.Choices[0].TokenIDs):
-			return fmt.Sprintf("%+v", address.get())
-		}
-		return ""
-	})
+	changed := address.changes(old, true)
 	update := served{t, ada, 2}
 	if v := update.get(); v.State != models.DeploymentServing || v.FirstID != 1 || len(v.Parts) != 2 {
 		t.Errorf("%+v", v)
 	}
-	now, _ := update.asks()
-	address.same(now)
+	update.same(changed)
+	address.same(changed)
 	eventually(t, gone, func() string {
 		if v := address.get(); v.State != models.DeploymentStopped || len(s.workers()) != 2 {
 			return fmt.Sprintf("%v of %+v", s.workers(), v)
@@ -357,15 +370,11 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	if stopped.ID != 2 || stopped.State != models.DeploymentStopping {
 		t.Errorf("%+v", stopped)
 	}
-	eventually(t, starting, func() string {
-		if c, ok := address.asks(); !ok || slices.Equal(c.Choices[0].TokenIDs, now.Choices[0].TokenIDs) {
-			return fmt.Sprintf("%+v", update.get())
-		}
-		return ""
-	})
+	changed = address.changes(changed, false)
 	if v := update.get(); v.State != models.DeploymentStopped || v.CurrentID != 3 {
 		t.Errorf("%+v", v)
 	}
+	served{t, ada, 3}.same(changed)
 	ada.must("POST", "/deployments/1/stop", nil, &stopped)
 	if stopped.ID != 3 || stopped.State != models.DeploymentStopping {
 		t.Errorf("by its first address, %+v was stopped", stopped)
@@ -422,9 +431,11 @@ func TestDeployment(t *testing.T) {
 		}
 	}
 	eventually(t, starting, func() string {
-		if c, ok := three.asks(); !ok || !slices.Equal(c.Choices[0].TokenIDs, want.Choices[0].TokenIDs) {
+		c, ok := three.asks()
+		if !ok {
 			return fmt.Sprintf("%+v", three.get())
 		}
+		three.equal(c, want)
 		return ""
 	})
 	for _, d := range []served{three, heads} {
