@@ -23,7 +23,8 @@
 //	weights      the bytes of all tensors
 //	KV cache     2·L·k·d·b·s·e; with a compressed cache of c values (kv_lora_rank +
 //	             qk_rope_head_dim), L·c·b·s·e; none for models that classify in one pass
-//	activations  b·s·(2·h + max(2·(a+k)·d, 2·f))·e + 4·b·v
+//	activations  (2·h·b·c + max(2·(a+k)·d·s, 2·f·c))·e + 4·b·v, with chunks of c tokens, as many as
+//	             have 16 MiB of hidden states in 32 bits; in one pass, b·s·(2·h + max(2·(a+k)·d, 2·f))·e + 4·b·v
 //
 // The cache is that of Kwon et al., “Efficient Memory Management for Large Language Model
 // Serving with PagedAttention” (SOSP 2023), section 3: a key and a value for each token, layer
@@ -32,6 +33,8 @@
 // keeps: one layer at a time, its residual and normalized input (2·h), and either queries, keys,
 // values and their result (2·(a+k)·d) or the inside of a gated feed-forward network (2·f), without the
 // matrix of attention, which kernels do not store; then the logits of the last tokens in 32 bits.
+// One sequence computes at a time, and its prompt passes in chunks: all sequences have the former of a chunk,
+// and one of them the latter, with the keys and values of its whole context.
 //
 // # Work
 //

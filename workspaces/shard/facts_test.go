@@ -50,9 +50,20 @@ func TestFacts(t *testing.T) {
 func TestMemory(t *testing.T) {
 	f := read(t, llama(t)).Facts
 	m := Memory(f, Load{Batch: 3, Context: 100})
-	kv, activations := int64(2*4*2*8*3*100*2), int64(3*100*(2*64+2*128)*2+4*3*256)
+	kv, activations := int64(2*4*2*8*3*100*2), int64((3*100*2*64+100*2*128)*2+4*3*256)
 	if m.Weights != f.Bytes || m.KVCache != kv || m.Activations != activations || m.Total != f.Bytes+kv+activations || m.Partial {
 		t.Errorf("got %+v, want %d and %d", m, kv, activations)
+	}
+	const chunk = 4 << 20 / 64 // tokens
+	for context, values := range map[int64]int64{chunk: 2*2*64*chunk + 2*128*chunk, 1 << 20: 2*2*64*chunk + 2*(8+2)*8<<20} {
+		if got, want := Memory(f, Load{Batch: 2, Context: context}).Activations, values*2+4*2*256; got != want {
+			t.Errorf("with %d tokens, %d, want %d", context, got, want)
+		}
+	}
+	classifier := f
+	classifier.Architecture = "LlamaForSequenceClassification"
+	if m := Memory(classifier, Load{Batch: 3, Context: 100}); m.KVCache != 0 || m.Activations != 3*100*(2*64+2*128)*2+4*3*256 {
+		t.Errorf("in one pass, %+v", m)
 	}
 	if f.Latent = 5; Memory(f, Load{Batch: 3, Context: 100}).KVCache != 4*5*3*100*2 {
 		t.Error("a compressed cache is smaller")

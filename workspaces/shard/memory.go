@@ -49,9 +49,14 @@ func sum(terms ...int64) (s int64) {
 var inOnePass = []string{"ForImageClassification", "ForAudioClassification", "ForSequenceClassification", "ForTokenClassification",
 	"ForQuestionAnswering", "ForMaskedLM", "BertModel", "RobertaModel"}
 
+// isInOnePass reports whether a model computes its result in one pass.
+func isInOnePass(f models.ModelFacts) bool {
+	return slices.ContainsFunc(inOnePass, func(end string) bool { return strings.HasSuffix(f.Architecture, end) })
+}
+
 // kvBytes is the cache of keys and values of one layer.
 func kvBytes(f models.ModelFacts, l Load) int64 {
-	if slices.ContainsFunc(inOnePass, func(end string) bool { return strings.HasSuffix(f.Architecture, end) }) {
+	if isInOnePass(f) {
 		return 0
 	}
 	values := product(2, f.KVHeads, f.HeadSize)
@@ -61,11 +66,24 @@ func kvBytes(f models.ModelFacts, l Load) int64 {
 	return product(values, l.Batch, l.Context, f.ValueBytes)
 }
 
-// activationBytes is the largest intermediate result of a pass over the whole context.
+// chunkBytes bounds the hidden states, of 4 bytes, that pass through a model that has a cache at once.
+const chunkBytes = 16 << 20
+
+// ChunkTokens is the most tokens of a sequence that a model with a hidden size computes at once.
+func ChunkTokens(hidden int64) int64 { return max(chunkBytes/4/max(hidden, 1), 1) }
+
+// activationBytes is the largest intermediate result. What computes in one pass has that of all sequences. Of
+// others, each has the hidden states of a chunk, and one at a time attends to its context, or is in the
+// feed-forward network with its chunk.
 func activationBytes(f models.ModelFacts, l Load) int64 {
-	attention := product(2, sum(f.Heads, f.KVHeads), f.HeadSize)
-	perToken := product(sum(product(2, f.Hidden), max(attention, product(2, f.Intermediate))), f.ValueBytes)
-	return sum(product(perToken, l.Batch, l.Context), product(l.Batch, f.Vocabulary, 4))
+	states, sequences, chunk := product(l.Batch, l.Context), l.Batch, l.Context
+	if !isInOnePass(f) {
+		sequences, chunk = 1, min(l.Context, ChunkTokens(f.Hidden))
+		states = product(l.Batch, chunk)
+	}
+	attention := product(2, sum(f.Heads, f.KVHeads), f.HeadSize, sequences, l.Context)
+	values := sum(product(2, f.Hidden, states), max(attention, product(2, f.Intermediate, sequences, chunk)))
+	return sum(product(values, f.ValueBytes), product(l.Batch, f.Vocabulary, 4))
 }
 
 // layerCount is the number of layers that attend.

@@ -6,13 +6,13 @@ import (
 	"math"
 	"slices"
 	"sync"
+
+	"weir/workspaces/shard"
 )
 
 var errUnfit = errors.New("the answer does not fit the request")
 
 const (
-	// chunkBytes bounds the hidden states of a prompt that are passed on at once.
-	chunkBytes = 16 << 20
 	// microBatches is into how many chunks a prompt is divided, so that all parts compute at the
 	// same time: the first ones while the last one still waits, for P-1 of microBatches+P-1 steps.
 	microBatches = 8
@@ -23,7 +23,7 @@ const (
 // compute has the parts compute tokens from a position on, and returns the logits of the last
 // one. The error is a *PartError.
 func (m Model) compute(parts []*conn, tokens []int32, at int) (logits []float32, err error) {
-	most := max(chunkBytes/4/m.Hidden, 1)
+	most := int(shard.ChunkTokens(int64(m.Hidden)))
 	if len(parts) > 1 && !m.Add {
 		most = min(most, max((len(tokens)+microBatches-1)/microBatches, minChunk))
 	}

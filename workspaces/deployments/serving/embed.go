@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"weir/workspaces/shard"
 )
 
 // Embed returns the embeddings of texts, each of which is at least one token. Texts that have no more than
@@ -35,7 +37,7 @@ func (m Model) batches(texts [][]int32, most int) (frames []frame, order []int) 
 		order = append(order, i)
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(len(texts[a]), len(texts[b])) })
-	most = min(most, max(chunkBytes/4/m.Hidden, 1))
+	most = min(most, int(shard.ChunkTokens(int64(m.Hidden))))
 	at := 0
 	for first := 0; first < len(order); {
 		var tokens []int32

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"weir/workspaces/shard"
 )
 
 // Texts that are computed at once fit together, those of the same length follow each other, and none is lost.
@@ -30,7 +32,7 @@ func TestBatches(t *testing.T) {
 				}
 				tokens += length
 			}
-			if f.At != at || f.Tokens != tokens || len(f.data) != 4*tokens || tokens > most || len(f.Texts) > 1 && 4*tokens*width > chunkBytes {
+			if f.At != at || f.Tokens != tokens || len(f.data) != 4*tokens || tokens > most || len(f.Texts) > 1 && tokens > int(shard.ChunkTokens(int64(width))) {
 				t.Fatalf("%d tokens at %d, want at most %d at %d: %+v", tokens, f.At, most, at, f.request)
 			}
 			at, n = at+tokens, n+len(f.Texts)
