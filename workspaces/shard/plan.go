@@ -108,8 +108,8 @@ type Request struct {
 	Presets     []Preset // the first one that suits is used
 	Devices     []models.ModelDevice
 	LeftOut     []models.Text // why others are left out
-	Fewest      bool // use the same share of each of no more devices than needed, of one machine
-	All         bool // use all devices, also if one is enough
+	Fewest      bool          // use the same share of each of no more devices than needed, of one machine
+	All         bool          // use all devices, also if one is enough
 }
 
 // Plan places a model on devices: on one if it fits there, else on several by the split of
