@@ -17,7 +17,8 @@ import (
 
 // modelInput reads what a model is planned for.
 func (f *form) modelInput() deployments.ModelInput {
-	in := deployments.ModelInput{Batch: f.number("batch"), Context: f.number("context"), Cores: f.number("cores"), ServiceType: f.text("service_type")}
+	in := deployments.ModelInput{Batch: f.number("batch"), Context: f.number("context"), Cores: f.number("cores"),
+		ServiceType: f.text("service_type")}
 	if devices := f.optionalText("device"); devices != nil {
 		in.Devices = []string{*devices}
 	}

@@ -979,9 +979,9 @@ func DeploymentPage(d DeploymentDetail) templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var49 string
-							templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(p.Library)
+							templ_7745c5c3_Var49, templ_7745c5c3_Err = templ.JoinStringErrs(computesWith(p))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `deployments.templ`, Line: 148, Col: 53}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `deployments.templ`, Line: 148, Col: 59}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var49))
 							if templ_7745c5c3_Err != nil {

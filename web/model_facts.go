@@ -29,7 +29,8 @@ func (v ModelFactsView) deployURL() templ.SafeURL {
 		return ""
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
-		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")}, "cores": {v.Form.Value("cores")}, "service_type": {v.Form.Value("service_type")}}
+		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")},
+		"cores": {v.Form.Value("cores")}, "service_type": {v.Form.Value("service_type")}}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 

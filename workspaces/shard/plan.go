@@ -105,7 +105,7 @@ func (p Preset) suits(f models.ModelFacts) bool {
 type Request struct {
 	Load
 	ServiceType string   // empty: by the architecture
-	Presets     []Preset // the first one that suits is used
+	Presets     []Preset // the first one that suits, and by which the model fits, is used
 	Devices     []models.ModelDevice
 	LeftOut     []models.Text // why others are left out
 	Fewest      bool          // use the same share of each of no more devices than needed, of one machine
@@ -117,7 +117,7 @@ type Request struct {
 func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 	w := workload{f, r.Load, Memory(f, r.Load)}
 	plan := models.ModelPlan{Split: models.SplitNone, Combine: models.CombineNone, MarginPercent: MarginPercent}
-	chosen, err := r.preset(f)
+	suitable, err := r.suitable(f)
 	if err != nil || len(r.Devices) == 0 {
 		plan.Say(models.Say("There is no device with available memory."))
 		plan.Say(r.LeftOut...)
@@ -127,18 +127,41 @@ func Plan(f models.ModelFacts, r Request) (models.ModelPlan, error) {
 		return plan, nil
 	}
 	plan.Say(r.LeftOut...)
-	if chosen == nil {
+	if len(suitable) == 0 {
 		plan.Say(models.Say("No split is known for this model."))
 		return plan, nil
 	}
+	return r.planFirst(plan, w, suitable), nil
+}
+
+// planFirst splits the model by the first preset by which it fits; if there is none, it says so of the first one.
+func (r Request) planFirst(plan models.ModelPlan, w workload, suitable []Preset) (first models.ModelPlan) {
+	var refused []models.Text
+	for i, preset := range suitable {
+		attempt := plan
+		attempt.Reasons = slices.Concat(plan.Reasons, refused)
+		if r.planSplit(&attempt, w, preset); attempt.Possible {
+			return attempt
+		}
+		if i == 0 {
+			first = attempt
+		}
+		why := attempt.Reasons[len(attempt.Reasons)-1]
+		refused = append(refused, models.Say("It is not split as the service type %s: %s", preset.ServiceType, why))
+	}
+	first.Say(refused[1:]...)
+	return first
+}
+
+// planSplit splits the model by a preset.
+func (r Request) planSplit(plan *models.ModelPlan, w workload, chosen Preset) {
 	split := splits[chosen.Split]
 	plan.ServiceType, plan.Split, plan.Combine = chosen.ServiceType, chosen.Split, chosen.Combine
 	plan.Say(models.Say("It is split as the service type %s.", chosen.ServiceType), split.why, combines[chosen.Combine])
 	if len(chosen.Cuts) > 0 {
 		plan.Say(models.Say("It may be cut before %s.", firstCuts(chosen.Cuts)))
 	}
-	r.planParts(&plan, split.work(w).joined(chosen.Cuts))
-	return plan, nil
+	r.planParts(plan, split.work(w).joined(chosen.Cuts))
 }
 
 // firstCuts are the first of some cuts, for people.
@@ -151,28 +174,30 @@ func firstCuts(cuts []string) string {
 	return text
 }
 
-// preset is that of the service type or, without one, the first that suits; nil if none does.
-func (r Request) preset(f models.ModelFacts) (*Preset, error) {
+// suitable is the preset of the service type or, without one, those that suit, without those that split like one
+// before them.
+func (r Request) suitable(f models.ModelFacts) (list []Preset, err error) {
 	var names []string
-	for i, p := range r.Presets {
-		if r.ServiceType == "" && p.suits(f) {
-			return &r.Presets[i], nil
-		}
-		if p.ServiceType == r.ServiceType {
-			if !splits[p.Split].fits(f) {
-				return nil, models.Invalid("service_type", "%s does not suit this model: %s", p.ServiceType, splits[p.Split].lack)
-			}
-			if name := p.missing(f); name != "" {
-				return nil, models.Invalid("service_type", "%s does not suit this model: it has no layer %s", p.ServiceType, models.VisibleName(name))
-			}
-			return &r.Presets[i], nil
-		}
+	for _, p := range r.Presets {
 		names = append(names, p.ServiceType)
+		alike := func(o Preset) bool { return o.Split == p.Split && slices.Equal(o.Cuts, p.Cuts) }
+		switch {
+		case r.ServiceType == "" && p.suits(f) && !slices.ContainsFunc(list, alike):
+			list = append(list, p)
+		case r.ServiceType == "" || p.ServiceType != r.ServiceType:
+		case !splits[p.Split].fits(f):
+			return nil, models.Invalid("service_type", "%s does not suit this model: %s", p.ServiceType, splits[p.Split].lack)
+		case p.missing(f) != "":
+			return nil, models.Invalid("service_type", "%s does not suit this model: it has no layer %s", p.ServiceType,
+				models.VisibleName(p.missing(f)))
+		default:
+			return []Preset{p}, nil
+		}
 	}
 	if r.ServiceType != "" {
 		return nil, models.Invalid("service_type", "must be one of %s", strings.Join(names, ", "))
 	}
-	return nil, nil
+	return list, nil
 }
 
 // planOne puts the model on one device if it fits: of those where it fits on the fastest, and

@@ -101,15 +101,39 @@ func TestFewestDevices(t *testing.T) {
 func TestEqualShares(t *testing.T) {
 	f, load := read(t, llama(t)).Facts, Load{Batch: 1, Context: 64}
 	need := Memory(f, load).Total
-	unequal := devices("a", need*4/5, need*2/5)
+	unequal := devices("a", need*19/20, need*9/20)
 	if p := plan(t, f, Request{Load: load, Devices: unequal}); !p.Possible {
 		t.Errorf("it is to be planned on these as they are: %+v", p)
 	}
 	if p := plan(t, f, Request{Load: load, Devices: unequal, Fewest: true}); p.Possible || !saying(p, "each with the same share") {
 		t.Errorf("got %+v", p)
 	}
-	p := plan(t, f, Request{Load: load, Devices: append(unequal, devices("b", need*4/5, need*7/10)...), Fewest: true})
-	if !p.Possible || len(p.Parts) != 2 || p.Parts[0].Device.Machine != "b" || p.Parts[0].Device.MemoryBytes != need*4/5 {
+	p := plan(t, f, Request{Load: load, Devices: append(unequal, devices("b", need*19/20, need*7/10)...), Fewest: true})
+	if !p.Possible || len(p.Parts) != 2 || p.Parts[0].Device.Machine != "b" || p.Parts[0].Device.MemoryBytes != need*19/20 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// Where the experts of a model do not fit beside what each part has of it, it is cut between its layers.
+func TestNextSplit(t *testing.T) {
+	f, load := read(t, mixtral(t)).Facts, Load{Batch: 1, Context: 64}
+	fixed := workload{f, load, Memory(f, load)}.byExperts().fixed()
+	layers := workload{f, load, Memory(f, load)}.byLayers()
+	largest := int64(0)
+	for _, item := range layers.items {
+		largest = max(largest, item.Bytes)
+	}
+	each := (layers.fixed()+largest)*10/9 + 200
+	p := plan(t, f, Request{Load: load, Devices: devices("a", each, each, each, each, each, each)})
+	if !p.Possible || p.ServiceType != "text" || p.Split != models.SplitLayers || !saying(p, "It is not split as the service type experts: ") {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, f, Request{Load: load, ServiceType: "experts", Devices: devices("a", fixed, fixed)})
+	if p.Possible || p.ServiceType != "experts" || saying(p, "It is not split") {
+		t.Errorf("got %+v", p)
+	}
+	p = plan(t, f, Request{Load: load, Devices: devices("a", fixed/2, fixed/2)})
+	if p.Possible || p.ServiceType != "experts" || !saying(p, "It is not split as the service type text: ") {
 		t.Errorf("got %+v", p)
 	}
 }

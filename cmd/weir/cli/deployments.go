@@ -136,7 +136,8 @@ func deploymentTables(t *table, d handlers.Deployment) {
 	deploymentsTable(t, []handlers.Deployment{d})
 	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "LIBRARY", "ON", "RESTARTS")
 	for _, p := range d.Parts {
-		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Library, p.DeviceType, p.Restarts)
+		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Library, p.DeviceType,
+			p.Restarts)
 	}
 }
 
