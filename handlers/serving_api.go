@@ -63,6 +63,7 @@ type Deployment struct {
 	Demand         models.Demand          `json:"demand" doc:"resource demand, none while it is idle; GPU amounts are per GPU"`
 	GPUMemoryBytes int64                  `json:"gpu_memory_bytes" doc:"memory of the virtual GPU: the sum of the parts' shares"`
 	Parts          []DeploymentPart       `json:"parts" doc:"in the order in which data passes them"`
+	PlanReasons    []string               `json:"plan_reasons,omitempty" doc:"why the model is split and placed like this; absent in lists"`
 	RequestedAt    time.Time              `json:"requested_at"`
 	StartedAt      *time.Time             `json:"started_at,omitempty" doc:"when it first served"`
 	EndedAt        *time.Time             `json:"ended_at,omitempty"`
@@ -85,6 +86,7 @@ type DeploymentPart struct {
 	Library     string           `json:"library,omitempty" doc:"what computes: numpy or torch"`
 	DeviceType  string           `json:"device_type,omitempty" doc:"on what it computes: cuda, or cpu where GPUs are simulated"`
 	Restarts    int64            `json:"restarts" doc:"how often its process was started again"`
+	Device      string           `json:"device,omitempty" doc:"provider and number of its GPU; absent without a share, and in lists"`
 }
 
 // DeploymentEvent is one line of a deployment's history.
@@ -103,8 +105,15 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {
 		plan := d.Plan.Parts[i]
-		v.Parts = append(v.Parts, DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File,
-			p.Size, p.Library, p.DeviceType, p.Restarts})
+		part := DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File, p.Size, p.Library,
+			p.DeviceType, p.Restarts, ""}
+		if i < len(d.Devices) {
+			part.Device = d.Devices[i]
+		}
+		v.Parts = append(v.Parts, part)
+	}
+	if len(d.Events) > 0 { // it is one deployment
+		v.PlanReasons = convert(d.Plan.Reasons, models.Text.String)
 	}
 	for _, e := range d.Events {
 		v.Events = append(v.Events, DeploymentEvent{e.At.UTC(), e.State, e.Message.String()})

@@ -112,7 +112,7 @@ type ModelPlan struct {
 	Combine       ModelCombine `json:"combine" enum:"none,pass_on,concatenate,sum,vote" doc:"what is done with the results of the parts"`
 	MarginPercent int64        `json:"margin_percent" doc:"share of each device's memory that is kept free, percent"`
 	Seconds       float64      `json:"bottleneck_seconds" doc:"estimated time of the slowest part for a pass over the whole context"`
-	Reasons       []Text       `json:"-"`
+	Reasons       []Text       `json:"reasons,omitempty"`
 	Parts         []ModelPart  `json:"parts" doc:"in the order in which data passes them; empty if the plan is not possible"`
 }
 

@@ -12,7 +12,7 @@ func sampleDeployment(state models.DeploymentState) DeploymentDetail {
 		DeploymentView: models.DeploymentView{ProjectName: "vision", UserName: "Li Wei", EnvironmentName: "PyTorch 2.9 · Python 3.12",
 			Deployment: models.Deployment{ID: 3, ProjectID: 1, Name: "llama", UpdateStrategy: models.UpdateRolling, Path: "/notebook/1/project_model/llama", ServiceType: "text-generation", State: state,
 				Batch: 2, Context: 4096, Demand: models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 40 << 10, CPUMilli: 2000, MemoryMiB: 90 << 10},
-				Plan: models.ModelPlan{Parts: []models.ModelPart{{First: "input", Last: "model.layers.39"}, {First: "model.layers.40", Last: "output"}}}}},
+				Plan: models.ModelPlan{Reasons: []models.Text{models.Say("It is cut between layers.")}, Parts: []models.ModelPart{{First: "input", Last: "model.layers.39"}, {First: "model.layers.40", Last: "output"}}}}},
 		Parts: []models.DeploymentPart{{Number: 0, State: models.PartReady, Library: "torch", DeviceType: "cuda"}, {Number: 1, State: models.PartLoading, Progress: 40, Restarts: 1}}},
 		Devices: []Device{myDevice(), myDevice()},
 		Events:  []models.DeploymentEvent{{At: ago(9 * time.Minute), Message: models.Say("Part %d is being loaded.", int64(2))}}}

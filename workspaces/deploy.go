@@ -373,6 +373,8 @@ type DeploymentSummary struct {
 	models.DeploymentView
 	Parts  []models.DeploymentPart
 	Events []models.DeploymentEvent // of one deployment, not in lists
+	// Devices are those of the parts, in their order; none without shares, and in lists.
+	Devices []string
 	// CurrentID is the deployment that has taken the place of one; 0: none, and in lists.
 	CurrentID int64
 	CanStop   bool
@@ -400,6 +402,9 @@ func (s *Service) ViewDeployment(ctx context.Context, actor policies.Actor, id i
 		return v, err
 	} else if now.ID != id {
 		v.CurrentID = now.ID
+	}
+	if v.Devices, err = q.PartDevices(d.HolderID); err != nil {
+		return v, err
 	}
 	v.Events, err = q.DeploymentEvents(id)
 	return v, err

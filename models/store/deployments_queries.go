@@ -67,6 +67,12 @@ func (q *Queries) DeploymentParts(deployment int64) (list []models.DeploymentPar
 	return list, q.db.Where("deployment_id = ?", deployment).Order("number").Find(&list).Error
 }
 
+// PartDevices names the GPUs of a deployment's holder, as parts have them.
+func (q *Queries) PartDevices(holder int64) (names []string, err error) {
+	return names, q.db.Raw(`SELECT p.name || ' #' || v.number FROM shares s JOIN devices v ON v.id = s.device_id
+		JOIN providers p ON p.id = v.provider_id WHERE s.holder_id = ? AND s.until_at IS NULL ORDER BY v.number, s.id`, holder).Scan(&names).Error
+}
+
 // PartsInUse lists the parts of all deployments that have not ended.
 func (q *Queries) PartsInUse() (list []models.DeploymentPart, err error) {
 	live := q.db.Model(&models.Deployment{}).Select("id").Where("state IN ?", models.LiveDeployments)

@@ -70,6 +70,12 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err := checkPlan(m.Facts, v.Plan, parts); err != nil {
 		return v, err
 	}
+	if parts == 1 {
+		v.Plan.Reasons = nil // they are of largeDevice
+	}
+	if parts > 0 {
+		v.Plan.Reasons = slices.Insert(v.Plan.Reasons, 0, models.Say("%d parts were requested.", parts))
+	}
 	simulated := slices.ContainsFunc(devices, func(d models.ModelDevice) bool { return d.Simulated })
 	for i := range v.Plan.Parts {
 		v.Plan.Parts[i].Process = processMemory(m.Facts, v.Plan.Parts[i], simulated)

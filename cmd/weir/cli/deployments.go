@@ -134,10 +134,16 @@ func deploymentsTable(t *table, list []handlers.Deployment) {
 // deploymentTables are a deployment and its parts.
 func deploymentTables(t *table, d handlers.Deployment) {
 	deploymentsTable(t, []handlers.Deployment{d})
-	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "LIBRARY", "ON", "RESTARTS")
+	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "DEVICE", "LIBRARY", "ON", "RESTARTS")
 	for _, p := range d.Parts {
-		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Library, p.DeviceType,
-			p.Restarts)
+		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Device, p.Library,
+			p.DeviceType, p.Restarts)
+	}
+	if len(d.PlanReasons) > 0 {
+		t.section("PLAN")
+	}
+	for _, reason := range d.PlanReasons {
+		t.row(reason)
 	}
 }
 
