@@ -75,6 +75,26 @@ func TestPausesBetweenRestarts(t *testing.T) {
 	})
 }
 
+// A request that is computed by a part whose machine is gone ends when the part is stopped: nothing else would
+// end it.
+func TestRequestOnSilentPart(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		w := newDeploymentWorld(t, b)
+		w.serve()
+		failed := make(chan error, 1)
+		go func() {
+			_, _, _, err := w.complete(workspaces.CompletionInput{Prompt: "a"})
+			failed <- err
+		}()
+		<-w.parts.computing
+		w.set(func(p *partProcess) { p.silent, p.lost = true, true })
+		w.get()
+		w.clock.Advance(time.Minute + time.Second)
+		w.poll(t, "the part is stopped", func() bool { return w.get().Parts[0].State == models.PartLoading })
+		want(t, <-failed, models.KindUnavailable, "Part 1 has ended.")
+	})
+}
+
 // On GPUs that are not simulated, parts get an environment with PyTorch, or none: NumPy would leave the GPUs
 // unused.
 func TestPartsComputeOnGPUs(t *testing.T) {

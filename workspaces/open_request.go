@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync"
+	"time"
 
 	"weir/models"
 	"weir/policies"
@@ -143,7 +145,12 @@ func (r *openRequest) open(actor policies.Actor) (err error) {
 		return err
 	}
 	r.end = append(r.end, leave)
-	if r.model, err = r.s.servedModel(r.ctx, r.Deployment); err == nil {
+	parts, err := r.s.store.Read(r.ctx).DeploymentParts(r.Deployment.ID)
+	if err == nil {
+		r.model, err = r.s.servedModel(r.Deployment, parts)
+	}
+	if err == nil {
+		r.whileReady(parts)
 		if r.sequence, err = r.model.Begin(r.ctx); err == nil {
 			r.end = append(r.end, r.sequence.Close)
 		}
@@ -151,12 +158,34 @@ func (r *openRequest) open(actor policies.Actor) (err error) {
 	return cmp.Or(context.Cause(r.ctx), err) // not that reading was canceled
 }
 
+// whileReady ends the context of the request, with the reason as the cause, when one of the parts is not ready any
+// more: of one whose machine is gone, no answer comes, and no end of the connection.
+func (r *openRequest) whileReady(parts []models.DeploymentPart) {
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(requestRecheck):
+				now, err := r.s.store.Read(ctx).DeploymentParts(r.Deployment.ID)
+				for i := range now {
+					if err == nil && (now[i].State != models.PartReady || now[i].Restarts != parts[i].Restarts) {
+						cancel(models.Unavailable(nil, "Part %d has ended. Repeat the request later.", now[i].Number+1))
+					}
+				}
+			}
+		}
+	})
+	r.ctx = ctx
+	r.end = append(r.end, func() {
+		cancel(nil)
+		watching.Wait()
+	})
+}
+
 // servedModel is the model of a deployment whose parts are all ready.
-func (s *Service) servedModel(ctx context.Context, d models.Deployment) (m serving.Model, err error) {
-	parts, err := s.store.Read(ctx).DeploymentParts(d.ID)
-	if err != nil {
-		return m, err
-	}
+func (s *Service) servedModel(d models.Deployment, parts []models.DeploymentPart) (m serving.Model, err error) {
 	m = serving.Model{Key: d.Key(), Hidden: int(d.Hidden), Vocabulary: int(d.Vocabulary),
 		Add: d.Plan.Combine == models.CombineSum, Experts: d.Plan.Split == models.SplitExperts}
 	for _, p := range parts {
