@@ -164,8 +164,9 @@ func TestBrokenGPU(t *testing.T) {
 		}
 		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
 		w.poll(t, "it is moved", func() bool { w.passes(); return len(w.all()) == 2 })
-		if w.id = 1; w.parts.starts != 1 || !w.has("because a GPU of the machine node is missing or has an error.") {
-			t.Errorf("after %d starts: %+v", w.parts.starts, w.get().Events)
+		w.id = 1
+		if p := w.get().Parts[0]; p.State != models.PartWaiting || p.Restarts != 1 || !w.has("because a GPU of the machine node is missing or has an error.") {
+			t.Errorf("%+v: %+v", p, w.get().Events)
 		}
 		if w.id = 2; w.get().State != models.DeploymentDeploying {
 			t.Errorf("%+v", w.get())
