@@ -84,20 +84,20 @@ func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit,
 		return nil, nil, err
 	}
 	report := &models.BarrierKernel{Name: f.name, Line: f.line, Threads: shape[0] * shape[1] * shape[2]}
-	names, physical, unsettled := map[string]bool{}, map[int]bool{}, make([]bool, o.Physical)
+	names, physical, left := map[string]bool{}, map[int]bool{}, make([]arrivals, o.Physical)
 	var edits []edit
 	for i, s := range segments {
-		if results[i].used > o.Physical {
-			return nil, nil, s.missing(results[i], o.Physical)
+		if err := s.missing(results[i], left); err != nil {
+			return nil, nil, err
 		}
-		numbers := s.numbers(results[i], unsettled)
+		numbers := s.numbers(results[i], left)
 		edits = append(edits, s.edits(numbers)...)
 		if len(s.barriers) > 0 {
 			report.Segments = append(report.Segments, s.report(results[i], numbers))
 		}
 		for b, l := range s.barriers {
 			names[l.name], physical[numbers[b]] = true, true
-			unsettled[numbers[b]] = unsettled[numbers[b]] || !l.settled()
+			left[numbers[b]] = max(left[numbers[b]], l.remaining())
 		}
 	}
 	report.Logical, report.Used = len(names), len(physical)
@@ -128,11 +128,30 @@ func (s *segment) overs() (list []bitset) {
 	return list
 }
 
-// missing is the refusal of a segment that needs more barriers than there are.
-func (s *segment) missing(a assignment, physical int) error {
-	lines := s.lines()
+// missing refuses a segment that needs more barriers than there are without those at which
+// earlier segments leave arrivals: one of them would complete the next phase too early.
+func (s *segment) missing(a assignment, left []arrivals) error {
+	free, lines := len(left)-count(left, remain), s.lines()
+	switch {
+	case a.used <= free:
+		return nil
+	case free < len(left):
+		return models.Invalid("ptx", "line %d: segment %d of %s (lines %d to %d) needs %d barriers, %d more than there are without the %d "+
+			"at which arrivals of earlier segments remain; these overlap: %s", lines[0], s.number+1, s.name, lines[0], lines[1], a.used,
+			a.used-free, len(left)-free, strings.Join(s.namesOf(a.overlap), ", "))
+	}
 	return models.Invalid("ptx", "line %d: segment %d of %s (lines %d to %d) needs %d barriers, %d more than there are; these overlap: %s",
-		lines[0], s.number+1, s.name, lines[0], lines[1], a.used, a.used-physical, strings.Join(s.namesOf(a.overlap), ", "))
+		lines[0], s.number+1, s.name, lines[0], lines[1], a.used, a.used-free, strings.Join(s.namesOf(a.overlap), ", "))
+}
+
+// count is how many physical barriers have such arrivals.
+func count(left []arrivals, one arrivals) (n int) {
+	for _, l := range left {
+		if l == one {
+			n++
+		}
+	}
+	return n
 }
 
 func (s *segment) namesOf(barriers []int) []string {
@@ -144,22 +163,20 @@ func (s *segment) namesOf(barriers []int) []string {
 }
 
 // numbers gives each barrier its physical barrier: each row has the number that its first
-// barrier has in the source, if it is one that is free, else the lowest that is. As long
-// as there are enough, none is free at which earlier segments may have left arrivals.
-func (s *segment) numbers(a assignment, unsettled []bool) []int {
-	physical, free := len(unsettled), 0
-	for _, u := range unsettled {
-		if !u {
-			free++
-		}
+// barrier has in the source, if it is one that is free, else the lowest that is. None is free
+// at which arrivals of earlier segments remain nor, as long as there are enough, at which they may.
+func (s *segment) numbers(a assignment, left []arrivals) []int {
+	byRow, taken := slices.Repeat([]int{-1}, a.used), make([]bool, len(left))
+	least := remain
+	if count(left, none) >= a.used {
+		least = mayRemain
 	}
-	byRow, taken := slices.Repeat([]int{-1}, a.used), make([]bool, physical)
-	if free >= a.used {
-		copy(taken, unsettled)
+	for n, l := range left {
+		taken[n] = l >= least
 	}
 	for b, l := range s.barriers {
 		n, err := strconv.Atoi(l.name)
-		if err == nil && n < physical && !taken[n] && byRow[a.rows[b]] < 0 {
+		if err == nil && n < len(left) && !taken[n] && byRow[a.rows[b]] < 0 {
 			byRow[a.rows[b]], taken[n] = n, true
 		}
 	}

@@ -133,7 +133,9 @@ func TestRefusals(t *testing.T) {
 		"declared badly": {".weir.bar 1;", "line 1: .weir.bar needs the names"},
 		"function":       {".func f() {\nbar.sync 1; }", "line 2: function f uses a barrier"},
 		"block":          {".entry k() .reqntid 1024, 2 { }", "line 1: a thread block has at most 1024 threads"},
-		"too many":       {five(""), "segment 1 of pair (lines 13 to 24) needs 5 barriers, 2 more than there are; these overlap: 100, 101, 102, 103, 104"},
+		"arrivals left": {twoThreads("a100 s101 a100 | a200 a201 a202", "s100 a101 | s200 s201 s202"),
+			"segment 2 of pair (lines 23 to 30) needs 3 barriers, 1 more than there are without the 1 at which arrivals of earlier segments remain"},
+		"too many": {five(""), "segment 1 of pair (lines 13 to 24) needs 5 barriers, 2 more than there are; these overlap: 100, 101, 102, 103, 104"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Allocate(c.source, Options{Physical: 3})

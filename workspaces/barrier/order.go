@@ -422,7 +422,7 @@ func (a *analysis) conclude() {
 	for _, b := range a.barriers {
 		b.over = newBitset(a.size)
 		b.over.fill()
-		if b.leftOver() {
+		if b.remaining() == remain {
 			never.set(b.index)
 		}
 	}
@@ -442,9 +442,4 @@ func (a *analysis) conclude() {
 		}
 		b.over.clear(b.index)
 	}
-}
-
-// leftOver reports whether arrivals at the barrier remain when the kernel ends.
-func (b *logical) leftOver() bool {
-	return b.signals && b.exact && b.counted() && !b.level()
 }

@@ -20,7 +20,7 @@ func (s *segment) report(a assignment, numbers []int) models.BarrierSegment {
 		r.Steps = max(r.Steps, span.Until+1)
 		one := models.KernelBarrier{Name: b.name, Physical: numbers[i], Threads: b.threads, From: span.From, Until: span.Until,
 			Producers: []models.BarrierUse{}, Consumers: []models.BarrierUse{},
-			After: s.namesOf(a.covers(i)), Unknown: !b.exact, Assumed: b.signals && !b.counted(), Pending: b.leftOver()}
+			After: s.namesOf(a.covers(i)), Unknown: !b.exact, Assumed: b.signals && !b.counted(), Pending: b.remaining() == remain}
 		for _, n := range b.nodes {
 			if use := s.use(n); use.Operation == arrives.String() {
 				one.Producers = append(one.Producers, use)

@@ -170,7 +170,7 @@ func (p *plan) joinCrossed() bool {
 	cut := slices.Repeat([]bool{true}, len(p.strong))
 	for k, s := range p.segments()[:len(p.strong)] {
 		for _, b := range s.barriers {
-			if last[b.name] > k && !b.settled() {
+			if last[b.name] > k && b.remaining() != none {
 				for i := k; i < last[b.name]; i++ {
 					cut[i] = false
 				}
@@ -233,10 +233,25 @@ func (b *logical) level() bool {
 	return slices.Max(list) == slices.Min(list)
 }
 
-// settled reports whether no arrival is left when all warps have left the segment: every
-// operation waits, or all warps complete the same number of phases.
-func (b *logical) settled() bool {
-	return b.exact && b.counted() && b.level() || !b.signals
+// arrivals are what a segment leaves at a barrier.
+type arrivals int
+
+const (
+	none arrivals = iota
+	mayRemain
+	remain
+)
+
+// remaining says which arrivals are left when all warps have left the segment: none if every
+// operation waits or all warps complete the same number of phases.
+func (b *logical) remaining() arrivals {
+	switch {
+	case b.exact && b.counted() && b.level() || !b.signals:
+		return none
+	case b.exact && b.counted():
+		return remain
+	}
+	return mayRemain
 }
 
 // segments collects the nodes and barriers of all segments.
