@@ -14,6 +14,6 @@ func (a rest) barriersOperations(s section) {
 }
 
 func (a rest) allocateBarriers(ctx context.Context, in *Create[workspaces.BarriersInput]) (*Response[models.BarrierAllocation], error) {
-	v, err := a.Workspaces.AllocateBarriers(actorOf(ctx), in.Body)
+	v, err := a.Workspaces.AllocateBarriers(ctx, actorOf(ctx), in.Body)
 	return &Response[models.BarrierAllocation]{v}, err
 }

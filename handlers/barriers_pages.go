@@ -33,7 +33,7 @@ func (a *App) allocateBarriersPage(c echo.Context) error {
 	in := workspaces.BarriersInput{Physical: int(f.number("physical")), Threads: int(f.number("threads"))}
 	var result models.BarrierAllocation
 	if in.PTX, err = f.uploadedText(c, "ptx", workspaces.MaxPTXBytes, workspaces.MaxPTX); err == nil {
-		result, err = a.Workspaces.AllocateBarriers(actorOf(c.Request().Context()), in)
+		result, err = a.Workspaces.AllocateBarriers(c.Request().Context(), actorOf(c.Request().Context()), in)
 		err = f.with(err)
 	}
 	v := web.BarriersView{Form: f.asSubmitted(), Report: result.Report, Done: true}

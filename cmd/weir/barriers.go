@@ -51,7 +51,7 @@ func (b barrierCommand) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	a, err := barrier.Allocate(source, barrier.Options{Physical: b.physical, Threads: b.threads})
+	a, err := barrier.Allocate(cmd.Context(), source, barrier.Options{Physical: b.physical, Threads: b.threads})
 	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 {
 		return fmt.Errorf("%s: %s", name, e.Fields[0].Reason)
 	}

@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"cmp"
+	"context"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,7 +23,8 @@ type Options struct {
 
 // Allocate rewrites a module of PTX for physical barriers. What it cannot handle it refuses
 // with the line and the reason, in a [models.Error] about the field ptx, physical or threads.
-func Allocate(source string, o Options) (models.BarrierAllocation, error) {
+// If the context ends before, its error is returned.
+func Allocate(ctx context.Context, source string, o Options) (models.BarrierAllocation, error) {
 	if o.Physical == 0 {
 		o.Physical = maxPhysical
 	}
@@ -42,7 +44,7 @@ func Allocate(source string, o Options) (models.BarrierAllocation, error) {
 	a := models.BarrierAllocation{Report: models.BarrierReport{Physical: o.Physical, Kernels: []models.BarrierKernel{}}}
 	edits := m.removals()
 	for _, f := range m.functions {
-		k, own, err := allocate(m, f, o)
+		k, own, err := allocate(ctx, m, f, o)
 		if err != nil {
 			return models.BarrierAllocation{}, err
 		}
@@ -55,7 +57,7 @@ func Allocate(source string, o Options) (models.BarrierAllocation, error) {
 }
 
 // allocate allocates the barriers of one function; nil: it uses none.
-func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit, error) {
+func allocate(ctx context.Context, m *module, f *function, o Options) (*models.BarrierKernel, []edit, error) {
 	g, err := flowOf(f, m.named)
 	if err != nil || len(g.ops) == 0 {
 		return nil, nil, err
@@ -68,14 +70,17 @@ func allocate(m *module, f *function, o Options) (*models.BarrierKernel, []edit,
 	if f.threads() == 0 && o.Threads > 0 {
 		shape = [3]int{o.Threads, 1, 1}
 	}
-	p := newPlan(g, shape)
+	p, err := newPlan(ctx, g, shape)
+	if err != nil {
+		return nil, nil, err
+	}
 	segments := p.segments()
 	results := make([]assignment, len(segments))
 	if err := inParallel(len(segments), func(i int) error {
-		if err := segments[i].check(); err != nil {
+		if err := cmp.Or(ctx.Err(), segments[i].check()); err != nil {
 			return err
 		}
-		if err := segments[i].order(); err != nil {
+		if err := segments[i].order(ctx); err != nil {
 			return err
 		}
 		results[i] = assign(segments[i].overs())

@@ -46,7 +46,7 @@ func five(middle string) string {
 
 func mustAllocate(t testing.TB, source string, o Options) models.BarrierAllocation {
 	t.Helper()
-	a, err := Allocate(source, o)
+	a, err := Allocate(t.Context(), source, o)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, source)
 	}
@@ -97,7 +97,7 @@ func TestFiveBarriersOfTwoThreads(t *testing.T) {
 
 // What is not a barrier passes through byte for byte, also what looks like one.
 func TestEverythingElsePassesThrough(t *testing.T) {
-	source := "// bar.sync 77;\r\n#define X bar.sync 78\n.version 7.8 .target sm_80\n.global .b32 bar[2] = {1,2};\n" +
+	source := "// bar.sync 77;\r\n#define X bar.sync 78\n /* */ # X\n.version 7.8 .target sm_80\n.global .b32 bar[2] = {1,2};\n" +
 		".extern .func (.param .b32 r) vprintf (.param .b64 a);\n.weir.bar full, empty; // two\n" +
 		".visible .entry k(.param .u64 p) .maxntid 128, 1, 1\n{ .reg .pred %p; .reg .b32 bar_sync;\n" +
 		"\t.loc 1 2 3; .pragma \"bar.sync 79;\";\nL: /* bar.sync 80; */ bar.warp.sync 0xffffffff;\n\tbarrier.cluster.arrive;\n\tmbarrier.init.shared::cta.b64 [bar], 1;\n" +
@@ -125,6 +125,7 @@ func TestRefusals(t *testing.T) {
 		"form":           {body("bar.wait 1;"), "line 2: bar.wait is no form of a barrier"},
 		"label":          {body("bar.sync 1; bra L;"), "line 2: label L is not defined"},
 		"label twice":    {body("L: L: ret;"), "line 2: label L is defined twice"},
+		"nesting":        {body(strings.Repeat("{", maxNesting+1)), "line 2: more than 100 blocks are nested"},
 		"comment":        {"\n/* ", "line 2: the comment has no end"},
 		"string":         {"\n\n\"", "line 3: the string has no end"},
 		"end":            {".entry k() {", "line 1: the function has no end"},
@@ -138,7 +139,7 @@ func TestRefusals(t *testing.T) {
 		"too many": {five(""), "segment 1 of pair (lines 13 to 24) needs 5 barriers, 2 more than there are; these overlap: 100, 101, 102, 103, 104"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Allocate(c.source, Options{Physical: 3})
+			_, err := Allocate(t.Context(), c.source, Options{Physical: 3})
 			e := (*models.Error)(nil)
 			if !errors.As(err, &e) || len(e.Fields) != 1 || e.Fields[0].Name != "ptx" || !strings.Contains(e.Fields[0].Reason.String(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
@@ -146,7 +147,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	for field, o := range map[string]Options{"physical": {Physical: 17}, "threads": {Threads: 1025}} {
-		if _, err := Allocate("", o); err == nil || !strings.Contains(err.Error(), field) {
+		if _, err := Allocate(t.Context(), "", o); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("%+v: got %v", o, err)
 		}
 	}
@@ -232,7 +233,7 @@ func TestLinesAndBlocks(t *testing.T) {
 	if strings.Contains(got, "full") || strings.Count(got, ".loc") != 4 {
 		t.Errorf("got\n%s", got)
 	}
-	_, err := Allocate(source("A:\n{ B: bra A; }\nbra B;\n"), Options{})
+	_, err := Allocate(t.Context(), source("A:\n{ B: bra A; }\nbra B;\n"), Options{})
 	if err == nil || !strings.Contains(err.Error(), "label B is not defined") {
 		t.Errorf("a label of an inner block is known outside: %v", err)
 	}

@@ -63,7 +63,7 @@ func chain(warps, n int, guarded bool) string {
 // A chain needs no more barriers than it has warps, however long it is.
 func TestChains(t *testing.T) {
 	for _, guarded := range []bool{false, true} {
-		a, err := Allocate(chain(4, 800, guarded), Options{})
+		a, err := Allocate(t.Context(), chain(4, 800, guarded), Options{})
 		if err != nil || a.Report.Kernels[0].Logical != 800 || a.Report.Kernels[0].Used > 4 {
 			t.Errorf("guarded: %v: %+v, %v", guarded, a.Report.Kernels, err)
 		}
@@ -77,7 +77,7 @@ func BenchmarkChain(b *testing.B) {
 			b.Run(fmt.Sprintf("n=%d/guarded=%t", n, guarded), func(b *testing.B) {
 				source := chain(32, n, guarded)
 				for b.Loop() {
-					_, _ = Allocate(source, Options{}) // which may refuse it: there are 16
+					_, _ = Allocate(b.Context(), source, Options{}) // which may refuse it: there are 16
 				}
 			})
 		}
@@ -88,13 +88,16 @@ func BenchmarkChain(b *testing.B) {
 // that it needs.
 func analyse(tb testing.TB, source string, whole bool) (used int) {
 	g := flowIn(tb, source)
-	p := newPlan(g, g.shape)
+	p, err := newPlan(tb.Context(), g, g.shape)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	if whole {
 		p.strong = nil
 		p.number()
 	}
 	for _, s := range p.segments() {
-		if err := s.order(); err != nil {
+		if err := s.order(tb.Context()); err != nil {
 			tb.Fatal(err)
 		}
 		used = max(used, assign(s.overs()).used)

@@ -124,7 +124,7 @@ func TestKernelsOnGPU(t *testing.T) {
 		k := &relay{generator: generator{Rand: rand.New(rand.NewPCG(seed, 7))}}
 		name := fmt.Sprintf("k%d", seed)
 		source := k.kernel(name)
-		a, err := Allocate(source, Options{})
+		a, err := Allocate(t.Context(), source, Options{})
 		if err != nil && strings.Contains(err.Error(), "more than there are") {
 			continue
 		}

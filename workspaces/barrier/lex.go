@@ -18,6 +18,7 @@ type token struct {
 type lexer struct {
 	source string
 	at     int
+	inLine bool // a token has been in this line, so that “#” is one, too
 }
 
 func isWordByte(c byte) bool {
@@ -30,6 +31,7 @@ func (l *lexer) next() (token, error) {
 		return token{from: l.at, to: l.at}, err
 	}
 	from := l.at
+	l.inLine = true
 	switch c := l.source[l.at]; {
 	case c == '"':
 		end := strings.IndexByte(l.source[from+1:], '"')
@@ -66,8 +68,9 @@ func (l *lexer) skip() error {
 		rest := l.source[l.at:]
 		switch {
 		case strings.IndexByte(" \t\r\n\f\v", rest[0]) >= 0:
+			l.inLine = l.inLine && rest[0] != '\n'
 			l.at++
-		case strings.HasPrefix(rest, "//") || rest[0] == '#' && l.startsLine():
+		case strings.HasPrefix(rest, "//") || rest[0] == '#' && !l.inLine:
 			end := strings.IndexByte(rest, '\n')
 			if end < 0 {
 				end = len(rest)
@@ -84,12 +87,6 @@ func (l *lexer) skip() error {
 		}
 	}
 	return nil
-}
-
-// startsLine reports whether only spaces are before the current byte in its line.
-func (l *lexer) startsLine() bool {
-	line := l.source[strings.LastIndexByte(l.source[:l.at], '\n')+1 : l.at]
-	return strings.Trim(line, " \t") == ""
 }
 
 // integer parses an integer literal (PTX ISA, section 4.5.1).

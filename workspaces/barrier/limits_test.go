@@ -1,6 +1,8 @@
 package barrier
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -29,14 +31,26 @@ func TestHostileSources(t *testing.T) {
 		"registers":         kernel(repeat(40000, "add.u32 %r#, %r#, 1;") + "@%r1 bar.sync 1;"),
 		"long chain":        kernel("mov.u32 %x0, %tid.x;" + repeat(20000, "mov.u32 %y#, %x#;") + "@%y9999 bar.sync 1;"),
 		"braces":            kernel(repeat(40000, "{")),
-		"labels":            kernel(repeat(40000, "L#:")),
-		"chain":             chain(32, 800, true),
+		"number signs":      "x" + strings.Repeat("#", 8<<20),
+		"labels far away": kernel(strings.Repeat("{", maxNesting) + "t: .branchtargets " + repeat(10, "F#,") + "END;" +
+			repeat(18_000, "brx.idx %r, t;") + strings.Repeat("}", maxNesting) + repeat(10, "F#:")),
+		"labels": kernel(repeat(40000, "L#:")),
+		"chain":  chain(32, 800, true),
 	} {
 		t.Run(name, func(t *testing.T) {
-			a, err := Allocate(source, Options{})
+			a, err := Allocate(t.Context(), source, Options{})
 			if err == nil && len(a.PTX) == 0 {
 				t.Error("nothing came back")
 			}
 		})
+	}
+}
+
+// What takes long ends with its context.
+func TestEndOfContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Allocate(ctx, five(""), Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package barrier
 
 import (
+	"context"
 	"slices"
 
 	"weir/models"
@@ -41,8 +42,9 @@ type analysis struct {
 	size   int                 // of a set, in barriers
 }
 
-// order finds which barriers of the segment are over before each of them begins.
-func (s *segment) order() error {
+// order finds which barriers of the segment are over before each of them begins, unless the
+// context ends before.
+func (s *segment) order(ctx context.Context) error {
 	a := &analysis{segment: s, in: map[event]state{}, out: map[event]state{}, sites: map[hub][]event{}, met: map[hub]state{},
 		metAt: map[hub]int{}, absent: map[hub]int{}, later: map[event]bitset{}, ended: map[event][2]bitset{}, size: len(s.barriers)}
 	if s.tooLarge() {
@@ -57,7 +59,9 @@ func (s *segment) order() error {
 	}
 	again := a.schedule()
 	for a.round = 1; again && a.round < maxRounds; a.round++ {
-		again = false
+		if again = false; ctx.Err() != nil {
+			return ctx.Err()
+		}
 		for _, e := range a.events {
 			again = a.evaluate(e) || again
 		}

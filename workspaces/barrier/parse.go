@@ -207,9 +207,12 @@ func (p *parser) shape(f *function) error {
 // threads is the number of threads in a block; 0 if it is not known.
 func (f *function) threads() int { return f.shape[0] * f.shape[1] * f.shape[2] }
 
+// maxNesting bounds the blocks around a label, in which it is looked for.
+const maxNesting = 100
+
 // body reads statements up to the brace that closes the function.
 func (p *parser) body(f *function) error {
-	block := 0
+	block, depth := 0, 0
 	if err := p.advance(); err != nil {
 		return err
 	}
@@ -218,13 +221,16 @@ func (p *parser) body(f *function) error {
 		case "":
 			return p.refuse(p.tok.from, models.Say("the function has no end"))
 		case "{":
+			if depth++; depth > maxNesting {
+				return p.refuse(p.tok.from, models.Say("more than %d blocks are nested", maxNesting))
+			}
 			f.blocks = append(f.blocks, block)
 			block = len(f.blocks) - 1
 		case "}":
 			if block == 0 {
 				return p.advance()
 			}
-			block = f.blocks[block]
+			block, depth = f.blocks[block], depth-1
 		case ";":
 		case barDirective:
 			if err := p.declaration(f.named); err != nil {

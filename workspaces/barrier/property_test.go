@@ -164,7 +164,7 @@ func TestRandomKernels(t *testing.T) {
 		if g.leaving {
 			o.Physical = 4 + g.IntN(4)
 		}
-		a, err := Allocate(source, o)
+		a, err := Allocate(t.Context(), source, o)
 		if err != nil && g.leaving && strings.Contains(err.Error(), "more than there are") {
 			refused++
 			continue
@@ -207,7 +207,7 @@ func TestFewestAgainstBruteForce(t *testing.T) {
 	for seed := range uint64(*kernels / 5) {
 		g := &generator{Rand: rand.New(rand.NewPCG(seed, 2))}
 		source := g.kernel()
-		a, err := Allocate(source, Options{})
+		a, err := Allocate(t.Context(), source, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +371,7 @@ func readableAgain(r models.BarrierReport) bool {
 // Arrivals that may be left do not meet the barrier of a later segment while others are
 // free.
 func TestUnsettledBarriersAreAvoided(t *testing.T) {
-	a, err := Allocate(".entry k() .reqntid 64 { @%p bra S; bar.arrive 101, 64; S: bar.sync 200; bar.sync 300; bar.sync 400; }", Options{Physical: 16})
+	a, err := Allocate(t.Context(), ".entry k() .reqntid 64 { @%p bra S; bar.arrive 101, 64; S: bar.sync 200; bar.sync 300; bar.sync 400; }", Options{Physical: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,11 +396,11 @@ func FuzzAllocate(f *testing.F) {
 		f.Add(seed, 16, 0)
 	}
 	f.Fuzz(func(t *testing.T, source string, physical, threads int) {
-		a, err := Allocate(source, Options{Physical: physical, Threads: threads})
+		a, err := Allocate(t.Context(), source, Options{Physical: physical, Threads: threads})
 		if err != nil {
 			return
 		}
-		again, err := Allocate(a.PTX, Options{Physical: physical, Threads: threads})
+		again, err := Allocate(t.Context(), a.PTX, Options{Physical: physical, Threads: threads})
 		if err != nil {
 			if !readableAgain(a.Report) {
 				return

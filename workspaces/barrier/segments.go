@@ -2,6 +2,7 @@ package barrier
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"weir/models"
@@ -20,8 +21,8 @@ type plan struct {
 	low, high []int // by rank, for count
 }
 
-// newPlan cuts a function at its strong barriers.
-func newPlan(g *flow, shape [3]int) *plan {
+// newPlan cuts a function at its strong barriers, unless the context ends before.
+func newPlan(ctx context.Context, g *flow, shape [3]int) (*plan, error) {
 	threads := shape[0] * shape[1] * shape[2]
 	p := &plan{flow: g, classes: g.classes(shape), threads: (threads + warpSize - 1) / warpSize * warpSize,
 		used: make([]bool, len(g.nodes)), at: make([]int, len(g.nodes)), low: make([]int, len(g.nodes)), high: make([]int, len(g.nodes))}
@@ -31,11 +32,14 @@ func newPlan(g *flow, shape [3]int) *plan {
 		}
 	}
 	p.findStrong()
-	p.number()
-	for p.joinCrossed() {
-		p.number()
+	for crossed := true; crossed; crossed = p.joinCrossed() {
+		for joined := true; joined; joined = p.number() {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return p
+	return p, nil
 }
 
 // forAll reports whether an operation waits for all threads of the block.
@@ -116,8 +120,9 @@ func (p *plan) leadToOperation(c *class) []bool {
 }
 
 // number gives each operation the number of strong barriers before it. Where classes
-// disagree, the strong barriers between do not cut.
-func (p *plan) number() {
+// disagree, the strong barriers between do not cut: it reports that, and the numbers are to be
+// given again.
+func (p *plan) number() (joined bool) {
 	low, high := slices.Repeat([]int{len(p.strong)}, len(p.nodes)), make([]int, len(p.nodes))
 	for _, c := range p.classes {
 		for _, n := range c.order {
@@ -135,10 +140,10 @@ func (p *plan) number() {
 	}
 	if slices.Contains(cut, false) {
 		p.keep(cut)
-		p.number()
-		return
+		return true
 	}
 	p.segment = low
+	return false
 }
 
 // strongBefore is the number of strong barriers that a class passes before a node.
