@@ -95,6 +95,19 @@ func TestFiveBarriersOfTwoThreads(t *testing.T) {
 	}
 }
 
+// A register that is declared by its own name is as well known as one that is declared with
+// others.
+func TestDeclaredRegisters(t *testing.T) {
+	answers := twoThreads("a100 s101 a102 s103", "s100 a101 s102 a103")
+	source := strings.NewReplacer(".pred %p<2>;", ".pred %p1;", ".u32 %r<2>;", ".u32 %r1;").Replace(answers)
+	if source == answers {
+		t.Fatal("nothing is declared by its own name")
+	}
+	if k := mustAllocate(t, source, Options{}).Report.Kernels[0]; k.Used != 2 {
+		t.Errorf("%d barriers are used: %v", k.Used, numbersOf(k))
+	}
+}
+
 // What is not a barrier passes through byte for byte, also what looks like one.
 func TestEverythingElsePassesThrough(t *testing.T) {
 	source := "// bar.sync 77;\r\n#define X bar.sync 78\n /* */ # X\n.version 7.8 .target sm_80\n.global .b32 bar[2] = {1,2};\n" +

@@ -36,9 +36,13 @@ func (g *flow) classes(shape [3]int) []*class {
 }
 
 // definitions finds the only instruction that defines each register; -1: there are several.
+// Directives, which declare registers, are none.
 func definitions(code []instruction) map[string]int {
 	defined := map[string]int{}
 	for i, in := range code {
+		if strings.HasPrefix(in.opcode, ".") {
+			continue
+		}
 		for _, name := range words(in, 0) {
 			if _, twice := defined[name]; twice || in.guard != "" {
 				defined[name] = -1
