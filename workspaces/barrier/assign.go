@@ -13,13 +13,8 @@ type Method string
 const (
 	Sweep    Method = "intervals" // the lifetimes are intervals
 	Matching Method = "matching"  // what is over before what is an order, but not of intervals
-	// No order, because branches exclude one another, or more than maxMatched barriers; at
-	// most one more than the barriers that overlap with one.
-	FirstFit Method = "first_fit"
+	FirstFit Method = "first_fit" // no order, because branches exclude one another; at most one more than overlap with one
 )
-
-// maxMatched bounds the barriers of a segment for which a maximum matching is computed.
-const maxMatched = 1024
 
 // Interval is a lifetime in steps, with both ends.
 type Interval struct{ From, Until int }
@@ -60,6 +55,7 @@ type assignment struct {
 	rows    []int // by barrier
 	used    int
 	overlap []int // barriers of which none is over before another, as many as are known
+	crowd   []int // of first fit: the first barrier of the last row, and of each other row one that it overlaps with
 	spans   []Interval
 	before  []bitset // by barrier: those that are over before it
 }
@@ -82,7 +78,7 @@ func assign(over []bitset) assignment {
 	switch {
 	case nested:
 		a.sweep(order)
-	case n <= maxMatched && transitive(before):
+	case transitive(before):
 		a.match(before)
 	default:
 		a.firstFit(over, order)
@@ -253,6 +249,10 @@ func (a *assignment) firstFit(over []bitset, order []int) {
 		fits := func(row []int) bool { return !slices.ContainsFunc(row, func(o int) bool { return !shares(o, b) }) }
 		row := slices.IndexFunc(rows, fits)
 		if row < 0 {
+			a.crowd = []int{b}
+			for _, other := range rows {
+				a.crowd = append(a.crowd, other[slices.IndexFunc(other, func(o int) bool { return !shares(o, b) })])
+			}
 			row, rows = len(rows), append(rows, nil)
 		}
 		a.rows[b], a.spans[b] = row, Interval{len(rows[row]), len(rows[row])}

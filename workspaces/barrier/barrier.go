@@ -136,17 +136,20 @@ func (s *segment) overs() (list []bitset) {
 // missing refuses a segment that needs more barriers than there are without those at which
 // earlier segments leave arrivals: one of them would complete the next phase too early.
 func (s *segment) missing(a assignment, left []arrivals) error {
-	free, lines := len(left)-count(left, remain), s.lines()
+	free, lines, which := len(left)-count(left, remain), s.lines(), models.Say("these overlap: %s", strings.Join(s.namesOf(a.overlap), ", "))
+	if a.method == FirstFit {
+		which = models.Say("%s overlaps with each of these: %s", s.barriers[a.crowd[0]].name, strings.Join(s.namesOf(a.crowd[1:]), ", "))
+	}
 	switch {
 	case a.used <= free:
 		return nil
 	case free < len(left):
 		return models.Invalid("ptx", "line %d: segment %d of %s (lines %d to %d) needs %d barriers, %d more than there are without the %d "+
-			"at which arrivals of earlier segments remain; these overlap: %s", lines[0], s.number+1, s.name, lines[0], lines[1], a.used,
-			a.used-free, len(left)-free, strings.Join(s.namesOf(a.overlap), ", "))
+			"at which arrivals of earlier segments remain; %s", lines[0], s.number+1, s.name, lines[0], lines[1], a.used, a.used-free,
+			len(left)-free, which)
 	}
-	return models.Invalid("ptx", "line %d: segment %d of %s (lines %d to %d) needs %d barriers, %d more than there are; these overlap: %s",
-		lines[0], s.number+1, s.name, lines[0], lines[1], a.used, a.used-free, strings.Join(s.namesOf(a.overlap), ", "))
+	return models.Invalid("ptx", "line %d: segment %d of %s (lines %d to %d) needs %d barriers, %d more than there are; %s",
+		lines[0], s.number+1, s.name, lines[0], lines[1], a.used, a.used-free, which)
 }
 
 // count is how many physical barriers have such arrivals.

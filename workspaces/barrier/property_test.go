@@ -312,6 +312,9 @@ func TestAssignAgainstBruteForce(t *testing.T) {
 				}
 			}
 		}
+		if a.method == FirstFit && (len(a.crowd) != a.used || slices.ContainsFunc(a.crowd[1:], func(o int) bool { return shares(a.crowd[0], o) })) {
+			t.Fatalf("seed %d: %d rows are used, %v are said to overlap with the first of them", seed, a.used, a.crowd)
+		}
 		if a.method != FirstFit && len(a.overlap) != a.used || a.used > most+1 {
 			t.Fatalf("seed %d: %s uses %d rows, %d overlap, at most %d with one", seed, a.method, a.used, len(a.overlap), most)
 		}
@@ -320,6 +323,24 @@ func TestAssignAgainstBruteForce(t *testing.T) {
 		if methods[m] == 0 {
 			t.Errorf("%s was not tested: %v", m, methods)
 		}
+	}
+}
+
+// An order of many barriers is recognized, too.
+func TestLargeOrder(t *testing.T) {
+	const n = 4000 // of which each pair overlaps, and is over before the next pair but one
+	before := make([]bitset, n)
+	for b := range n {
+		before[b] = newBitset(n)
+		for a := range max(0, b-b%2-2) {
+			before[b].set(a)
+		}
+		if b%4 > 1 { // and of the pair before it the same one
+			before[b].set(b - 2)
+		}
+	}
+	if a := assign(before); a.method != Matching || a.used != len(a.overlap) {
+		t.Errorf("%s uses %d rows, %d overlap", a.method, a.used, len(a.overlap))
 	}
 }
 
