@@ -22,6 +22,9 @@ func TestBarriers(t *testing.T) {
 		"segment 1 of pipeline (lines 14 to 23) needs 4 barriers, 1 more than there are; these overlap: first, second, third, 16")
 	bob.shows(bob.page(422, "POST", "/barriers", "ptx", "x", "physical", "17"), `id="f-physical-error"`)
 	bob.shows(bob.upload(422, "/barriers", strings.Repeat("\n", workspaces.MaxPTXBytes+1), "physical", "16"), `id="f-ptx-error"`, "must be at most 512 KiB")
+	many := ".entry many() .reqntid 64 {\n" + strings.Repeat("bar.sync 1;\n", 100)
+	bob.shows(bob.page(200, "POST", "/barriers", "ptx", many+"}", "physical", "16"), "Segment 100,", "!segments are shown")
+	bob.shows(bob.page(200, "POST", "/barriers", "ptx", many+"bar.sync 1; }", "physical", "16"), "The first 100 of 101 segments are shown.", "Segment 100,", "!Segment 101,")
 
 	body, err := json.Marshal(workspaces.BarriersInput{PTX: web.BarriersExample})
 	if err != nil {

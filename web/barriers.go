@@ -50,6 +50,20 @@ CONSUME_MORE:
 }
 `
 
+// segmentsMost is the most segments that a page shows.
+const segmentsMost = 100
+
+// shownSegments are the first segments, by kernel, and how many there are of all kernels.
+func shownSegments(kernels []models.BarrierKernel) (shown [][]models.BarrierSegment, all int) {
+	for _, k := range kernels {
+		if all < segmentsMost {
+			shown = append(shown, k.Segments[:min(len(k.Segments), segmentsMost-all)])
+		}
+		all += len(k.Segments)
+	}
+	return shown, all
+}
+
 // lifetimeCell is a cell of a row of lifetimes: of a barrier, or free.
 type lifetimeCell struct {
 	Barrier *models.KernelBarrier
