@@ -3,6 +3,8 @@ package runner
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,4 +107,46 @@ func TestLeftovers(t *testing.T) {
 	if err := other.Process.Signal(syscall.Signal(0)); err != nil || EndLeftovers(nil) != 0 {
 		t.Errorf("another one was killed: %v", err)
 	}
+}
+
+// What starts others while it is looked for leaves none.
+func TestLeftoversThatFork(t *testing.T) {
+	attempt := "forks" + t.Name()
+	t.Chdir(t.TempDir())
+	c := exec.Command("/bin/sh", "-c", `touch forks; i=0; while [ $i -lt 3000 ]; do sleep 60 & i=$((i+1)); done; wait`)
+	c.Env = []string{attemptVariable + "=" + attempt}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		EndLeftovers([]string{attempt})
+		_ = c.Wait()
+	})
+	deadline := time.Now().Add(time.Minute)
+	for _, err := os.Stat("forks"); err != nil; _, err = os.Stat("forks") {
+		if time.Now().After(deadline) {
+			t.Fatal("it has not begun")
+		}
+	}
+	if EndLeftovers([]string{attempt}) == 0 {
+		t.Error("none was found")
+	}
+	for marked(t, attempt) { // until those that were killed have ended
+		if time.Now().After(deadline) {
+			t.Fatal("some are left")
+		}
+	}
+}
+
+// marked reports whether a process of an attempt runs.
+func marked(t *testing.T, attempt string) bool {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(name string) bool {
+		environ, err := os.ReadFile(name)
+		return err == nil && strings.Contains(string(environ), attemptVariable+"="+attempt)
+	})
 }
