@@ -31,12 +31,13 @@ type Branch struct {
 
 // Operator is one command of a branch.
 type Operator struct {
-	Name    string
-	Kind    string   // in a model, such as Conv; empty otherwise
-	Command []string // program and arguments; a plan needs none
-	Seconds float64  // on one CPU; 0: not known
-	FLOPs   float64  // floating-point operations; 0: not known
-	Retries int      // how often it may run again after it has failed
+	Name     string
+	Kind     string   // in a model, such as Conv; empty otherwise
+	Command  []string // program and arguments; a plan needs none
+	Seconds  float64  // on one CPU; 0: not known
+	measured bool     // not stated; see [Graph.With]
+	FLOPs    float64  // floating-point operations; 0: not known
+	Retries  int      // how often it may run again after it has failed
 }
 
 // refuse is an error about the graph.

@@ -151,6 +151,18 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// After a run of which only some operators have ended, the others are assumed to take, in the
+// ratio of their operations, as long as those on average.
+func TestSomeTimes(t *testing.T) {
+	g := Graph{Branches: []Branch{{Name: "read", Operators: []Operator{{}}}, {Name: "a", Operators: []Operator{{FLOPs: 3e9}}}, {Name: "b", Operators: []Operator{{FLOPs: 1e9}}}}}
+	p := planned(t, g.With(Times{"read": {"1": 4}}), Machine(3), Settings{})
+	for i, want := range []float64{4, 6, 2} {
+		if s := p.Stages[0].Shares[i]; s.Seconds != want || s.Assumed != (i > 0) || p.Relative {
+			t.Errorf("%s: %g s, assumed %t, relative %t", s.Branch, s.Seconds, s.Assumed, p.Relative)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	after := func(g Graph, branch int, names ...string) Graph {
 		g.Branches[branch].After = names

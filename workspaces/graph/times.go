@@ -20,7 +20,7 @@ func (g Graph) With(t Times) Graph {
 				o.Name = numbered(k)
 			}
 			if seconds := t[b.Name][o.Name]; seconds > 0 && amount(seconds) {
-				o.Seconds = seconds
+				o.Seconds, o.measured = seconds, true
 			}
 			operators[k] = o
 		}
@@ -56,7 +56,7 @@ type load struct {
 
 // loads are the times of the branches. They are relative if no time in seconds is known.
 func (g *Graph) loads() (loads []load, relative bool, err error) {
-	rate, relative := g.rate()
+	rate, relative, assumed := g.rate()
 	loads = make([]load, len(g.Branches))
 	unknown := make([]int, len(g.Branches))
 	sum, known := 0.0, 0
@@ -69,6 +69,7 @@ func (g *Graph) loads() (loads []load, relative bool, err error) {
 				return nil, false, b.refuse(o, models.Say("%s is required, because it has only flops and others only seconds", "flops_per_second"))
 			case o.FLOPs > 0:
 				loads[i].seconds += o.FLOPs / rate
+				loads[i].assumed = loads[i].assumed || assumed
 			default:
 				unknown[i]++
 				continue
@@ -83,30 +84,41 @@ func (g *Graph) loads() (loads []load, relative bool, err error) {
 	}
 	for i, n := range unknown {
 		loads[i].seconds += float64(n) * mean
-		loads[i].assumed = n > 0
+		loads[i].assumed = loads[i].assumed || n > 0
 	}
 	return loads, relative || known == 0, nil
 }
 
-// rate is the operations of a second: as stated, or as operators of which both are known
-// have it. If no seconds are known at all, times are relative. 0: it is not known.
-func (g *Graph) rate() (rate float64, relative bool) {
-	var seconds, both, flops float64
+// rate is the operations of a second: as stated, or as operators of which both are known have
+// it. If no seconds are known at all, times are relative. If all that are known were measured,
+// of operators whose operations are not known, the mean of the others is assumed to take the mean
+// of these. 0: it is not known.
+func (g *Graph) rate() (rate float64, relative, assumed bool) {
+	var timed, counted, both, flops float64 // seconds; operations of those without; seconds and operations of those with both
+	var ofTimed, ofCounted float64          // how many
+	stated := false
 	for _, b := range g.Branches {
 		for _, o := range b.Operators {
-			seconds += o.Seconds
-			if o.Seconds > 0 && o.FLOPs > 0 {
-				both, flops = both+o.Seconds, flops+o.FLOPs
+			switch {
+			case o.Seconds > 0:
+				timed, ofTimed, stated = timed+o.Seconds, ofTimed+1, stated || !o.measured
+				if o.FLOPs > 0 {
+					both, flops = both+o.Seconds, flops+o.FLOPs
+				}
+			case o.FLOPs > 0:
+				counted, ofCounted = counted+o.FLOPs, ofCounted+1
 			}
 		}
 	}
 	switch {
 	case g.FLOPS > 0:
-		return g.FLOPS, false
-	case seconds == 0:
-		return 1e9, true
+		return g.FLOPS, false, false
+	case timed == 0:
+		return 1e9, true, false
 	case both > 0:
-		return flops / both, false
+		return flops / both, false, false
+	case stated || counted == 0:
+		return 0, false, false
 	}
-	return 0, false
+	return counted / ofCounted / (timed / ofTimed), false, true
 }
