@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/workspaces/graph"
 	"weir/workspaces/graph/journal"
 	"weir/workspaces/runtime"
@@ -68,12 +70,24 @@ func TestRunGraph(t *testing.T) {
 	at := "/runs/" + id(run) + "/graph"
 	p := w.want(200, w.member, "GET", at, "").body
 	text, images := p["branches"].([]any)[0].(map[string]any), p["branches"].([]any)[1].(map[string]any)
-	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "parallel" || p["ended_at"] != nil || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
+	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "parallel" || p["ended_at"] != nil || p["interrupted"] != false || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
 		t.Errorf("%v", p)
 	}
 	ann := w.as("ann@example.org")
 	w.member = w.token("ann@example.org") // signing in has ended the other one
 	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "1 of 2", "0.0\u00a0s – 2.0\u00a0s", "0.0\u00a0s – 4.0\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
+		r, err := q.LockRun(run)
+		if err != nil {
+			return err
+		}
+		r.State, r.ExitCode, r.EndedAt = models.RunEnded, new(int64(137)), new(q.Now())
+		return q.TransitionRun(&r, models.RunRunning, models.Text{})
+	})
+	if p := w.want(200, w.member, "GET", at, "").body; p["interrupted"] != true {
+		t.Errorf("%v", p)
+	}
+	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), ">interrupted<", "!>running<")
 	w.want(403, w.admin, "GET", at, "")
 	w.want(404, w.stranger, "GET", at, "")
 	other := w.endedRun(runs, []byte("not a journal\n"))

@@ -10,6 +10,7 @@ type GraphProgress struct {
 	EndedAt         *time.Time       `json:"ended_at" doc:"end of the last attempt; null while it runs, or if it was killed"`
 	Code            *int             `json:"exit_code" doc:"exit code of the last attempt; null like its end"`
 	Failed          string           `json:"failed,omitempty" doc:"what has ended the last attempt, if its exit code is not 0"`
+	Interrupted     bool             `json:"interrupted" doc:"the run has ended before the graph: its process was killed"`
 	Attempts        int              `json:"attempts" doc:"number of attempts; each resumes the one before"`
 	Revisions       int              `json:"revisions" doc:"how often the plan was revised because utilization has crossed a threshold"`
 	PlannedAt       time.Time        `json:"planned_at" doc:"time of the latest plan"`

@@ -71,7 +71,7 @@ func progressOf(ctx context.Context, p models.GraphProgress, b models.BranchProg
 		r.Planned = T(ctx, "%.1f s", b.PlannedFrom) + " – " + T(ctx, "%.1f s", b.PlannedUntil)
 		r.bar(last, 0, b.PlannedFrom, b.PlannedUntil, "p1")
 	}
-	r.State, r.Tag = branchState(ctx, b)
+	r.State, r.Tag = branchState(ctx, p, b)
 	if b.StartedAt == nil {
 		return r
 	}
@@ -85,15 +85,20 @@ func progressOf(ctx context.Context, p models.GraphProgress, b models.BranchProg
 	return r
 }
 
-// branchState is what a branch does, and the class of its tag.
-func branchState(ctx context.Context, b models.BranchProgress) (words, class string) {
+// branchState is what a branch does or, when nothing runs any more, did, and the class of its tag.
+func branchState(ctx context.Context, p models.GraphProgress, b models.BranchProgress) (words, class string) {
+	over := p.Interrupted || p.EndedAt != nil
 	switch {
 	case b.Failed:
 		return T(ctx, "failed"), "bad"
 	case b.EndedAt != nil:
 		return T(ctx, "ended"), "ok"
+	case b.StartedAt != nil && over:
+		return T(ctx, "interrupted"), "bad"
 	case b.StartedAt != nil:
 		return T(ctx, "running"), "ok"
+	case over:
+		return T(ctx, "not started"), ""
 	}
 	return T(ctx, "waiting"), ""
 }

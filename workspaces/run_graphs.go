@@ -34,5 +34,7 @@ func (s *Service) RunGraph(ctx context.Context, actor policies.Actor, id int64) 
 	if err == nil && (!why.Empty() || state.Graph == "") { // anybody can write such a file
 		err = models.NotFound("task graph")
 	}
-	return state.Progress, err
+	p = state.Progress
+	p.Interrupted = r.State == models.RunEnded && p.EndedAt == nil
+	return p, err
 }
