@@ -27,7 +27,7 @@ type GraphProgress struct {
 type BranchProgress struct {
 	Branch       string             `json:"branch" doc:"name of the branch"`
 	Stage        int                `json:"stage" doc:"stage of the latest plan that has it, from 1"`
-	CPUs         []int              `json:"cpus" doc:"numbers of its CPUs by the latest plan"`
+	CPUs         []int              `json:"cpus" doc:"numbers of the CPUs of its latest operator; of none yet, by the latest plan"`
 	PlannedFrom  float64            `json:"planned_from_seconds" doc:"planned start, after the start of the graph"`
 	PlannedUntil float64            `json:"planned_until_seconds" doc:"planned end, after the start of the graph"`
 	StartedAt    *time.Time         `json:"started_at" doc:"null: not yet"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -246,7 +247,7 @@ func (r *graphRun) attempt(g graph.Graph) (result runner.Result, err error) {
 		if !r.cmd.Flags().Changed("cpus") {
 			r.cpus = usable(meter.CPUs())
 		}
-		c.Sample, c.CPUs = meter.Sample, r.cpus
+		c.Sample, c.CPUs, c.First = meter.Sample, r.cpus, mathrand.IntN(meter.CPUs())
 	}
 	signals, release := cli.ForProgram()
 	defer release()

@@ -24,11 +24,9 @@ func Machine(n int) []CPU {
 // LeastLoaded are the n least loaded CPUs of a machine.
 func LeastLoaded(m []CPU, n int) []CPU { return byLoad(m)[:n] }
 
-// byLoad are the CPUs of a machine, the least loaded first.
+// byLoad are the CPUs of a machine, the least loaded first; those of equal load in their order.
 func byLoad(m []CPU) []CPU {
-	return slices.SortedFunc(slices.Values(m), func(a, b CPU) int {
-		return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.ID, b.ID))
-	})
+	return slices.SortedStableFunc(slices.Values(m), func(a, b CPU) int { return cmp.Compare(a.Load, b.Load) })
 }
 
 // take chooses n of the free CPUs, which are in order of load: those of the node whose n

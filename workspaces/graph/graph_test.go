@@ -125,6 +125,15 @@ func TestLeastLoadedCPUs(t *testing.T) {
 	}
 }
 
+// Place keeps the sizes of shares and chooses their CPUs by the present load.
+func TestPlace(t *testing.T) {
+	shares := planned(t, fork(1, 2), Machine(3), Settings{}).Stages[0].Shares
+	placed := Place(shares, []CPU{{0, 0, 0.5}, {1, 0, 0.9}, {2, 0, 0}})
+	if a, b := placed[0].CPUs, placed[1].CPUs; !slices.Equal(a, []int{1}) || !slices.Equal(b, []int{0, 2}) || !slices.Equal(shares[0].CPUs, []int{2}) {
+		t.Errorf("%v and %v, before %v", a, b, shares[0].CPUs)
+	}
+}
+
 func TestTimes(t *testing.T) {
 	one := func(os ...Operator) Graph { return Graph{Branches: []Branch{{Name: "a", Operators: os}}} }
 	for _, c := range []struct {

@@ -89,7 +89,7 @@ func (p *planner) times(branches []int) (times []float64) {
 	return times
 }
 
-// stage plans branches that run at the same time. The largest shares choose their CPUs first.
+// stage plans branches that run at the same time.
 func (p *planner) stage(level, wave int, group []int) models.GraphStage {
 	s := models.GraphStage{Level: level, Wave: wave, From: p.Makespan, Until: p.Makespan}
 	times, total := p.times(group), 0.0
@@ -110,16 +110,30 @@ func (p *planner) stage(level, wave int, group []int) models.GraphStage {
 		}
 		s.Shares, s.Until = append(s.Shares, share), max(s.Until, share.Until)
 	}
-	free, order := p.cpus, make([]int, len(group))
+	place(s.Shares, shares, p.cpus)
+	p.listed += p.Budget
+	return s
+}
+
+// Place chooses the CPUs of branches that run at the same time anew, each as many as it has: the
+// least loaded ones by now.
+func Place(shares []models.GraphShare, machine []CPU) []models.GraphShare {
+	placed := slices.Clone(shares)
+	place(placed, models.Map(shares, func(s models.GraphShare) int { return len(s.CPUs) }), byLoad(machine))
+	return placed
+}
+
+// place gives each share its number of the free CPUs, of which the least loaded are first. The
+// largest shares choose first.
+func place(shares []models.GraphShare, sizes []int, free []CPU) {
+	order := make([]int, len(shares))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b], shares[a]) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sizes[b], sizes[a]) })
 	for _, i := range order {
-		s.Shares[i].CPUs, free = take(free, shares[i])
-		p.listed += shares[i]
+		shares[i].CPUs, free = take(free, sizes[i])
 	}
-	return s
 }
 
 // Revise plans what remains of a graph anew if utilization has crossed a threshold since p was

@@ -187,6 +187,7 @@ func (s *State) operator(e Event) bool {
 	if e.Kind == Start {
 		o.StartedAt, o.EndedAt, o.Code, o.CPUs = &e.At, nil, nil, append([]int{}, e.CPUs...)
 		o.Attempts++
+		b.CPUs = o.CPUs
 		if b.Failed = false; b.StartedAt == nil {
 			b.StartedAt = &e.At
 		}

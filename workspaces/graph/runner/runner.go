@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Graph    graph.Graph
 	CPUs     int            // how many of the machine's to use; 0: all
+	First    int            // place of the CPU that is taken before others of equal load, so that graphs begin with different ones
 	Settings graph.Settings // Utilization is measured, unless Fixed
 	Fixed    bool           // plans with Settings.Utilization, and does not revise
 	// Sample measures the machine, given the CPU time of the graph's processes so far; see
@@ -66,11 +67,10 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		}
 		r.branches[b.Name] = &branch{Branch: b, next: min(r.Ended[b.Name], len(b.Operators))}
 	}
-	machine, err := r.measure()
-	if err != nil {
+	if err := r.measure(); err != nil {
 		return r.result, err
 	}
-	if err := r.begin(machine); err != nil {
+	if err := r.begin(); err != nil {
 		return r.result, err
 	}
 	r.Notes(r.plan.Reason)
@@ -83,13 +83,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 }
 
 // begin plans what earlier attempts have left, and records the attempt.
-func (r *runner) begin(machine []graph.CPU) (err error) {
+func (r *runner) begin() (err error) {
 	rest := r.Graph.Remaining(r.Ended)
 	over := len(rest.Branches) == 0
 	if over {
 		rest = r.Graph
 	}
-	if r.plan, err = graph.Plan(rest, machine, r.Settings); err != nil {
+	if r.plan, err = graph.Plan(rest, r.machine, r.Settings); err != nil {
 		return err
 	}
 	if over {
@@ -114,6 +114,9 @@ func (r *runner) record(e journal.Event) {
 type runner struct {
 	Config
 	plan        models.GraphPlan
+	machine     []graph.CPU // as it was measured for the last time
+	placed      int         // stage of the plan whose CPUs were chosen last
+	ran         []int       // CPUs of operators that have ended since
 	branches    map[string]*branch
 	out, errs   *output
 	ended       chan ending
@@ -179,10 +182,14 @@ func (r *runner) running() (list []*branch) {
 	return list
 }
 
-// startAll starts what may start: the next operators of the first stage that is not over.
+// startAll starts what may start: the next operators of the first stage that is not over. When a
+// stage begins, its CPUs are chosen anew.
 func (r *runner) startAll() {
-	for _, stage := range r.plan.Stages {
-		over := true
+	for i := range r.plan.Stages {
+		stage, over := &r.plan.Stages[i], true
+		if i > r.placed {
+			stage.Shares, r.placed = graph.Place(stage.Shares, r.machine), i
+		}
 		for _, share := range stage.Shares {
 			b := r.branches[share.Branch]
 			for r.mayStart(b) {
@@ -266,6 +273,7 @@ func startCode(err error) int {
 func (r *runner) settle(e ending) {
 	e.running = nil
 	r.used += e.Used
+	r.ran = append(r.ran, e.cpus...)
 	r.end(e.branch, e.cpus, e.End)
 }
 
@@ -309,8 +317,9 @@ func (r *runner) forward(s syscall.Signal) {
 
 // measure measures the machine: the CPUs to use, of which the least loaded are taken, and its
 // utilization.
-func (r *runner) measure() ([]graph.CPU, error) {
-	var groups, pinned []int
+func (r *runner) measure() error {
+	var groups []int
+	pinned := slices.Clone(r.ran)
 	for _, b := range r.running() {
 		if p, is := b.running.(*process); is {
 			groups = append(groups, p.cmd.Process.Pid)
@@ -319,33 +328,35 @@ func (r *runner) measure() ([]graph.CPU, error) {
 	}
 	machine, utilization, err := r.Sample(r.used + groupTime(groups))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if !r.Fixed {
+	if r.ran = nil; !r.Fixed {
 		r.Settings.Utilization = utilization
 	}
+	first := r.First % max(1, len(machine))
+	machine = slices.Concat(machine[first:], machine[:first])
 	for i := range machine {
 		if slices.Contains(pinned, machine[i].ID) {
 			machine[i].Load = utilization // its load is that of an operator
 		}
 	}
 	if r.CPUs > len(machine) {
-		return nil, models.Invalid("cpus", "must be from %d to %d", 1, len(machine))
+		return models.Invalid("cpus", "must be from %d to %d", 1, len(machine))
 	}
 	if r.CPUs > 0 {
 		machine = graph.LeastLoaded(machine, r.CPUs)
 	}
-	return machine, nil
+	r.machine = machine
+	return nil
 }
 
 // revise measures the machine, and plans what remains anew if utilization has crossed a
 // threshold.
 func (r *runner) revise() error {
-	if r.Fixed {
-		return nil
+	if r.Fixed && r.Start != nil {
+		return nil // there is nothing to measure
 	}
-	machine, err := r.measure()
-	if err != nil {
+	if err := r.measure(); err != nil || r.Fixed {
 		return err
 	}
 	ended := map[string]int{}
@@ -357,11 +368,11 @@ func (r *runner) revise() error {
 			ended[name]--
 		}
 	}
-	plan, changed, err := graph.Revise(r.plan, r.Graph, ended, machine, r.Settings)
+	plan, changed, err := graph.Revise(r.plan, r.Graph, ended, r.machine, r.Settings)
 	if err != nil || !changed {
 		return err
 	}
-	r.plan = plan
+	r.plan, r.placed = plan, 0
 	r.result.Revisions++
 	r.record(journal.Event{Kind: journal.Plan, Plan: &plan})
 	r.Notes(plan.Reason)

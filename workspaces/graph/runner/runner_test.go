@@ -310,6 +310,27 @@ func TestRevision(t *testing.T) {
 	r.wants("one operator runs after another on 1 CPU.", "below the second threshold")
 }
 
+// Of CPUs with equal load the first is taken, and when a stage begins, those that are the least
+// loaded by then.
+func TestCPUsOfEachStage(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Fatal("requires two CPUs")
+	}
+	r := newRun(t, script("a", nil, where+"; touch a1; "+wait("go")), script("b", []string{"a"}, where))
+	r.CPUs, r.First = 1, 1
+	done := r.start()
+	r.await("a1")
+	r.setLoad(0.1) // by others, which is assumed of the CPU of an operator; the others are idle
+	r.touch("go")
+	if result := r.ended(done); result.Code != 0 || result.Revisions != 0 {
+		t.Errorf("got %+v", result)
+	}
+	if runtime.NumCPU() == 2 {
+		r.wants("a | cpus 1 threads", "b | cpus 0 threads")
+	}
+	r.wants("b/1 starts on CPUs")
+}
+
 // setLoad changes what the machine is measured with and has it measured. When the second
 // tick is taken, the first has been dealt with.
 func (r *run) setLoad(utilization float64) {
