@@ -150,7 +150,7 @@ func (o *OperatorRuns) Start(op runner.Operation) (runner.Process, error) {
 	in.Name, in.LeaseSeconds, in.Request.GPUs = runName(op), int64(operatorLease/time.Second), new(int64(0))
 	s := *o.s
 	s.out, s.errOut = op.Out, op.Errors
-	return &operatorRun{OperatorRuns: o, s: &s, in: in, cpus: int64(len(op.CPUs)), signals: make(chan os.Signal, 8)}, nil
+	return &operatorRun{OperatorRuns: o, s: &s, in: in, share: int64(len(op.CPUs)), seconds: op.Seconds, signals: make(chan os.Signal, 8)}, nil
 }
 
 // runName names a run by its operator and marks it by the attempt, so that another attempt finds it.
@@ -196,7 +196,9 @@ type operatorRun struct {
 	*OperatorRuns
 	s       *session
 	in      workspaces.RunInput
-	cpus    int64
+	share   int64   // CPUs that it is to have
+	cpus    int64   // that it has: fewer if no more are left
+	seconds float64 // that were known of it; 0: none
 	signals chan os.Signal
 	stopped syscall.Signal // before it has started
 	told    string         // why it waits
@@ -205,8 +207,7 @@ type operatorRun struct {
 // errStopped is the end of a wait by a signal.
 var errStopped = errors.New("it has not started")
 
-// Wait starts the run and waits until it has ended. Its time on one CPU is what a plan assumes:
-// its duration, without the wait for its start, times its CPUs.
+// Wait starts the run and waits until it has ended.
 func (p *operatorRun) Wait() runner.End {
 	ctx, stop := context.WithCancel(p.s)
 	defer stop()
@@ -230,7 +231,7 @@ func (p *operatorRun) Wait() runner.End {
 	}
 	var e runner.End
 	if ended.StartedAt != nil && ended.EndedAt != nil {
-		e.Seconds = ended.EndedAt.Sub(*ended.StartedAt).Seconds() * float64(p.cpus)
+		e.Seconds = onOneCPU(p.seconds, ended.EndedAt.Sub(*ended.StartedAt).Seconds(), p.cpus)
 	}
 	if err != nil {
 		e.Code, e.Problem = exitCode(err), err.Error()
@@ -238,6 +239,13 @@ func (p *operatorRun) Wait() runner.End {
 	}
 	e.Code = int(*ended.ExitCode)
 	return e
+}
+
+// onOneCPU is the time on one CPU of a run on several: at least its duration, if it used one of
+// them, and at most that on each. What was known is kept within these bounds; of what was not known,
+// the duration is all that was measured.
+func onOneCPU(known, duration float64, cpus int64) float64 {
+	return min(max(known, duration), duration*float64(cpus))
 }
 
 // lostRun is a start that may have been carried out.
@@ -324,7 +332,7 @@ func (p *operatorRun) memoryOf(cpus int64) int64 {
 
 // left is how many CPUs resources suffice for, with their memory.
 func (p *operatorRun) left(r models.Resources) (cpus int64) {
-	cpus = min(r.CPUMilli/1000, p.cpus)
+	cpus = min(r.CPUMilli/1000, p.share)
 	for cpus > 0 && p.memoryOf(cpus) > r.MemoryMiB {
 		cpus--
 	}

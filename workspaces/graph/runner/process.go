@@ -25,6 +25,7 @@ type Operation struct {
 	Command          []string
 	Attempt          string
 	CPUs             []int
+	Seconds          float64 // that are known of it, on one CPU; 0: none
 	Out, Errors      io.Writer
 }
 

@@ -238,7 +238,7 @@ func (r *runner) start(b *branch, cpus []int) {
 	if r.Start != nil {
 		start, where = r.Start, counted(len(cpus))
 	}
-	p, err := start(Operation{b.Name, o.Name, o.Command, r.Attempt, cpus, out, errs})
+	p, err := start(Operation{b.Name, o.Name, o.Command, r.Attempt, cpus, o.Seconds, out, errs})
 	if err != nil {
 		r.end(b, cpus, End{Code: startCode(err), Problem: err.Error()})
 		return
