@@ -24,7 +24,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run jupyterlab code-server build test test-load first-minutes ledger soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run jupyterlab code-server build test test-load first-minutes ledger kernels soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -91,6 +91,9 @@ first-minutes: ## in a browser from the setup link of a running server to a cell
 
 ledger: ## 64 writers on the quota ledger of both databases, 100,000 moves, each history checked (WEIR_LEDGER=MOVES)
 	WEIR_LEDGER=$${WEIR_LEDGER:-100000} go test -count=1 -timeout $(TIMEOUT) -v -run '^TestLedgerIsLinearizable$$' ./pool/projects
+
+kernels: ## allocate the barriers of 100,000 random kernels, each run in all interleavings (KERNELS=N)
+	go test -count=1 -timeout $(TIMEOUT) -v -run '^TestRandomKernels$$' ./workspaces/barrier -kernels $(or $(KERNELS),100000)
 
 soak: ## two servers under load for three minutes, one killed every 20 s; needs root
 	@tools/setup test
