@@ -37,16 +37,14 @@ type GraphPlan struct {
 	Makespan        float64      `json:"makespan_seconds" doc:"time of the plan, if operators are twice as fast on twice as many CPUs"`
 	Serial          float64      `json:"serial_seconds" doc:"time of one operator after another on one CPU"`
 	Equal           float64      `json:"equal_seconds" doc:"time with equal shares of the same CPUs"`
-	Stages          []GraphStage `json:"stages" doc:"branches that run at the same time, in their order"`
+	Stages          []GraphStage `json:"stages" doc:"branches that begin at the same time, in their order"`
 	Text            Text         `json:"-"` // Reason, in any language
 }
 
-// GraphStage is branches that run at the same time, after those of the stage before.
+// GraphStage is branches that begin at the same time.
 type GraphStage struct {
-	Level  int          `json:"level" doc:"number of forks before it, from 1"`
-	Wave   int          `json:"wave" doc:"number in the level, from 1; there are several if branches exceed CPUs"`
 	From   float64      `json:"from_seconds" doc:"planned start"`
-	Until  float64      `json:"until_seconds" doc:"planned end"`
+	Until  float64      `json:"until_seconds" doc:"planned end of the last of them"`
 	Shares []GraphShare `json:"shares"`
 }
 

@@ -21,9 +21,9 @@ func sampleGraph(mode models.GraphMode) GraphsView {
 		Makespan: 90, Serial: 150, Equal: 100, Relative: mode == models.GraphSerial,
 		Text: models.Say("Utilization %g%% is between the thresholds, %g%% and %g%%: branches share %g%% of %d CPUs, %.1f, rounded to %d.", 60.0, 50.0, 70.0, 40.0, 6, 2.4, 2),
 		Stages: []models.GraphStage{
-			{Level: 1, Wave: 1, Until: 60, Shares: []models.GraphShare{{Branch: "text", Operators: []string{"read", "tokenize"}, Seconds: 50, Exact: 1.09, CPUs: []int{1}, Until: 50},
+			{Until: 60, Shares: []models.GraphShare{{Branch: "text", Operators: []string{"read", "tokenize"}, Seconds: 50, Exact: 1.09, CPUs: []int{1}, Until: 50},
 				{Branch: "images", Operators: []string{"decode"}, Seconds: 60, Exact: 1.31, CPUs: []int{4}, Until: 60}}},
-			{Level: 2, Wave: 1, From: 60, Until: 90, Shares: []models.GraphShare{{Branch: "train", After: []string{"text", "images"}, Operators: []string{"fit"}, Seconds: 40, Assumed: true, Exact: 2.4, CPUs: []int{1, 4}, Until: 90}}},
+			{From: 60, Until: 90, Shares: []models.GraphShare{{Branch: "train", After: []string{"text", "images"}, Operators: []string{"fit"}, Seconds: 40, Assumed: true, Exact: 2.4, CPUs: []int{1, 4}, Until: 90}}},
 		}}
 	return GraphsView{Form: Form{Values: map[string]string{"graph": GraphsExample, "cpus": "8", "utilization": "60"}}, Plan: p, Done: true}
 }

@@ -28,10 +28,10 @@
 // No split into whole CPUs ends earlier, if operators are twice as fast on twice as many CPUs
 // (shares.go).
 //
-// A level is the branches whose longest chain of branches before them is of the same length.
-// Levels are planned one after another. Of more branches than the budget, the longest run
-// first, in waves. The least loaded CPUs are taken, of one NUMA node where it has enough
-// (cpus.go). [Revise] plans what remains anew when utilization has crossed a threshold.
+// Where branches wait for others or exceed the budget, the shortest of three schedules is the
+// plan: level by level, or whenever CPUs are free, those with the longest way to the end first
+// (schedule.go). The least loaded CPUs are taken, of one NUMA node where it has enough (cpus.go).
+// [Revise] plans what remains anew when utilization has crossed a threshold.
 //
 // The package is pure. It must not know of files, processes, YAML or HTTP.
 package graph

@@ -124,11 +124,22 @@ func checkName(name string, names map[string]bool) (reason models.Text) {
 	return reason
 }
 
-// levels are the indexes of the branches by the length of the longest chain before them.
-func (g *Graph) levels() ([][]int, error) {
+// levels are the indexes of the branches by the length of the longest chain before them, and those
+// that each waits for.
+func (g *Graph) levels() (levels, before [][]int, err error) {
 	index := map[string]int{}
 	for i, b := range g.Branches {
 		index[b.Name] = i
+	}
+	before = make([][]int, len(g.Branches))
+	for i, b := range g.Branches {
+		for _, name := range b.After {
+			a, known := index[name]
+			if !known {
+				return nil, nil, refuse(models.Say("branch %s waits for %s, which does not exist", b.Name, models.VisibleName(name)))
+			}
+			before[i] = append(before[i], a)
+		}
 	}
 	const unseen, open = -1, -2
 	level := slices.Repeat([]int{unseen}, len(g.Branches))
@@ -136,29 +147,24 @@ func (g *Graph) levels() ([][]int, error) {
 	visit = func(i int) error {
 		level[i] = open
 		own := 0
-		for _, name := range g.Branches[i].After {
-			before, known := index[name]
-			if !known {
-				return refuse(models.Say("branch %s waits for %s, which does not exist", g.Branches[i].Name, models.VisibleName(name)))
+		for _, a := range before[i] {
+			if level[a] == open {
+				return refuse(models.Say("branch %s waits for %s, which waits for it", g.Branches[i].Name, g.Branches[a].Name))
 			}
-			if level[before] == open {
-				return refuse(models.Say("branch %s waits for %s, which waits for it", g.Branches[i].Name, name))
-			}
-			if level[before] == unseen {
-				if err := visit(before); err != nil {
+			if level[a] == unseen {
+				if err := visit(a); err != nil {
 					return err
 				}
 			}
-			own = max(own, level[before]+1)
+			own = max(own, level[a]+1)
 		}
 		level[i] = own
 		return nil
 	}
-	var levels [][]int
 	for i := range g.Branches {
 		if level[i] == unseen {
 			if err := visit(i); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 	}
@@ -168,7 +174,7 @@ func (g *Graph) levels() ([][]int, error) {
 		}
 		levels[n] = append(levels[n], i)
 	}
-	return levels, nil
+	return levels, before, nil
 }
 
 // Remaining is the graph without the operators that have ended: so many of each branch, from its

@@ -44,6 +44,8 @@ func outline(p models.GraphPlan) string {
 func TestPlan(t *testing.T) {
 	join := fork(10, 20, 30, 40)
 	join.Branches[1].After, join.Branches[2].After, join.Branches[3].After = []string{"a"}, []string{"a"}, []string{"b", "c"}
+	beside := fork(1, 100, 100)
+	beside.Branches[2].After = []string{"a"}
 	for _, c := range []struct {
 		name     string
 		graph    Graph
@@ -63,7 +65,8 @@ func TestPlan(t *testing.T) {
 		{"above the first threshold", fork(10, 30), 8, Settings{Utilization: 0.71}, models.GraphSerial, "b:4 | a:4", 10},
 		{"a busy machine", fork(10, 30), 8, Settings{Utilization: 1}, models.GraphSerial, "b:4 | a:4", 10},
 		{"own presets", fork(10, 30), 8, Settings{Utilization: 0.9, SerialCPUs: 2, ReducedCPUs: 3}, models.GraphSerial, "b:2 | a:2", 20},
-		{"waves", fork(1, 5, 4, 3, 2), 2, Settings{}, models.GraphParallel, "b:1 c:1 | d:1 e:1 | a:2", 8.5},
+		{"waves", fork(1, 5, 4, 3, 2), 2, Settings{}, models.GraphParallel, "b:1 c:1 | d:1 | e:1 | a:2", 7.5},
+		{"a chain beside a long branch", beside, 2, Settings{}, models.GraphParallel, "a:1 b:1 | c:1", 101},
 		{"not the largest remainder", fork(1.5, 1.5, 1.5, 5.5), 10, Settings{}, models.GraphParallel, "a:2 b:2 c:2 d:4", 1.375},
 		{"levels", join, 4, Settings{}, models.GraphParallel, "a:4 | b:2 c:2 | d:4", 27.5},
 		{"one CPU", fork(1, 2), 1, Settings{}, models.GraphParallel, "b:1 | a:1", 3},
@@ -226,7 +229,7 @@ func TestRevise(t *testing.T) {
 		{Name: "c", After: []string{"a"}, Operators: []Operator{{Seconds: 8}}},
 	}}
 	p := planned(t, g, Machine(8), Settings{Utilization: 0.1})
-	if got := outline(p); got != "a:2 b:5 | c:7" {
+	if got := outline(p); got != "b:4 a:3 | c:3" { // a has less time, and c after it
 		t.Fatalf("planned %s", got)
 	}
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ func Plan(g Graph, machine []CPU, s Settings) (models.GraphPlan, error) {
 	if err != nil {
 		return models.GraphPlan{}, err
 	}
-	levels, err := g.levels()
+	levels, before, err := g.levels()
 	if err != nil {
 		return models.GraphPlan{}, err
 	}
@@ -31,10 +31,24 @@ func Plan(g Graph, machine []CPU, s Settings) (models.GraphPlan, error) {
 		Utilization: percent(s.Utilization), SecondThreshold: percent(s.SecondThreshold), FirstThreshold: percent(s.FirstThreshold),
 		ReducedCPUs: s.ReducedCPUs, SerialCPUs: s.SerialCPUs, Mode: s.mode(), Budget: budget, Reason: reason.String(), Text: reason,
 		Relative: relative}}
-	for n, level := range levels {
-		if p.level(n+1, level); p.listed > maxListed {
-			return models.GraphPlan{}, models.Invalid("cpus", "the plan of %d branches would name CPUs more than %d times; state fewer CPUs",
-				len(g.Branches), maxListed)
+	times := models.Map(loads, func(l load) float64 { return l.seconds })
+	size := budget
+	if p.Mode == models.GraphSerial {
+		size = 1
+	}
+	order := (&scheduler{times, before, levels, budget}).shortest(size)
+	listed := 0
+	for _, o := range order {
+		listed += o.cpus
+	}
+	if listed > maxListed {
+		return models.GraphPlan{}, models.Invalid("cpus", "the plan of %d branches would name CPUs more than %d times; state fewer CPUs",
+			len(g.Branches), maxListed)
+	}
+	p.stages(order)
+	for _, level := range levels {
+		for _, wave := range waves(level, times, budget) {
+			p.Equal += longest(pick(times, wave), equal(len(wave), budget))
 		}
 	}
 	return p.GraphPlan, nil
@@ -56,67 +70,58 @@ const maxListed = 1_000_000
 // planner is a plan in the making.
 type planner struct {
 	models.GraphPlan
-	g      Graph
-	loads  []load
-	cpus   []CPU   // the least loaded first
-	exact  float64 // the budget before it was made whole
-	listed int     // how often CPUs are named so far
+	g     Graph
+	loads []load
+	cpus  []CPU   // the least loaded first
+	exact float64 // the budget before it was made whole
 }
 
-// level plans the branches of a level.
-func (p *planner) level(number int, branches []int) {
-	size := p.Budget
-	if p.Mode == models.GraphSerial {
-		size = 1
-	}
-	for wave, group := range waves(branches, p.loads, size) {
-		if p.listed > maxListed {
-			return
+// stages are the batches of a schedule with their CPUs.
+func (p *planner) stages(order []slot) {
+	until := map[int]float64{} // by CPU: when it is free
+	var running []slot
+	for len(order) > 0 {
+		n := 1
+		for n < len(order) && order[n].batch == order[0].batch {
+			n++
 		}
-		p.Stages = append(p.Stages, p.stage(number, wave+1, group))
-		p.Makespan = p.Stages[len(p.Stages)-1].Until
-	}
-	for _, group := range waves(branches, p.loads, p.Budget) {
-		p.Equal += longest(p.times(group), equal(len(group), p.Budget))
+		group, from := order[:n], order[0].from
+		running = slices.DeleteFunc(append(running, group...), func(o slot) bool { return o.batch != group[0].batch && o.until <= from })
+		stage := p.stage(group, running)
+		place(stage.Shares, models.Map(group, func(o slot) int { return o.cpus }),
+			slices.DeleteFunc(slices.Clone(p.cpus), func(c CPU) bool { return until[c.ID] > from }))
+		for _, share := range stage.Shares {
+			for _, id := range share.CPUs {
+				until[id] = share.Until
+			}
+		}
+		p.Stages, p.Makespan, order = append(p.Stages, stage), max(p.Makespan, stage.Until), order[n:]
 	}
 }
 
-// times are the times of branches on one CPU.
-func (p *planner) times(branches []int) (times []float64) {
-	for _, b := range branches {
-		times = append(times, p.loads[b].seconds)
+// stage is branches that begin together, beside others that run.
+func (p *planner) stage(group, running []slot) models.GraphStage {
+	s, total := models.GraphStage{From: group[0].from}, 0.0
+	for _, o := range running {
+		total += p.loads[o.branch].seconds
 	}
-	return times
-}
-
-// stage plans branches that run at the same time.
-func (p *planner) stage(level, wave int, group []int) models.GraphStage {
-	s := models.GraphStage{Level: level, Wave: wave, From: p.Makespan, Until: p.Makespan}
-	times, total := p.times(group), 0.0
-	for _, t := range times {
-		total += t
-	}
-	p.Serial += total
-	shares := split(times, p.Budget)
-	for i, b := range group {
-		branch := p.g.Branches[b]
+	for _, o := range group {
+		branch, load := p.g.Branches[o.branch], p.loads[o.branch]
 		share := models.GraphShare{Branch: branch.Name, After: append([]string{}, branch.After...), Operators: []string{},
-			Seconds: times[i], Assumed: p.loads[b].assumed, Exact: p.exact, Until: s.From + times[i]/float64(shares[i])}
+			Seconds: load.seconds, Assumed: load.assumed, Exact: p.exact, Until: o.until}
 		if total > 0 {
-			share.Exact = p.exact * times[i] / total
+			share.Exact = p.exact * load.seconds / total
 		}
-		for _, o := range branch.Operators {
-			share.Operators = append(share.Operators, o.Name)
+		for _, op := range branch.Operators {
+			share.Operators = append(share.Operators, op.Name)
 		}
-		s.Shares, s.Until = append(s.Shares, share), max(s.Until, share.Until)
+		s.Shares, s.Until, p.Serial = append(s.Shares, share), max(s.Until, o.until), p.Serial+load.seconds
 	}
-	place(s.Shares, shares, p.cpus)
-	p.listed += p.Budget
 	return s
 }
 
-// Place chooses the CPUs of branches that run at the same time anew, each as many as it has: the
-// least loaded ones by now.
+// Place chooses the CPUs of branches that begin together anew, each as many as it has: the least
+// loaded ones of a machine.
 func Place(shares []models.GraphShare, machine []CPU) []models.GraphShare {
 	placed := slices.Clone(shares)
 	place(placed, models.Map(shares, func(s models.GraphShare) int { return len(s.CPUs) }), byLoad(machine))

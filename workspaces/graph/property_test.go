@@ -108,7 +108,7 @@ func drawGraph(t *rapid.T) (g Graph) {
 }
 
 // What holds of every plan: each branch has CPUs once, after those that it waits for; the
-// shares of a stage are distinct CPUs of the machine within the budget; no plan takes longer
+// shares of branches that run together are distinct CPUs of the machine within the budget; no plan takes longer
 // than one operator after another or equal shares; a revision plans what remains.
 func TestPlanProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,30 +122,33 @@ func TestPlanProperties(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ended := map[string]bool{}
+		ended, free := map[string]float64{}, map[int]float64{}
 		for _, stage := range p.Stages {
-			used := map[int]bool{}
 			for _, share := range stage.Shares {
 				for _, name := range share.After {
-					if !ended[name] {
+					if until, known := ended[name]; !known || until > stage.From {
 						t.Fatalf("%s begins before %s has ended", share.Branch, name)
 					}
 				}
 				for _, id := range share.CPUs {
-					if used[id] || id < 0 || id >= len(machine) {
+					if free[id] > stage.From || id < 0 || id >= len(machine) {
 						t.Fatalf("CPU %d is used twice or does not exist", id)
 					}
-					used[id] = true
+					free[id] = share.Until
 				}
-				if len(share.CPUs) == 0 || ended[share.Branch] {
+				if _, twice := ended[share.Branch]; len(share.CPUs) == 0 || twice {
 					t.Fatalf("%s has no CPU, or is there twice", share.Branch)
 				}
+				ended[share.Branch] = share.Until
 			}
-			if len(used) > p.Budget {
-				t.Fatalf("%d CPUs of a budget of %d", len(used), p.Budget)
+			used := 0
+			for _, until := range free {
+				if until > stage.From {
+					used++
+				}
 			}
-			for _, share := range stage.Shares {
-				ended[share.Branch] = true
+			if used > p.Budget {
+				t.Fatalf("%d CPUs of a budget of %d", used, p.Budget)
 			}
 		}
 		if len(ended) != len(g.Branches) {

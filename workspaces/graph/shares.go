@@ -43,10 +43,10 @@ func longest(times []float64, shares []int) (most float64) {
 }
 
 // waves cuts branches into groups of at most size, of which the longest are first.
-func waves(branches []int, loads []load, size int) [][]int {
+func waves(branches []int, times []float64, size int) [][]int {
 	if len(branches) > size {
 		branches = slices.Clone(branches)
-		slices.SortStableFunc(branches, func(a, b int) int { return cmp.Compare(loads[b].seconds, loads[a].seconds) })
+		slices.SortStableFunc(branches, func(a, b int) int { return cmp.Compare(times[b], times[a]) })
 	}
 	return slices.Collect(slices.Chunk(branches, size))
 }

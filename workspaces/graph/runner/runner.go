@@ -115,7 +115,6 @@ type runner struct {
 	Config
 	plan        models.GraphPlan
 	machine     []graph.CPU // as it was measured for the last time
-	placed      int         // stage of the plan whose CPUs were chosen last
 	ran         []int       // CPUs of operators that have ended since
 	branches    map[string]*branch
 	out, errs   *output
@@ -132,7 +131,8 @@ type branch struct {
 	next    int // operator to start; those before have ended or run
 	retries int // of it so far
 	running Process
-	cpus    []int // of what runs
+	cpus    []int // of what runs or, if it has begun, of all that it runs
+	begun   bool  // by the present plan
 	failed  bool  // it or one that it waits for
 }
 
@@ -182,25 +182,56 @@ func (r *runner) running() (list []*branch) {
 	return list
 }
 
-// startAll starts what may start: the next operators of the first stage that is not over. When a
-// stage begins, its CPUs are chosen anew.
+// startAll starts what may start: the next operators of branches that have begun, and in the order
+// of the plan those for which there are CPUs.
 func (r *runner) startAll() {
-	for i := range r.plan.Stages {
-		stage, over := &r.plan.Stages[i], true
-		if i > r.placed {
-			stage.Shares, r.placed = graph.Place(stage.Shares, r.machine), i
-		}
-		for _, share := range stage.Shares {
-			b := r.branches[share.Branch]
-			for r.mayStart(b) {
-				r.start(b, share.CPUs)
+	for again := true; again; { // what cannot start makes room for others
+		var waiting, begin []models.GraphShare
+		for _, stage := range r.plan.Stages {
+			for _, share := range stage.Shares {
+				if b := r.branches[share.Branch]; b.begun {
+					r.continues(b, b.cpus)
+				} else {
+					waiting = append(waiting, share)
+				}
 			}
-			over = over && b.over()
 		}
-		if !over {
-			return
+		held := r.held()
+		free := r.plan.Budget - len(held)
+		for _, share := range waiting {
+			if !r.mayStart(r.branches[share.Branch]) {
+				continue
+			}
+			if free -= len(share.CPUs); free < 0 {
+				break
+			}
+			begin = append(begin, share)
+		}
+		others := slices.DeleteFunc(slices.Clone(r.machine), func(c graph.CPU) bool { return slices.Contains(held, c.ID) })
+		for _, share := range graph.Place(begin, others) {
+			b := r.branches[share.Branch]
+			b.begun = true
+			r.continues(b, share.CPUs)
+		}
+		again = len(begin) > 0
+	}
+}
+
+// continues starts the next operator of a branch, or that after it if it cannot start.
+func (r *runner) continues(b *branch, cpus []int) {
+	for r.mayStart(b) {
+		r.start(b, cpus)
+	}
+}
+
+// held are the CPUs of branches that have begun and are not over.
+func (r *runner) held() (ids []int) {
+	for _, b := range r.branches {
+		if b.running != nil || b.begun && !b.over() {
+			ids = append(ids, b.cpus...)
 		}
 	}
+	return ids
 }
 
 // mayStart reports whether the next operator of a branch may start. A branch fails with those
@@ -223,7 +254,7 @@ func (r *runner) mayStart(b *branch) bool {
 			return false
 		}
 	}
-	return r.plan.Mode != models.GraphSerial || len(r.running()) == 0
+	return true
 }
 
 // start starts the next operator of a branch; one that cannot start has failed.
@@ -372,7 +403,10 @@ func (r *runner) revise() error {
 	if err != nil || !changed {
 		return err
 	}
-	r.plan, r.placed = plan, 0
+	r.plan = plan
+	for _, b := range r.branches {
+		b.begun = false // what runs goes on where it is
+	}
 	r.result.Revisions++
 	r.record(journal.Event{Kind: journal.Plan, Plan: &plan})
 	r.Notes(plan.Reason)
