@@ -46,6 +46,8 @@ func TestRunGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	revised := plan
+	revised.Mode, revised.Utilization = models.GraphSerial, 80
 	file := filepath.Join(t.TempDir(), "journal")
 	j, _, err := journal.Open(file, false)
 	if err != nil {
@@ -54,6 +56,7 @@ func TestRunGraph(t *testing.T) {
 	start := time.Unix(1_700_000_000, 0).UTC()
 	for _, e := range []journal.Event{journal.Begin(g, "one", start, plan), {Kind: journal.Start, At: start, Branch: "text", Operator: "read", CPUs: []int{2}},
 		{Kind: journal.End, At: start.Add(1500 * time.Millisecond), Branch: "text", Operator: "read", Seconds: 1.5},
+		{Kind: journal.Sample, At: start.Add(time.Second), Utilization: 62}, {Kind: journal.Plan, At: start.Add(2 * time.Second), Plan: &revised},
 		{Kind: journal.Start, At: start, Branch: "images", Operator: "decode"}, {Kind: journal.End, At: start.Add(4 * time.Second), Branch: "images", Operator: "decode", Code: 7}} {
 		if err := j.Append(e); err != nil {
 			t.Fatal(err)
@@ -70,12 +73,12 @@ func TestRunGraph(t *testing.T) {
 	at := "/runs/" + id(run) + "/graph"
 	p := w.want(200, w.member, "GET", at, "").body
 	text, images := p["branches"].([]any)[0].(map[string]any), p["branches"].([]any)[1].(map[string]any)
-	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "parallel" || p["ended_at"] != nil || p["interrupted"] != false || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
+	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "serial" || len(p["plans"].([]any)) != 2 || p["samples"].([]any)[0].(map[string]any)["utilization"] != 62.0 || p["ended_at"] != nil || p["interrupted"] != false || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
 		t.Errorf("%v", p)
 	}
 	ann := w.as("ann@example.org")
 	w.member = w.token("ann@example.org") // signing in has ended the other one
-	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "1 of 2", "0.0\u00a0s – 2.0\u00a0s", "0.0\u00a0s – 4.0\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
+	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "Operators run one after another.", "Utilization: maximum 80%.", "Second threshold 50%", "2023-11-14 22:13 UTC", "1 of 2", "0.0\u00a0s – 2.0\u00a0s", "0.0\u00a0s – 4.0\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
 	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		r, err := q.LockRun(run)
 		if err != nil {

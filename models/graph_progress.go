@@ -20,7 +20,23 @@ type GraphProgress struct {
 	Utilization     float64          `json:"utilization" doc:"utilization of the machine by others at the latest plan, percent"`
 	SecondThreshold float64          `json:"second_threshold" doc:"utilization from which branches share fewer CPUs, percent"`
 	FirstThreshold  float64          `json:"first_threshold" doc:"utilization above which operators run one after another, percent"`
+	Plans           []GraphDecision  `json:"plans" doc:"latest 100 plans, oldest first"`
+	Samples         []GraphSample    `json:"samples" doc:"utilization when it has changed, oldest first; at most 600, of a long run fewer per hour"`
 	Branches        []BranchProgress `json:"branches" doc:"branches of the graph, in the order of the first plan"`
+}
+
+// GraphDecision is a plan: when and why it was made.
+type GraphDecision struct {
+	At          time.Time `json:"at"`
+	Mode        GraphMode `json:"mode" enum:"parallel,reduced,serial" doc:"how branches share CPUs"`
+	Utilization float64   `json:"utilization" doc:"utilization of the machine by others, percent"`
+	Reason      string    `json:"reason" doc:"why this mode"`
+}
+
+// GraphSample is a measurement of the machine while a graph runs.
+type GraphSample struct {
+	At          time.Time `json:"at"`
+	Utilization float64   `json:"utilization" doc:"utilization of the machine by others, percent"`
 }
 
 // BranchProgress is what a branch was planned to do, and what it has done.

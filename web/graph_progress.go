@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"math"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -101,6 +103,46 @@ func branchState(ctx context.Context, p models.GraphProgress, b models.BranchPro
 		return T(ctx, "not started"), ""
 	}
 	return T(ctx, "waiting"), ""
+}
+
+// utilizationSteps is how many steps the curve of the utilization has.
+const utilizationSteps = 120
+
+// utilizationChart is the utilization of the machine from the start of the graph to its end, or to
+// now, with both thresholds. Between measurements it has not changed by a percent.
+func utilizationChart(ctx context.Context, p models.GraphProgress) Chart {
+	c := Chart{ID: "graph-utilization", Title: T(ctx, "Utilization"), Say: percentWords, Top: 100, From: p.StartedAt, To: From(ctx).Now}
+	samples := slices.Clone(p.Samples)
+	for _, d := range p.Plans {
+		samples = append(samples, models.GraphSample{At: d.At, Utilization: d.Utilization})
+	}
+	slices.SortStableFunc(samples, func(a, b models.GraphSample) int { return a.At.Compare(b.At) })
+	if p.Interrupted {
+		c.To = samples[len(samples)-1].At
+		for _, b := range p.Branches {
+			for _, at := range []*time.Time{b.StartedAt, b.EndedAt} {
+				if at != nil && at.After(c.To) {
+					c.To = *at
+				}
+			}
+		}
+	} else if p.EndedAt != nil {
+		c.To = *p.EndedAt
+	}
+	use, first, second := Line{Class: "mean", Label: T(ctx, "Utilization")}, Line{Class: "capacity", Label: T(ctx, "First threshold")},
+		Line{Class: "allocated", Label: T(ctx, "Second threshold")}
+	value := int64(-1)
+	for i := range utilizationSteps {
+		end := c.From.Add(c.To.Sub(c.From) * time.Duration(i+1) / utilizationSteps)
+		for len(samples) > 0 && !samples[0].At.After(end) {
+			value, samples = int64(math.Round(samples[0].Utilization)), samples[1:]
+		}
+		use.Values, first.Values, second.Values = append(use.Values, value), append(first.Values, int64(p.FirstThreshold)),
+			append(second.Values, int64(p.SecondThreshold))
+	}
+	c.Lines = []Line{first, second, use}
+	c.Summary = T(ctx, "%s: maximum %s.", c.Title, percentWords(largest([]Line{use})))
+	return c
 }
 
 // bar adds a bar from one moment to another, of those up to the last one.

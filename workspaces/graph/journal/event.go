@@ -19,6 +19,7 @@ const (
 	Plan    Kind = "plan"    // Plan
 	Start   Kind = "start"   // Branch, Operator, CPUs
 	End     Kind = "end"     // Branch, Operator, Seconds, Code
+	Sample  Kind = "sample"  // Utilization
 	Over    Kind = "over"    // Code, Failed
 )
 
@@ -36,6 +37,8 @@ type Event struct {
 	Seconds   float64             `json:"seconds,omitempty"` // on one CPU
 	Code      int                 `json:"code,omitempty"`
 	Failed    string              `json:"failed,omitempty"` // what has ended the attempt, if its code is not 0
+
+	Utilization float64 `json:"utilization,omitempty"` // percent
 }
 
 // Hash tells graphs apart: their branches and operators, with commands and dependencies. Times

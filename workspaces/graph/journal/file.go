@@ -21,8 +21,8 @@ type File struct {
 	begun bool
 }
 
-// maxRevised is the size in bytes from which other plans are not kept: utilization that wavers around a
-// threshold revises the plan again and again, and a journal above [MaxBytes] could not be read.
+// maxRevised is the size in bytes from which other plans and measurements are not kept: utilization that
+// wavers around a threshold revises the plan again and again, and a journal above [MaxBytes] could not be read.
 const maxRevised = MaxBytes / 4
 
 // Open opens a journal for an attempt, and tells what it says. Without resume it becomes empty;
@@ -78,7 +78,7 @@ func (f *File) CopyTo(path string) error {
 
 // Append writes an event to the disk.
 func (f *File) Append(e Event) error {
-	if e.Kind == Plan && f.size > maxRevised {
+	if (e.Kind == Plan || e.Kind == Sample) && f.size > maxRevised {
 		return nil
 	}
 	line, err := json.Marshal(e)

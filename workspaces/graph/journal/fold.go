@@ -33,7 +33,7 @@ type State struct {
 // Read reads a journal, at most MaxBytes of it. why says why it is none.
 func Read(r io.Reader) (s State, why models.Text, err error) {
 	s = State{Ended: map[string]int{}, Times: graph.Times{}, branches: map[string]int{}, operators: map[string]map[string]int{}}
-	s.Progress.Branches = []models.BranchProgress{}
+	s.Progress = models.GraphProgress{Branches: []models.BranchProgress{}, Plans: []models.GraphDecision{}, Samples: []models.GraphSample{}}
 	lines := bufio.NewReaderSize(io.LimitReader(r, MaxBytes+1), 64<<10)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -77,6 +77,9 @@ func (s *State) apply(e Event) bool {
 		return true
 	case Start, End:
 		return s.operator(e)
+	case Sample:
+		s.sample(e)
+		return true
 	case Over:
 		p.EndedAt, p.Code, p.Failed = &e.At, &e.Code, e.Failed
 		return true
@@ -146,11 +149,33 @@ func (s *State) add(name string, operators []string) {
 	s.Progress.Branches = append(s.Progress.Branches, b)
 }
 
+// Bounds of what a journal tells of plans and measurements.
+const (
+	maxPlans   = 100
+	maxSamples = 600
+)
+
+// sample adds a measurement. If there are too many, every other one is left out, but not the last.
+func (s *State) sample(e Event) {
+	p := &s.Progress
+	p.Samples = append(p.Samples, models.GraphSample{At: e.At, Utilization: min(max(e.Utilization, 0), 100)})
+	if len(p.Samples) <= maxSamples {
+		return
+	}
+	kept := len(p.Samples)/2 + 1
+	for i := range kept {
+		p.Samples[i] = p.Samples[2*i]
+	}
+	p.Samples = p.Samples[:kept]
+}
+
 // plan takes over a plan of what remains, which begins at the event.
 func (s *State) plan(e Event) {
 	p := &s.Progress
 	p.Mode, p.Reason, p.Relative, p.Utilization = e.Plan.Mode, e.Plan.Reason, e.Plan.Relative, e.Plan.Utilization
 	p.SecondThreshold, p.FirstThreshold, p.PlannedAt = e.Plan.SecondThreshold, e.Plan.FirstThreshold, e.At
+	p.Plans = append(p.Plans[max(0, len(p.Plans)-maxPlans+1):],
+		models.GraphDecision{At: e.At, Mode: p.Mode, Utilization: p.Utilization, Reason: p.Reason})
 	for i, stage := range e.Plan.Stages {
 		for _, share := range stage.Shares {
 			at, known := s.branches[share.Branch]

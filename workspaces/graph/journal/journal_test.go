@@ -229,3 +229,25 @@ func TestRevisionsAreBounded(t *testing.T) {
 		t.Errorf("%d operators have ended, the plan was revised %d times", s.Ended["a"], s.Progress.Revisions)
 	}
 }
+
+// A journal tells when plans were made and how the utilization went, of a long run less often.
+func TestSamples(t *testing.T) {
+	w := newJournal(t)
+	w.begin("one", nil)
+	plan, err := graph.Plan(fork(), graph.Machine(2), graph.Settings{Utilization: 0.9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.append(Event{Kind: Plan, Plan: &plan})
+	for range 2 * maxSamples {
+		w.append(Event{Kind: Sample, Utilization: 90})
+	}
+	p := w.read().Progress
+	if len(p.Plans) != 2 || p.Plans[0].Mode != "parallel" || p.Plans[1].Mode != "serial" || p.Plans[1].Utilization != 90 || !p.Plans[1].At.Equal(p.PlannedAt) {
+		t.Errorf("%+v", p.Plans)
+	}
+	last := p.Samples[len(p.Samples)-1]
+	if n := len(p.Samples); n < maxSamples/2 || n > maxSamples || last.Utilization != 90 || !last.At.Equal(w.now) {
+		t.Errorf("%d, the last is %+v", n, last)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -95,6 +96,7 @@ func (r *runner) begin() (err error) {
 	if over {
 		r.plan.Stages = nil
 	}
+	r.shown = r.plan.Utilization
 	return r.Record(journal.Begin(r.Graph, r.Attempt, r.Now(), r.plan))
 }
 
@@ -115,6 +117,7 @@ type runner struct {
 	Config
 	plan        models.GraphPlan
 	machine     []graph.CPU // as it was measured for the last time
+	shown       float64     // utilization in percent that was recorded last
 	ran         []int       // CPUs of operators that have ended since
 	branches    map[string]*branch
 	out, errs   *output
@@ -389,6 +392,10 @@ func (r *runner) revise() error {
 	}
 	if err := r.measure(); err != nil || r.Fixed {
 		return err
+	}
+	if now := math.Round(1000*r.Settings.Utilization) / 10; math.Abs(now-r.shown) >= 1 {
+		r.shown = now
+		r.record(journal.Event{Kind: journal.Sample, Utilization: now})
 	}
 	ended := map[string]int{}
 	for name, b := range r.branches {

@@ -291,6 +291,7 @@ func TestRevision(t *testing.T) {
 	}
 	r := newRun(t, script("a", nil, "touch a1; "+wait("go1"), "touch a2; "+wait("go2"), where), script("b", nil, "touch b1; "+wait("go1"), "touch b2; "+where))
 	r.CPUs = 2
+	events := r.kept()
 	done := r.start()
 	r.await("a1")
 	r.await("b1")
@@ -308,6 +309,15 @@ func TestRevision(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 	r.wants("one operator runs after another on 1 CPU.", "below the second threshold")
+	var samples []float64
+	for _, e := range *events {
+		if e.Kind == journal.Sample {
+			samples = append(samples, e.Utilization)
+		}
+	}
+	if !slices.Equal(samples, []float64{90, 0}) {
+		t.Errorf("recorded: %v", samples)
+	}
 }
 
 // Of CPUs with equal load the first is taken, and when a stage begins, those that are the least
