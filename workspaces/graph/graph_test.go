@@ -157,6 +157,10 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%s: %g s, assumed %t, relative %t", c.name, s.Seconds, s.Assumed, p.Relative)
 		}
 	}
+	whole := one(Operator{Name: "x", FLOPs: 1}, Operator{Name: "y"})
+	if p := planned(t, whole.With(Times{"a": {Whole(2): 5, Whole(3): 7}}), Machine(1), Settings{}); p.Serial != 5 || p.Relative {
+		t.Errorf("%g s of a branch that was measured as a whole", p.Serial)
+	}
 	g := one(Operator{Seconds: 2}, Operator{Name: "x"}).With(Times{"a": {"1": 5, "x": 7, "y": 9}, "b": {"1": 1}})
 	if p := planned(t, g, Machine(1), Settings{}); p.Serial != 12 {
 		t.Errorf("%g s with measured times", p.Serial)

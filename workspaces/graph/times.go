@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -9,6 +11,9 @@ import (
 
 // Times are measured times on one CPU in seconds, by branch and operator.
 type Times map[string]map[string]float64
+
+// Whole is the name of the operators of a branch that run as one, of which only the sum is measured.
+func Whole(operators int) string { return fmt.Sprintf("branch of %d", operators) }
 
 // With is the graph with measured times in place of those that it states.
 func (g Graph) With(t Times) Graph {
@@ -19,7 +24,8 @@ func (g Graph) With(t Times) Graph {
 			if o.Name == "" {
 				o.Name = numbered(k)
 			}
-			if seconds := t[b.Name][o.Name]; seconds > 0 && amount(seconds) {
+			seconds := cmp.Or(t[b.Name][o.Name], t[b.Name][Whole(len(b.Operators))]/float64(len(b.Operators)))
+			if seconds > 0 && amount(seconds) {
 				o.Seconds, o.measured = seconds, true
 			}
 			operators[k] = o

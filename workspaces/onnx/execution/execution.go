@@ -256,7 +256,7 @@ func meanFLOPs(g graph.Graph) float64 {
 
 // whole is the operators of a branch as one. Those of unknown operations count as the mean.
 func whole(operators []graph.Operator, mean float64) graph.Operator {
-	o := graph.Operator{Name: fmt.Sprintf("branch of %d", len(operators))} // not as one of a plan of the model
+	o := graph.Operator{Name: graph.Whole(len(operators))} // not as one of a plan of the model
 	for _, one := range operators {
 		o.FLOPs += cmp.Or(one.FLOPs, mean)
 	}
