@@ -111,7 +111,7 @@ func TestWrongImports(t *testing.T) {
 		"confirm", "1"), "line 2.role", "eve@example.org,chief")
 	for csv, says := range map[string]string{
 		"":                     "must not be empty",
-		"email;role\nx;y":      "separated by commas",
+		"email|role\nx|y":      "separated by commas",
 		"email,role\na@b,\xff": "line 2 is not valid UTF-8",
 		"email,role\na@b,\"x":  "line 2 has a misplaced quotation mark",
 		"email,role\na@b":      "line 2 does not have the same number of cells",

@@ -73,12 +73,12 @@ func TestRunGraph(t *testing.T) {
 	at := "/runs/" + id(run) + "/graph"
 	p := w.want(200, w.member, "GET", at, "").body
 	text, images := p["branches"].([]any)[0].(map[string]any), p["branches"].([]any)[1].(map[string]any)
-	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "serial" || len(p["plans"].([]any)) != 2 || p["samples"].([]any)[0].(map[string]any)["utilization"] != 62.0 || p["ended_at"] != nil || p["interrupted"] != false || text["ended_at"] != nil || text["planned_until_seconds"] != 2.0 || images["failed"] != true {
+	if p["name"] != "training" || p["attempts"] != 1.0 || p["mode"] != "serial" || len(p["plans"].([]any)) != 2 || p["samples"].([]any)[0].(map[string]any)["utilization"] != 62.0 || p["ended_at"] != nil || p["interrupted"] != false || text["ended_at"] != nil || text["planned_until_seconds"] != 4.0 || images["failed"] != true {
 		t.Errorf("%v", p)
 	}
 	ann := w.as("ann@example.org")
 	w.member = w.token("ann@example.org") // signing in has ended the other one
-	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "Operators run one after another.", "Utilization: maximum 80%.", "Second threshold 50%", "2023-11-14 22:13 UTC", "1 of 2", "0.0\u00a0s – 2.0\u00a0s", "0.0\u00a0s – 4.0\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
+	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "Task graph of training", "Branches run in parallel.", "Operators run one after another.", "Utilization: maximum 80%.", "Second threshold 50%", "2023-11-14 22:13 UTC", "1 of 2", "2.0\u00a0s – 4.0\u00a0s", "2.0\u00a0s – 3.5\u00a0s", ">failed<", ">running<", "1.5\u00a0s")
 	storetest.InTx(w, w.store, func(q *store.Queries) error {
 		r, err := q.LockRun(run)
 		if err != nil {

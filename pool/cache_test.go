@@ -153,7 +153,7 @@ func TestFirstDecisionUsesWhatTheStartHasRead(t *testing.T) {
 			reads  bool
 		}{{nil, false}, {[]string{store.AllTopics}, false}, {[]string{store.AllTopics, store.Reconnected}, true}} {
 			o.Store.Publish(c.topics...)
-			if read = false; o.Available(t).Decide(models.Project{}, pooltest.Half).Outcome != models.OutcomeGranted || read != c.reads {
+			if read = false; o.Available(t).Decide(models.Project{}, pooltest.Half, 0).Outcome != models.OutcomeGranted || read != c.reads {
 				t.Errorf("after %v: devices are read: %v, want %v", c.topics, read, c.reads)
 			}
 		}

@@ -468,7 +468,7 @@ func runIdle(r RunRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = countdown(T(ctx, "Its GPU is idle. It will be released %s.", "%s"), *r.IdleEndsAt).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = countdown(T(ctx, "Its GPU is idle. It will be released %s.", "%s"), *r.IdleEndsAt, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

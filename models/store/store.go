@@ -49,8 +49,7 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
-	// Secrets encrypts the secrets of workspaces and deployments; nil: they are stored as they are.
-	// Set it before use.
+	// Secrets encrypts those of workspaces and deployments; nil: not. Set it before use.
 	Secrets Secrets
 
 	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
