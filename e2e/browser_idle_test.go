@@ -56,9 +56,6 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	page.until("that it is kept", `!document.querySelector(".flash.warn") && document.body.innerText.includes("Last work: kept running")`)
 	page.stayed()
 	page.shoot("workspace-kept")
-	var resting id
-	wang.must("POST", "/runs", map[string]any{"project_id": team.Project, "command": []string{"sleep", "600"}, "lease_seconds": 3600,
-		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64, "idle_minutes": 2}}, &resting)
 	list.goTo(workspacePath(idle))
 	list.front()
 	list.stay()
@@ -66,12 +63,15 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	list.stayed()
 	list.sees("Stopped: idle for 2 minutes.")
 	list.sees("No GPU in use.")
+	var resting id
+	wang.must("POST", "/runs", map[string]any{"project_id": team.Project, "command": []string{"sleep", "600"}, "lease_seconds": 3600,
+		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64, "idle_minutes": 2}}, &resting)
 	if w := wang.workspace(kept); w.State != "running" {
 		t.Errorf("the kept one is %s: %s", w.State, w.Reason)
 	}
 	page.goTo(fmt.Sprintf("/runs/%d", resting.ID))
 	page.front()
-	page.until("the reminder", `/It will be released in \d+ (second|minute)s?\.\s+Keep GPU.+\s+Release now/.test(document.querySelector(".flash.warn")?.innerText)`)
+	page.until("the reminder", `/It will be released in \d+\s(s|min)\.\s+Keep GPU.+\s+Release now/.test(document.querySelector(".flash.warn")?.innerText)`)
 	axe := readAxe(t)
 	axe.load(page)
 	for _, scheme := range schemes {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -81,7 +82,11 @@ func (a *App) onlySession(ctx context.Context, tokens []string) (own string, err
 // portal sets its own: for the host alone, at the path /.
 func plantedCookies(r *http.Request, name string) (list []*http.Cookie) {
 	domains := []string{""}
-	for host := (&url.URL{Host: r.Host}).Hostname(); host != ""; _, host, _ = strings.Cut(host, ".") {
+	host := (&url.URL{Host: r.Host}).Hostname()
+	if _, err := netip.ParseAddr(host); err == nil { // a cookie of an address is of that host alone
+		host = ""
+	}
+	for ; strings.Contains(host, "."); _, host, _ = strings.Cut(host, ".") {
 		domains = append(domains, host)
 	}
 	path := r.URL.EscapedPath()

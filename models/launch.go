@@ -12,7 +12,7 @@ const MaxIdleMinutes = 365 * 24 * 60
 
 // KernelIdleMinutes is the platform's default of the time for which a GPU kernel keeps its GPU
 // without work.
-const KernelIdleMinutes = 10
+const KernelIdleMinutes = 5
 
 // LaunchNumber is a numeric launch parameter: its name and where its value is.
 type LaunchNumber struct {

@@ -10,7 +10,7 @@ import (
 const DeviceKey = "weir devices that have signed in"
 
 // maxDevices is how many of what a browser keeps are tried: without TLS, others can plant some.
-const maxDevices = 4
+const maxDevices = 16
 
 // device is a browser in which somebody has signed in to an account. The end of the account's
 // sessions, such as by another password, ends it.

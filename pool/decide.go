@@ -21,9 +21,15 @@ func (s *Scheduler) QueueEntries(q *store.Queries) ([]models.QueueEntry, error) 
 	waiting := st.queueWith()
 	entries := make([]models.QueueEntry, len(waiting.ranked))
 	var reserved []int64
+	within := map[time.Duration]snapshot{}
 	for i, r := range waiting.ranked {
 		c := waiting.byID[r.ID].Claim
-		entries[i] = models.QueueEntry{Claim: c, Decision: s.decide(st.within(c.TimeLimit()).snapshot, r.Demand, c.Demand, reserved)}
+		snap, known := within[c.TimeLimit()]
+		if !known {
+			snap = st.within(c.TimeLimit()).snapshot
+			within[c.TimeLimit()] = snap
+		}
+		entries[i] = models.QueueEntry{Claim: c, Decision: s.decide(snap, r.Demand, c.Demand, reserved)}
 		reserved = st.reserve(r, c.TimeLimit(), reserved)
 	}
 	return entries, nil

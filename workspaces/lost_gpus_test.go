@@ -241,7 +241,11 @@ func TestPartOfLostMachine(t *testing.T) {
 		w.serve()
 		w.loses("GPU-9")
 		w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true} })
-		w.poll(t, "the part is started again", func() bool { w.get(); return w.parts.starts == 2 })
+		w.poll(t, "the part is started again", func() bool {
+			w.clock.Advance(time.Second) // it pauses before
+			w.get()
+			return w.parts.starts == 2
+		})
 		w.load()
 		w.clock.Advance(moveAfter)
 		if w.passes(); len(w.all()) != 1 {

@@ -3,6 +3,7 @@ package workspaces_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,19 @@ func TestUnobserved(t *testing.T) {
 		b.runtime.away = nil
 		if got := looks(1); got != "" {
 			t.Errorf("it can be observed again: %q", got)
+		}
+		b.runtime.away = errors.New("what runs cannot be read")
+		looks(5)
+		b.runtime.away = nil
+		b.runtime.kill(w.ID, w.Generation)
+		<-b.runtime.running[[2]int64{w.ID, w.Generation}].exited
+		b.poll(t, "it has failed", func() bool {
+			b.clock.Advance(5 * time.Second)
+			b.Tick(b.ctx)
+			return b.row(t, w.ID).State == models.StateFailed
+		})
+		if got := b.row(t, w.ID); strings.Contains(got.Reason.String(), "observed") || got.LogTail != "last words" {
+			t.Errorf("it ended meanwhile: %q, %q", got.Reason, got.LogTail)
 		}
 	})
 }

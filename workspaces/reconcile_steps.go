@@ -152,11 +152,14 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	if err != nil {
 		return r.notObserved(ctx, w, err)
 	}
+	was := isUnobserved(w)
+	if was {
+		w.Reason = models.Text{}
+	}
 	if status.Phase == runtime.PhaseExited {
 		return r.exited(ctx, w, status)
 	}
-	if isUnobserved(w) {
-		w.Reason = models.Text{}
+	if was {
 		return r.transition(ctx, w, models.StateRunning, models.Say("The notebook can be observed again."))
 	}
 	if e := status.Endpoint; status.Phase == runtime.PhaseRunning && e != w.Endpoint {

@@ -67,6 +67,8 @@ func RunIdleLimit(r models.Run) idleness.Limit {
 		return 0
 	case r.Demand.GPUs == 0:
 		return limitOf(r.Target, "idle_minutes")
+	case parameter(r.Target, "kernel_idle_minutes") == "": // it was started by an earlier version
+		return IdleLimit(models.Workspace{Target: r.Target, Demand: r.Demand})
 	default:
 		return limitOf(r.Target, "kernel_idle_minutes")
 	}

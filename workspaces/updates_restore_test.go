@@ -17,6 +17,8 @@ func (w *deploymentWorld) fails(id int64) {
 	w.poll(w.T, "the deployment fails", func() bool {
 		if v := w.get(); v.State == models.DeploymentDeploying && v.Parts[0].State == models.PartLoading {
 			w.set(func(p *partProcess) { p.ended = &runtime.RunStatus{Ended: true, ExitCode: 70} })
+		} else if v.Parts[0].State == models.PartWaiting {
+			w.clock.Advance(time.Second) // it pauses before it is started again
 		}
 		return w.get().Failed
 	})

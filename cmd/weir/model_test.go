@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"weir/cmd/weir/cli"
-	"weir/models"
+	"weir/handlers"
 )
 
 // blocks are the blocks of a page in a language.
@@ -74,7 +74,7 @@ func TestModelExample(t *testing.T) {
 		}
 	}
 	out, _ := run(0, append([]string{"plan", tiny, "--output", "json"}, devices...)...)
-	var report models.ModelReport
+	var report handlers.ModelReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil || len(report.Plan.Parts) != 2 || report.Facts.Tensors != 67 {
 		t.Errorf("%v: %s", err, out)
 	}

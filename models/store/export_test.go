@@ -48,3 +48,6 @@ func Prepared(t *testing.T, db *sql.DB) (statements map[string]*sqliteStatement)
 
 // SetFree replaces how the free space of disks is looked up.
 func (s *Store) SetFree(free func(dir string) (bytes, files int64, err error)) { s.space.free = free }
+
+// FreeFiles is freeFiles.
+var FreeFiles = freeFiles

@@ -220,11 +220,12 @@ func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, er
 }
 
 // HoldersPastEnd lists the holders in use with an open share that had to end by a moment, of a device that is reserved
-// then.
+// then, by what began after the share.
 func (q *Queries) HoldersPastEnd(at time.Time) (list []models.Claim, err error) {
 	return list, q.db.Where("phase = ?", models.HolderInUse).
 		Where(`id IN (SELECT s.holder_id FROM shares s JOIN reservation_grants g ON g.device_id = s.device_id
-			WHERE s.until_at IS NULL AND s.ends_by <= ? AND g.starts_at <= ? AND g.ends_at > ?)`, at, at, at).Order("id").Find(&list).Error
+			WHERE s.until_at IS NULL AND s.ends_by <= ? AND g.starts_at <= ? AND g.starts_at > s.from_at
+				AND g.ends_at > ?)`, at, at, at).Order("id").Find(&list).Error
 }
 
 // GrantInUse is the grant of a reservation that a holder uses; of several the one that ends
@@ -312,11 +313,13 @@ func (q *Queries) SetReservationsUsable(ids []int64, since time.Time) error {
 	return q.db.Model(&models.Reservation{}).Where("id IN ? AND ended_at IS NULL", ids).Update("usable_at", since).Error
 }
 
-// RemovedReservations lists the reservations that have not ended, of devices of machines that were removed from the pool.
+// RemovedReservations lists the reservations that have not ended, and of which all that has not is of machines that were
+// removed from the pool.
 func (q *Queries) RemovedReservations() (list []models.Reservation, err error) {
+	const grants = `EXISTS (SELECT 1 FROM reservation_grants g JOIN devices d ON d.id = g.device_id JOIN providers p ON p.id = d.provider_id
+		WHERE g.reservation_id = reservations.id AND g.ends_at > ? AND p.state `
 	return list, q.db.Where("ended_at IS NULL").
-		Where(`EXISTS (SELECT 1 FROM reservation_grants g JOIN devices d ON d.id = g.device_id JOIN providers p ON p.id = d.provider_id
-			WHERE g.reservation_id = reservations.id AND g.ends_at > ? AND p.state = ?)`, q.Now(), models.ProviderOffline).
+		Where(grants+"= ?) AND NOT "+grants+"<> ?)", q.Now(), models.ProviderOffline, q.Now(), models.ProviderOffline).
 		Order("id").Limit(1000).Find(&list).Error
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -43,10 +44,47 @@ type space struct {
 
 // disk is one that new work needs.
 type disk struct {
-	of           models.Text
-	dir          string       // on it
-	lookedAt     atomic.Int64 // of Store.Elapsed, plus 1; 0: never
-	bytes, files atomic.Int64 // that were free then
+	of  models.Text
+	dir string // on it
+
+	mu           sync.Mutex
+	looking      chan struct{} // closed at the end of the look in progress; nil: there is none
+	since        time.Duration // when that began, of Store.Elapsed
+	lookedAt     time.Duration // when the last one ended, of Store.Elapsed, plus 1; 0: never
+	bytes, files int64         // that were free then
+}
+
+// look returns what was free within the last second; false if it is not known. A server of files that
+// does not answer holds up nobody for longer than a second in all: its look is not repeated until it ends.
+func (d *disk) look(elapsed func() time.Duration, free func(string) (bytes, files int64, err error)) (bytes, files int64, known bool) {
+	now := elapsed()
+	d.mu.Lock()
+	if d.lookedAt != 0 && now-(d.lookedAt-1) < spaceFor {
+		defer d.mu.Unlock()
+		return d.bytes, d.files, true
+	}
+	if d.looking == nil {
+		d.looking, d.since = make(chan struct{}), now
+		go func() { // it ends with the look, which nothing can interrupt
+			bytes, files, err := free(d.dir)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			close(d.looking)
+			if d.looking = nil; err == nil {
+				d.bytes, d.files, d.lookedAt = bytes, files, elapsed()+1
+			}
+		}()
+	}
+	ended, wait := d.looking, spaceFor-(now-d.since)
+	d.mu.Unlock()
+	select {
+	case <-ended:
+	case <-time.After(wait):
+		return 0, 0, false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bytes, d.files, d.lookedAt > d.since
 }
 
 // AddDisk lets new work be refused while the disk with a directory is full. Call it before use.
@@ -61,19 +99,11 @@ func (s *Store) CheckSpace() error {
 		return full(models.Say("the database"), 0)
 	}
 	for _, d := range s.space.disks {
-		if at := d.lookedAt.Load(); at == 0 || now-time.Duration(at-1) >= spaceFor {
-			bytes, files, err := s.space.free(d.dir)
-			if err != nil { // not known
-				continue
-			}
-			d.bytes.Store(bytes)
-			d.files.Store(files)
-			d.lookedAt.Store(int64(now) + 1)
-		}
-		if bytes := d.bytes.Load(); bytes < minFreeBytes {
+		bytes, files, known := d.look(s.Elapsed, s.space.free)
+		if known && bytes < minFreeBytes {
 			return full(d.of, bytes)
 		}
-		if files := d.files.Load(); files < minFreeFiles {
+		if known && files < minFreeFiles {
 			return models.NoSpace(nil,
 				"The disk of %s has too many files: inodes left: %d; needed for new work: %d. Delete files on it. What is running continues.",
 				d.of, files, minFreeFiles)
@@ -95,10 +125,16 @@ func freeSpace(dir string) (bytes, files int64, err error) {
 	if err = unix.Statfs(dir, &fs); err != nil {
 		return 0, 0, err
 	}
-	if files = math.MaxInt64; fs.Files > 0 {
-		files = int64(fs.Ffree)
+	return int64(fs.Bavail) * fs.Bsize, freeFiles(fs.Files, fs.Ffree), nil
+}
+
+// freeFiles is how many of all files of a file system are free. Where they are not limited, there are none at all,
+// or, as CephFS has it, more free ones.
+func freeFiles(all, free uint64) int64 {
+	if all == 0 || free > all {
+		return math.MaxInt64
 	}
-	return int64(fs.Bavail) * fs.Bsize, files, nil
+	return int64(free)
 }
 
 // noSpace reports whether a database had no space.

@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"errors"
+	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -109,6 +111,49 @@ func TestReserveSpace(t *testing.T) {
 		}
 		if got := free() * 4096; got < 16<<20 || got > 17<<20 {
 			t.Errorf("%d bytes are reserved", got)
+		}
+	}
+}
+
+// A disk of a server that does not answer is looked at once, refuses nothing, and counts again when it answers.
+func TestDiskThatDoesNotAnswer(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, s *store.Store) {
+		clock := storetest.NewClock(s)
+		s.AddDisk(models.Say("the shared directories"), "/shared")
+		var looks atomic.Int64
+		answer := make(chan struct{})
+		s.SetFree(func(dir string) (int64, int64, error) {
+			if dir != "/shared" {
+				return 1 << 40, 1 << 30, nil
+			}
+			looks.Add(1)
+			<-answer
+			return 0, 0, nil
+		})
+		for range 3 {
+			if err := s.CheckSpace(); err != nil {
+				t.Errorf("while it does not answer: %v", err)
+			}
+			clock.Advance(time.Second)
+		}
+		if n := looks.Load(); n != 1 {
+			t.Errorf("it was looked at %d times", n)
+		}
+		close(answer)
+		for s.CheckSpace() == nil { // until the look has ended
+			time.Sleep(time.Millisecond)
+		}
+	})
+}
+
+// File systems without a number of files say so in several ways.
+func TestFilesAreNotLimited(t *testing.T) {
+	for _, c := range []struct {
+		all, free uint64
+		want      int64
+	}{{0, 0, math.MaxInt64}, {5000, math.MaxUint64, math.MaxInt64}, {5000, 900, 900}, {5000, 0, 0}} {
+		if got := store.FreeFiles(c.all, c.free); got != c.want {
+			t.Errorf("%d of %d: %d", c.free, c.all, got)
 		}
 	}
 }

@@ -27,7 +27,8 @@ func TestGroupRefusesAnUnknownCommand(t *testing.T) {
 	}
 }
 
-// Inside a workspace, a run begins in the current directory; elsewhere only in one that is named.
+// Inside a workspace, a run begins in the current directory, but for /tmp, of which each has its own; elsewhere only in
+// one that is named.
 func TestDirectoryOfARun(t *testing.T) {
 	p := newFakeServer(t, map[string]http.HandlerFunc{"POST /runs": jsonAnswer(handlers.Run{ID: 7})})
 	dir := t.TempDir()
@@ -39,14 +40,16 @@ func TestDirectoryOfARun(t *testing.T) {
 	if got := last(p.requests()); !strings.Contains(got, `"directory":"/notebook/1"`) {
 		t.Errorf("it asks for %s", got)
 	}
-	for args, want := range map[string]string{"": dir, "--directory sub": dir + "/sub", "--directory /notebook/1": "/notebook/1"} {
+	for _, c := range [][3]string{{dir, "", ""}, {dir, "--directory sub", dir + "/sub"}, {dir, "--directory /notebook/1", "/notebook/1"}, {"/usr/lib", "", "/usr/lib"}} {
+		at, args, want := c[0], c[1], c[2]
+		t.Chdir(at)
 		cmd := newRunCommand()
 		if err := cmd.ParseFlags(strings.Fields(args)); err != nil {
 			t.Fatal(err)
 		}
 		f := runFlags{project: 1, directory: cmd.Flag("directory").Value.String()}
 		if in, err := f.input(&session{inside: true}, cmd.Flags(), []string{"true"}); err != nil || in.Directory != want {
-			t.Errorf("%q asks for the directory %q, %v", args, in.Directory, err)
+			t.Errorf("%q in %s asks for the directory %q, %v", args, at, in.Directory, err)
 		}
 	}
 }

@@ -95,10 +95,13 @@ func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (wo
 			*amount.field = amount.value
 		}
 	}
-	if in.Directory = f.directory; s.inside { // the run has the same directories
-		var err error
-		if in.Directory, err = filepath.Abs(f.directory); err != nil {
+	if in.Directory = f.directory; s.inside { // the run has the same directories, but a /tmp of its own
+		dir, err := filepath.Abs(f.directory)
+		if err != nil {
 			return in, fmt.Errorf("the current directory is not known: %w", err)
+		}
+		if f.directory != "" || dir != "/tmp" && !strings.HasPrefix(dir, "/tmp/") {
+			in.Directory = dir
 		}
 	}
 	if f.gpuModel != "" {

@@ -56,7 +56,7 @@ func TestDefaults(t *testing.T) {
 	want := Config{
 		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, IDRange: rules.IDRange{First: 1_900_000_000, Last: 1_900_999_999}, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
 		PerGPU:       models.Resources{GPUMemoryMiB: 40 << 10, CPUMilli: 8000, MemoryMiB: 32 << 10, StorageMiB: 100 << 10},
-		Launch:       models.LaunchParameters{IdleMinutes: new(int64(0)), GPUIdleMinutes: new(int64(240)), KernelIdleMinutes: new(int64(10))},
+		Launch:       models.LaunchParameters{IdleMinutes: new(int64(0)), GPUIdleMinutes: new(int64(240)), KernelIdleMinutes: new(int64(5))},
 		Reservations: broker.Rules{MaxAhead: 2160 * time.Hour, MaxDuration: 168 * time.Hour, Budget: 40 * time.Hour, UseWithin: 15 * time.Minute, Objectives: broker.Objectives{Placement: broker.Pack}},
 		Kube:         kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
 		Files: files.Settings{TrashAge: 720 * time.Hour, VersionAge: 720 * time.Hour, SweepEvery: time.Minute, ScanEvery: 24 * time.Hour, ScanRate: 5000,
