@@ -171,6 +171,7 @@ type way struct {
 	address string
 	token   string
 	endless bool
+	arrived *arrivals // of lines that do not say when they were written
 }
 
 // ways are those of a visitor through a server.
@@ -180,21 +181,23 @@ func (a *auditor) ways(n int, v auditee) []way {
 	a.t.Cleanup(plain.CloseIdleConnections)
 	portal := *v.session
 	portal.Transport = s.browser().Transport // of this server
+	events, arrived := portal, &arrivals{}
+	events.Transport = arrived.transport(s.port)
 	local := "http://127.0.0.1:" + strconv.Itoa(s.port)
-	return []way{{"token", plain, fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), v.api.token, false},
-		{"people", plain, local + "/api/v1/users?limit=1", v.api.token, false},
-		{"service", plain, fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), v.serviceSecret, false},
-		{"page", &portal, fmt.Sprintf("%s/projects/%d", s.url, v.project), "", false},
-		{"events", &portal, s.url + "/events?topic=environments", "", true},
-		{"visit", v.visits[n].client, v.visits[n].origin + "/", "", false},
-		{"ticks", v.visits[n].client, v.visits[n].origin + "/ticks", "", true}}
+	return []way{{name: "token", client: plain, address: fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), token: v.api.token},
+		{name: "people", client: plain, address: local + "/api/v1/users?limit=1", token: v.api.token},
+		{name: "service", client: plain, address: fmt.Sprintf("%s/api/v1/projects/%d", local, v.project), token: v.serviceSecret},
+		{name: "page", client: &portal, address: fmt.Sprintf("%s/projects/%d", s.url, v.project)},
+		{name: "events", client: &events, address: s.url + "/events?topic=environments", endless: true, arrived: arrived},
+		{name: "visit", client: v.visits[n].client, address: v.visits[n].origin + "/"},
+		{name: "ticks", client: v.visits[n].client, address: v.visits[n].origin + "/ticks", endless: true}}
 }
 
 // use is what was got by a way.
 type use struct {
 	mu       sync.Mutex
 	began    []time.Time // of requests that were answered
-	received []time.Time // when lines were written, of a stream
+	received []time.Time // when lines were written or came, of a stream
 	ended    bool        // a stream
 	refused  int
 }
@@ -234,15 +237,17 @@ func (w way) get(ctx context.Context, u *use) bool {
 	defer res.Body.Close()
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
-		if stamp, err := strconv.ParseFloat(lines.Text(), 64); w.endless && (err == nil || strings.HasPrefix(lines.Text(), "data: environments")) {
-			u.mu.Lock()
-			at := time.Now()
-			if err == nil {
-				at = time.UnixMicro(int64(stamp * 1e6))
-			}
-			u.received = append(u.received, at)
-			u.mu.Unlock()
+		var at time.Time
+		if stamp, err := strconv.ParseFloat(lines.Text(), 64); w.endless && err == nil {
+			at = time.UnixMicro(int64(stamp * 1e6))
+		} else if w.arrived != nil && strings.HasPrefix(lines.Text(), "data: environments") {
+			at = w.arrived.at()
+		} else {
+			continue
 		}
+		u.mu.Lock()
+		u.received = append(u.received, at)
+		u.mu.Unlock()
 	}
 	return res.StatusCode == http.StatusOK
 }

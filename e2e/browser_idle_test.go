@@ -13,7 +13,7 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{args: []string{"--gpu-idle-timeout", "2m"}})
-	limit := resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 4000, MemoryMiB: 8 << 10, StorageMiB: 10 << 10}
+	limit := resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 4200, MemoryMiB: 9 << 10, StorageMiB: 10 << 10}
 	team := s.team("Speech", limit, "wang")
 	wang := team.Members[0]
 	kept, idle := wang.running(team.Project, "kept").ID, wang.running(team.Project, "idle").ID
@@ -56,6 +56,9 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	page.until("that it is kept", `!document.querySelector(".flash.warn") && document.body.innerText.includes("Last work: kept running")`)
 	page.stayed()
 	page.shoot("workspace-kept")
+	var resting id
+	wang.must("POST", "/runs", map[string]any{"project_id": team.Project, "command": []string{"sleep", "600"}, "lease_seconds": 3600,
+		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64, "idle_minutes": 2}}, &resting)
 	list.goTo(workspacePath(idle))
 	list.front()
 	list.stay()
@@ -63,23 +66,22 @@ func TestIdleWorkspaceInBrowser(t *testing.T) {
 	list.stayed()
 	list.sees("Stopped: idle for 2 minutes.")
 	list.sees("No GPU in use.")
-	var resting id
-	wang.must("POST", "/runs", map[string]any{"project_id": team.Project, "command": []string{"sleep", "600"}, "lease_seconds": 3600,
-		"request": map[string]any{"gpus": 0, "cpu_milli": 100, "memory_mib": 64, "idle_minutes": 2}}, &resting)
 	if w := wang.workspace(kept); w.State != "running" {
 		t.Errorf("the kept one is %s: %s", w.State, w.Reason)
 	}
 	page.goTo(fmt.Sprintf("/runs/%d", resting.ID))
 	page.front()
-	page.until("the reminder", `/It will be released in \d+\s(s|min)\.\s+Keep GPU.+\s+Release now/.test(document.querySelector(".flash.warn")?.innerText)`)
+	page.until("the reminder", `/It will be stopped in \d+\s(s|min)\.\s+Keep running[^]+Stop/.test(document.querySelector(".flash.warn")?.innerText)`)
 	axe := readAxe(t)
 	axe.load(page)
 	for _, scheme := range schemes {
 		page.scheme(scheme)
 		check(page, "an idle run, "+scheme)
 	}
-	page.press(fmt.Sprintf("Keep GPU sleep %d", resting.ID))
-	page.until("that it is kept", `document.querySelector("#flash").innerText.includes("keeps its GPU") && !document.querySelector(".flash.warn")`)
+	page.press(fmt.Sprintf("Keep running sleep %d", resting.ID))
+	page.until("that it is kept", `document.querySelector("#flash").innerText.includes("keeps running") && !document.querySelector(".flash.warn")`)
+	wang.must("POST", fmt.Sprintf("/runs/%d/stop", resting.ID), nil, nil)
+	page.until("its end", `document.body.innerText.includes("Its shares were released.")`)
 	for _, b := range []*tab{list, page} {
 		b.watch.clean()
 	}

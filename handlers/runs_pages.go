@@ -78,10 +78,14 @@ func (a *App) runPage(ctx context.Context, c echo.Context) (templ.Component, err
 	return web.RunPage(v), nil
 }
 
-// keepRunPage is the renewal of a person who wants to keep the GPU.
+// keepRunPage is the renewal of a person who wants to keep an idle run.
 func (a *App) keepRunPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	r, err := a.Workspaces.RenewRun(ctx, actorOf(ctx), number(c, "id"), workspaces.RunRenewal{Worked: true})
-	return redirect{path("runs", r.ID), models.Say("Run %s keeps its GPU.", r.Name)}, err
+	done := models.Say("Run %s keeps running.", r.Name)
+	if r.Demand.GPUs > 0 {
+		done = models.Say("Run %s keeps its GPU.", r.Name)
+	}
+	return redirect{path("runs", r.ID), done}, err
 }
 
 func (a *App) confirmStopRunPage(ctx context.Context, c echo.Context) (templ.Component, error) {

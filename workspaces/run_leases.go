@@ -175,7 +175,11 @@ func (r *Reconciler) watchRunIdleness(ctx context.Context, run models.Run) error
 	idle := func(latest models.Run) bool { return runIdleState(latest).WorkedAt.Equal(runIdleState(run).WorkedAt) }
 	switch action {
 	case idleness.Stop:
-		return r.stopRun(ctx, run, models.Say("Idle for %d minutes. Its GPU was released.", int64(time.Duration(limit)/time.Minute)), idle)
+		reason := models.Say("Stopped: idle for %d minutes.", int64(time.Duration(limit)/time.Minute))
+		if run.Demand.GPUs > 0 {
+			reason = models.Say("Idle for %d minutes. Its GPU was released.", int64(time.Duration(limit)/time.Minute))
+		}
+		return r.stopRun(ctx, run, reason, idle)
 	case idleness.Nothing:
 		return nil
 	}
@@ -202,7 +206,10 @@ func notifyRunIdle(q *store.Queries, r models.Run, end time.Time) error {
 	if r.WorkspaceID != nil {
 		data.WorkspaceID = *r.WorkspaceID
 	}
+	text := models.Say("The run %s is idle. It will be stopped on %s unless you use it or keep it running.", r.Name, models.Instant{At: end})
+	if r.Demand.GPUs > 0 {
+		text = models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Instant{At: end})
+	}
 	return q.Notify([]int64{r.UserID}, models.Notification{Kind: models.NotificationWorkspaceIdle, Link: fmt.Sprintf("/runs/%d", r.ID),
-		Text: models.Say("The GPU of the run %s is idle. It will be released on %s unless you use it or keep it.", r.Name, models.Instant{At: end}),
-		Data: data})
+		Text: text, Data: data})
 }

@@ -1,10 +1,14 @@
 package workspaces_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"weir/models"
+	"weir/models/store"
 	"weir/workspaces"
 	"weir/workspaces/runtime"
 )
@@ -154,6 +158,34 @@ func TestKernelIdleLimit(t *testing.T) {
 	}
 }
 
+// The user of an idle run is told what its end releases: a run without GPUs has none to release.
+func TestIdleRunsSayWhatEnds(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		w.gpus(w.T, 1)
+		cpu := w.ticks(w.leased(0, models.LaunchParameters{IdleMinutes: new(int64(10))}).ID, models.RunRunning)
+		request := gpu(1, 50)
+		request.KernelIdleMinutes = new(int64(10))
+		gpu := w.ticks(w.leased(0, request).ID, models.RunRunning)
+		w.runs.polled = func(s *runtime.RunStatus) { s.CPU = 0 }
+		w.minutes(6)
+		told, err := w.store.Read(w.ctx).Notifications(w.actor.User.ID, store.Page{Limit: 10})
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.minutes(5)
+		for id, words := range map[int64][2]string{cpu.ID: {"The run ", "Stopped: idle for 10 minutes."},
+			gpu.ID: {"The GPU of the run ", "Idle for 10 minutes. Its GPU was released."}} {
+			i := slices.IndexFunc(told, func(n models.Notification) bool { return n.Link == fmt.Sprintf("/runs/%d", id) })
+			if i < 0 || !strings.HasPrefix(told[i].Text.String(), words[0]) {
+				w.Errorf("run %d: its user is told %+v", id, told)
+			}
+			if why := w.run(id).Reason.String(); why != words[1] {
+				w.Errorf("run %d: it ends as %q", id, why)
+			}
+		}
+	})
+}
+
 // Processes that compute are work, although no cell is executed.
 func TestComputingRunIsNotIdle(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {
@@ -172,7 +204,7 @@ func TestComputingRunIsNotIdle(t *testing.T) {
 		w.check("idle again", r.ID, models.RunRunning, true)
 		w.minutes(1) // from the next round on its command can end at any time
 		w.check("at last", r.ID, models.RunStopping, true)
-		if why := w.run(r.ID).Reason.String(); why != "Idle for 10 minutes. Its GPU was released." {
+		if why := w.run(r.ID).Reason.String(); why != "Stopped: idle for 10 minutes." {
 			w.Errorf("it ends as %q", why)
 		}
 	})
