@@ -86,7 +86,7 @@ func (s *server) session(email string) *http.Cookie {
 		s.t.Fatal(err)
 	}
 	cookies := client.Jar.Cookies(u)
-	at := slices.IndexFunc(cookies, func(c *http.Cookie) bool { return c.Name == "weir" })
+	at := slices.IndexFunc(cookies, func(c *http.Cookie) bool { return strings.TrimPrefix(c.Name, "__Host-") == "weir" })
 	if res.StatusCode != http.StatusOK || at < 0 {
 		s.t.Fatalf("signed in as %s: %s with cookies %v", email, res.Status, cookies)
 	}
