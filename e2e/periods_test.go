@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// endNotifications counts what somebody was told of ends.
-func (m member) endNotifications() (n int) {
-	for _, notification := range list[struct{ Kind string }](m.api, "/notifications") {
-		if notification.Kind == "deadline.ending" {
+// told is how many notifications of a kind a member has.
+func (m member) told(kind string) (n int) {
+	m.s.t.Helper()
+	for _, one := range list[struct{ Kind string }](m.api, "/notifications") {
+		if one.Kind == kind {
 			n++
 		}
 	}
@@ -30,7 +31,7 @@ func TestKilledWhileTellingOfAnEnd(t *testing.T) {
 		told := func(m member) {
 			t.Helper()
 			eventually(t, again, func() string {
-				if n := m.endNotifications(); n != 1 {
+				if n := m.told("deadline.ending"); n != 1 {
 					return fmt.Sprintf("%s has %d notifications of the end", m.Name, n)
 				}
 				return ""
@@ -51,7 +52,7 @@ func TestKilledWhileTellingOfAnEnd(t *testing.T) {
 			t.Fatalf("bob's deadline: %d", status)
 		}
 		told(bob) // so this server has looked
-		if n := ada.endNotifications(); n != 1 {
+		if n := ada.told("deadline.ending"); n != 1 {
 			t.Errorf("ada was told %d times", n)
 		}
 	})

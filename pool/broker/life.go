@@ -202,6 +202,7 @@ func (s *Service) begin(q *store.Queries, r *models.Reservation) error {
 	if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
 		return err
 	}
+	models.Failpoint("reservation.begun")
 	if len(unusable) > 0 {
 		return notify(q, *r, models.NotificationReservationAtRisk,
 			models.Say("Your reservation of %s has begun, but its GPUs cannot be used now. The time to use it starts when they can.", describe(*r)))

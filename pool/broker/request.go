@@ -164,7 +164,9 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 	if store.HasIdempotencyKey(ctx) { // it is committed with what it creates
 		return s.reserve(one)
 	}
-	return s.decided(one)
+	r, err = s.decided(one)
+	models.Failpoint("reservation.committed")
+	return r, err
 }
 
 // reserve decides on a request alone.
@@ -202,6 +204,7 @@ func create(q *store.Queries, granted ...*arrival) error {
 	if err := q.CreateReservations(list, grants); err != nil {
 		return err
 	}
+	models.Failpoint("reservation.created")
 	for i, one := range granted {
 		r := list[i]
 		one.reservation = r

@@ -193,6 +193,7 @@ func end(q *store.Queries, actor policies.Actor, r *models.Reservation, state mo
 	if err := q.TransitionReservation(r, from); err != nil {
 		return err
 	}
+	models.Failpoint("reservation.ended")
 	if state != models.ReservationExpired && actor.User.ID != r.UserID {
 		if err := notify(q, *r, models.NotificationReservationEnded,
 			models.Say("Your reservation of %s has ended. %s", describe(*r), reason)); err != nil {
