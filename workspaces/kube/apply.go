@@ -139,6 +139,7 @@ func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *appli
 		func() error { return applyEach(ctx, a, cluster.Services(ns).Apply, p.Services...) },
 		func() error { r.awaitVolumes(ctx, p.Volumes); return nil },
 		func() error { return applyEach(ctx, a, cluster.PersistentVolumeClaims(ns).Apply, p.Claims...) },
+		func() error { return r.awaitClaims(ctx, ns, p.Claims) },
 	} {
 		if err := apply(); err != nil {
 			return err
@@ -204,6 +205,21 @@ func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVo
 			return err != nil || v.Status.Phase == "" || v.Status.Phase == corev1.VolumePending
 		}), nil
 	})
+}
+
+// awaitClaims waits until the claims are bound to their volumes, with an error after volumeTimeout. The scheduler can
+// miss that a claim is bound after it has seen a pod that needs it, and then looks at the pod five minutes later.
+func (r *Runtime) awaitClaims(ctx context.Context, ns string, claims []*core.PersistentVolumeClaimApplyConfiguration) error {
+	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, volumeTimeout, true, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(claims, func(wanted *core.PersistentVolumeClaimApplyConfiguration) bool {
+			c, err := r.claimLister.PersistentVolumeClaims(ns).Get(*wanted.Name)
+			return err != nil || c.Status.Phase != corev1.ClaimBound
+		}), nil
+	})
+	if err != nil {
+		return models.Unavailable(err, "The volumes of the project's directories are not bound yet.")
+	}
+	return nil
 }
 
 // applyOwned applies the objects that a pod owns. The pod waits for its secret.

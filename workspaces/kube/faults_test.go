@@ -33,17 +33,18 @@ import (
 // server is an API server that accepts what is applied, and writes down what kind it is.
 type server struct {
 	*Runtime
-	url                       string
-	pods, namespaces, volumes cache.Indexer // what the informers have
-	now                       time.Time
-	refused                   string // a kind
-	applied                   []string
+	url                               string
+	pods, namespaces, volumes, claims cache.Indexer // what the informers have
+	now                               time.Time
+	refused                           string // a kind
+	unbound                           bool   // claims stay
+	applied                           []string
 }
 
 func newServer(t *testing.T) *server {
 	t.Helper()
 	s := &server{now: time.Now()}
-	for _, i := range []*cache.Indexer{&s.pods, &s.namespaces, &s.volumes} {
+	for _, i := range []*cache.Indexer{&s.pods, &s.namespaces, &s.volumes, &s.claims} {
 		*i = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 	}
 	api := httptest.NewServer(s)
@@ -63,8 +64,8 @@ func (s *server) restart(t *testing.T) {
 	s.Runtime = &Runtime{config: config(t, nil), client: client, log: slog.New(slog.DiscardHandler), now: func() time.Time { return s.now },
 		unreachable: &atomic.Bool{}, projects: projects{drifted: make(chan int64, 64)},
 		podLister: corelisters.NewPodLister(s.pods), namespaceLister: corelisters.NewNamespaceLister(s.namespaces),
-		volumeLister: corelisters.NewPersistentVolumeLister(s.volumes),
-		stopping:     map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}, labels: map[ref]map[string]string{}}
+		volumeLister: corelisters.NewPersistentVolumeLister(s.volumes), claimLister: corelisters.NewPersistentVolumeClaimLister(s.claims),
+		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}, labels: map[ref]map[string]string{}}
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -88,6 +89,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if sent.Kind == "PersistentVolume" && json.Unmarshal(body, &v) == nil { // as the volume controller does
 			v.Status.Phase = corev1.VolumeAvailable
 			_ = s.volumes.Add(&v)
+		}
+		var c corev1.PersistentVolumeClaim
+		if sent.Kind == "PersistentVolumeClaim" && !s.unbound && json.Unmarshal(body, &c) == nil { // as well
+			c.Status.Phase = corev1.ClaimBound
+			_ = s.claims.Add(&c)
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -162,6 +168,27 @@ func TestObjectsAfterARestart(t *testing.T) {
 	ns.DeletionTimestamp = &metav1.Time{Time: s.now}
 	if got := s.repaired(t); got != "" {
 		t.Errorf("%s is applied to a namespace that is being deleted", got)
+	}
+}
+
+// No pod is created before the claims of its project are bound: the scheduler could leave it for minutes.
+func TestPodsWaitForClaims(t *testing.T) {
+	s := newServer(t)
+	s.unbound = true
+	_, err := s.Start(t.Context(), spec())
+	if models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "not bound yet") || slices.Contains(s.applied, "Pod") {
+		t.Errorf("%v; applied: %v", err, s.applied)
+	}
+	for _, c := range []string{"deployments", "project", "public-algorithm", "public-dataset", "public-model"} {
+		name := s.config.claimOf(Directory{Name: c})
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.config.namespace(7), Name: name}}
+		claim.Status.Phase = corev1.ClaimBound
+		if err := s.claims.Add(claim); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ensureProject(t.Context(), 7); err != nil {
+		t.Error(err)
 	}
 }
 

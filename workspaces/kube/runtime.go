@@ -55,6 +55,7 @@ type Runtime struct {
 	podLister       corelisters.PodLister
 	namespaceLister corelisters.NamespaceLister
 	volumeLister    corelisters.PersistentVolumeLister
+	claimLister     corelisters.PersistentVolumeClaimLister
 	nodeLister      corelisters.NodeLister
 
 	pods     podCache

@@ -22,7 +22,8 @@ func (r *Runtime) watch(ctx context.Context) error {
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = r.config.selector() }),
 		informers.WithTransform(dropManagedFields))
 	core := r.factory.Core().V1()
-	r.podLister, r.namespaceLister, r.volumeLister = core.Pods().Lister(), core.Namespaces().Lister(), core.PersistentVolumes().Lister()
+	r.podLister, r.namespaceLister = core.Pods().Lister(), core.Namespaces().Lister()
+	r.volumeLister, r.claimLister = core.PersistentVolumes().Lister(), core.PersistentVolumeClaims().Lister()
 	if _, err := core.Pods().Informer().AddEventHandler(r.podHandler()); err != nil {
 		return err
 	}
