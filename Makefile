@@ -24,7 +24,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 60m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run jupyterlab code-server build test test-load first-minutes ledger kernels soak audit scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
+.PHONY: help run jupyterlab code-server build test test-load first-minutes ledger kernels soak chaos audit scale lint fresh generate reproducible sbom manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -64,6 +64,9 @@ lint: ## check format, vet, staticcheck, generated files and the project's own r
 	go vet -tags cluster ./...
 	go tool staticcheck -tags cluster ./...
 	go test -count=1 ./tools/rules
+	@if [[ -n "$${GOVULNDB:-}" ]]; then \
+		go tool -modfile=tools/supplychain/go.mod govulncheck -db "$$GOVULNDB" ./...; \
+	else echo "Known vulnerabilities are not looked for: GOVULNDB does not name a database, such as https://vuln.go.dev."; fi
 	@$(MAKE) --no-print-directory fresh
 
 # Generates again and fails when that changes anything.
@@ -79,6 +82,12 @@ generate: manifests ## generate the pages' Go code, docs/openapi.json, docs/refe
 	bin/weir openapi >bin/openapi.json
 	@mkdir -p docs && mv bin/openapi.json docs/openapi.json
 	for page in settings cli; do bin/weir reference $$page >bin/$$page.md; mv bin/$$page.md docs/reference/$$page.md; done
+
+reproducible: build ## build once more, elsewhere, and fail unless bin/weir is the same to the byte
+	@tools/reproducible "$(VERSION)" "$(COMMIT)"
+
+sbom: build ## list what bin/weir is made of in bin/weir.cdx.json, as CycloneDX
+	go tool -modfile=tools/supplychain/go.mod cyclonedx-gomod bin -json -version "$(VERSION)" -output bin/weir.cdx.json bin/weir
 
 manifests: ## render the Helm chart into deploy/manifests
 	@mkdir -p bin
@@ -99,6 +108,10 @@ soak: ## two servers under load for three minutes, one killed every 20 s; needs 
 	@tools/setup test
 	@go run ./tools/cluster/cmd prepare
 	WEIR_SOAK=3m go test -tags cluster -count=1 -timeout $(TIMEOUT) -v -run '^TestSoak$$' ./e2e
+
+chaos: ## a server for ten minutes with a full disk, without descriptors, with a locked database, jumping clocks and kill -9; needs root
+	@tools/setup test
+	WEIR_CHAOS=10m go test -count=1 -timeout $(TIMEOUT) -v -run '^TestChaos$$' ./e2e
 
 audit: ## each way to take a right away, on one server and on two that hang or are killed: what is answered after it; needs root
 	@tools/setup test

@@ -237,12 +237,13 @@ func (m member) launch(project, env int64, name string) int64 {
 
 // workspace as the API shows it.
 type workspace struct {
-	ID        int64  `json:"id"`
-	Name      string `json:"name"`
-	ProjectID int64  `json:"project_id"`
-	State     string `json:"state"`
-	Reason    string `json:"reason"`
-	LogTail   string `json:"log_tail"`
+	ID        int64     `json:"id"`
+	Name      string    `json:"name"`
+	ProjectID int64     `json:"project_id"`
+	State     string    `json:"state"`
+	Reason    string    `json:"reason"`
+	LogTail   string    `json:"log_tail"`
+	EndedAt   time.Time `json:"ended_at"`
 }
 
 func (w workspace) ended() bool { return w.State == "stopped" || w.State == "failed" }

@@ -15,7 +15,7 @@ import (
 )
 
 // fill writes a file until its disk is full.
-func fill(t *testing.T, path string) {
+func fill(t testing.TB, path string) {
 	t.Helper()
 	f, err := os.Create(path)
 	for chunk := make([]byte, 64<<10); err == nil; {
