@@ -64,7 +64,7 @@ func (a *App) cancelReservationPage(ctx context.Context, c echo.Context, _ *form
 func (f *form) reservationInput() broker.ReservationInput {
 	zone := f.timeZone()
 	in := broker.ReservationInput{ProjectID: f.number("project_id"), GPUs: f.number("gpus"), Cores: f.number("cores"),
-		GPUModel:        f.text("gpu_model"),
+		GPUMemoryMiB: f.number("gpu_memory_mib"), GPUModel: f.text("gpu_model"),
 		DurationMinutes: f.number("duration_minutes"), From: f.localTime("from", zone), Until: f.localTime("until", zone),
 		AcceptPart: f.bool("accept_part"), AcceptLater: f.bool("accept_later"), ClientZone: f.text("client_zone")}
 	in.Class, in.QoS = models.PriorityClass(f.text("class")), models.QoS(f.text("qos"))
@@ -137,8 +137,8 @@ func projectOptions(list []models.Project) []web.Option {
 // filled in.
 func (a *App) newReservationPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.ReservationFormView{Form: formOf(0)}
-	v.Form.Values = map[string]string{"project_id": "", "gpus": "1", "cores": "100", "gpu_model": "", "duration_minutes": "60", "from": "",
-		"until": "", "time_zone": ""}
+	v.Form.Values = map[string]string{"project_id": "", "gpus": "1", "cores": "100", "gpu_memory_mib": "", "gpu_model": "",
+		"duration_minutes": "60", "from": "", "until": "", "time_zone": ""}
 	for name := range v.Form.Values {
 		v.Form.Values[name] = cmp.Or(c.QueryParam(name), v.Form.Values[name])
 	}

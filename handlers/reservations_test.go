@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"weir/models"
 )
 
 // A reservation is moved over REST and on its page, with a preview, and by version.
@@ -54,6 +56,34 @@ func TestChangeReservation(t *testing.T) {
 	form.Set("ends_at", "soon")
 	if a := w.form(w.member, place+"/change", form); a.status != 422 || !strings.Contains(a.raw, "must be a date and time such as") {
 		t.Errorf("a wrong time: %d %s", a.status, a.raw)
+	}
+}
+
+// The form reserves the GPU memory that is entered, as REST does, and its preview says how much that is; by default it is
+// in proportion to the cores.
+func TestReservedGPUMemory(t *testing.T) {
+	w := newWorld(t)
+	shown := ">" + models.FormatMiB(20480) + "<"
+	if page := w.page(w.member, "/reservations/new?gpu_memory_mib=20+GiB"); !strings.Contains(page, `value="20 GiB"`) || !strings.Contains(page, shown) {
+		t.Errorf("the form with an amount in its address: %s", page)
+	}
+	form := url.Values{"project_id": {id(w.project)}, "gpus": {"1"}, "cores": {"50"}, "gpu_memory_mib": {"20 GiB"}, "duration_minutes": {"60"}, "preview": {"1"}}
+	if a := w.form(w.member, "/reservations", form); a.status != 200 || !strings.Contains(a.raw, shown) {
+		t.Errorf("the preview: %d %s", a.status, a.raw)
+	}
+	form.Del("preview")
+	form.Set("gpu_memory_mib", "much")
+	if a := w.form(w.member, "/reservations", form); a.status != 422 || !strings.Contains(a.raw, "must be a size such as") {
+		t.Errorf("no size: %d %s", a.status, a.raw)
+	}
+	form.Set("gpu_memory_mib", "20 GiB")
+	w.form(w.member, "/reservations", form)
+	form.Set("gpu_memory_mib", "")
+	w.form(w.member, "/reservations", form)
+	for id, want := range map[string]bool{"1": true, "2": false} {
+		if a := w.get(w.member, "/reservations/"+id); a.status != 200 || (a.body["gpu_memory_mib"] == 20480.0) != want {
+			t.Errorf("reservation %s: %d %s", id, a.status, a.raw)
+		}
 	}
 }
 

@@ -73,7 +73,8 @@ type ReservationMove struct {
 }
 
 // reservationLabels are the inputs that are called otherwise elsewhere.
-var reservationLabels = map[string]string{"gpus": "reserve_gpus", "from": "reserve_from", "until": "reserve_until"}
+var reservationLabels = map[string]string{"gpus": "reserve_gpus", "gpu_memory_mib": "launch.gpu_memory_mib", "from": "reserve_from",
+	"until": "reserve_until"}
 
 // changeLabels are the inputs of a change.
 var changeLabels = map[string]string{"starts_at": "change_starts_at", "ends_at": "change_ends_at"}
