@@ -75,6 +75,7 @@ type Reservation struct {
 	UsableAt        *time.Time // since when it can be used, if later than its start: its machine or the portal was away
 	EndedAt         *time.Time
 	ToldEnd         *time.Time // the end of which its user was told while it was in use
+	ToldUnusable    bool       // its user was told that it has begun and cannot be used, and not yet that it can
 }
 
 // ReservationGrant is an amount of a device that a reservation has for a span of time.

@@ -305,6 +305,18 @@ func (q *Queries) SetToldEnd(r models.Reservation) error {
 	return q.db.Model(&models.Reservation{}).Where("id = ?", r.ID).Update("told_end", r.EndsAt).Error
 }
 
+// ReservationsToldUnusable lists the active and unused reservations of which their users were told that they cannot be
+// used, and not yet that they can. Who uses one knows it.
+func (q *Queries) ReservationsToldUnusable() (list []models.Reservation, err error) {
+	return list, q.db.Where("state = ? AND told_unusable AND used_at IS NULL AND ends_at > ?", models.ReservationActive, q.Now()).
+		Order("id").Limit(1000).Find(&list).Error
+}
+
+// SetToldUsable records that the user of a reservation was told that it can be used.
+func (q *Queries) SetToldUsable(r models.Reservation) error {
+	return q.db.Model(&models.Reservation{}).Where("id = ?", r.ID).Update("told_unusable", false).Error
+}
+
 // SetReservationsUsable records that reservations can be used only since a moment.
 func (q *Queries) SetReservationsUsable(ids []int64, since time.Time) error {
 	for _, id := range ids {

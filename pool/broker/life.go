@@ -40,7 +40,7 @@ func (s *Service) Advance(ctx context.Context) error {
 		return errors.Join(err, s.cancelAbandoned(ctx))
 	}
 	s.advanced = now
-	return errors.Join(s.advanceDue(ctx), s.tellEnding(ctx), s.cancelRemoved(ctx), s.cancelAbandoned(ctx))
+	return errors.Join(s.advanceDue(ctx), s.tellUsable(ctx), s.tellEnding(ctx), s.cancelRemoved(ctx), s.cancelAbandoned(ctx))
 }
 
 const (
@@ -123,6 +123,40 @@ func (s *Service) tellEnding(ctx context.Context) error {
 	})
 }
 
+// tellUsable tells the users of reservations that began while their GPUs could not be used that they can now, once.
+func (s *Service) tellUsable(ctx context.Context) error {
+	if list, err := s.usableAgain(s.store.Read(ctx)); err != nil || len(list) == 0 {
+		return err
+	}
+	return s.store.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockPool(); err != nil { // as every change of a reservation does
+			return err
+		}
+		list, err := s.usableAgain(q)
+		if err != nil {
+			return err
+		}
+		for _, r := range list {
+			text := models.Say("Your reservation of %s can be used now. Use it within %d minutes; it ends on %s.",
+				describe(r), int64(s.rules.UseWithin/time.Minute), models.Instant{At: r.EndsAt})
+			if err := errors.Join(notify(q, r, models.NotificationReservationActive, text), q.SetToldUsable(r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// usableAgain lists the reservations that can be used now, and of which their users were told that they cannot.
+func (s *Service) usableAgain(q *store.Queries) ([]models.Reservation, error) {
+	list, err := q.ReservationsToldUnusable()
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	away, err := s.pool.Unusable(q, models.Map(list, func(r models.Reservation) int64 { return r.ID }))
+	return slices.DeleteFunc(list, func(r models.Reservation) bool { return slices.Contains(away, r.ID) }), err
+}
+
 // cancelRemoved cancels the reservations of machines that were removed from the pool.
 func (s *Service) cancelRemoved(ctx context.Context) error {
 	if list, err := s.store.Read(ctx).RemovedReservations(); err != nil || len(list) == 0 {
@@ -198,12 +232,12 @@ func (s *Service) begin(q *store.Queries, r *models.Reservation) error {
 	if err != nil {
 		return err
 	}
-	r.State = models.ReservationActive
+	r.State, r.ToldUnusable = models.ReservationActive, len(unusable) > 0
 	if err := q.TransitionReservation(r, models.ReservationGranted); err != nil {
 		return err
 	}
 	models.Failpoint("reservation.begun")
-	if len(unusable) > 0 {
+	if r.ToldUnusable {
 		return notify(q, *r, models.NotificationReservationAtRisk,
 			models.Say("Your reservation of %s has begun, but its GPUs cannot be used now. The time to use it starts when they can.", describe(*r)))
 	}

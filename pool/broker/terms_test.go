@@ -182,6 +182,49 @@ func TestReservedMachineGoesAway(t *testing.T) {
 	}
 }
 
+// The user of a reservation that began while its GPU could not be used is told when it can, once.
+func TestReservationThatCanBeUsedAfterAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		away, back func(t *testing.T, o *world)
+	}{
+		"drained": {func(t *testing.T, o *world) {
+			pooltest.NoError(t, pooltest.Error(o.Providers.Drain(o.Ctx, o.Root, 1, 0)))
+		},
+			func(t *testing.T, o *world) {
+				pooltest.NoError(t, pooltest.Error(o.Providers.Resume(o.Ctx, o.Root, 1, o.Provider(t).Version)))
+			}},
+		"without its GPU": {func(t *testing.T, o *world) { o.report(t, 0) }, func(t *testing.T, o *world) { o.report(t, 1) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, 1, func(t *testing.T, o *world) {
+				in := o.ask(60)
+				in.From = o.hour(1)
+				r := o.reserve(t, in)
+				c.away(t, o)
+				told := func(want int) {
+					t.Helper()
+					if n := o.told(t, models.NotificationReservationActive); n != want {
+						t.Errorf("they were told %d times that it can be used; want %d", n, want)
+					}
+				}
+				o.pass(t, time.Hour+5*time.Minute)
+				told(0)
+				for range 2 {
+					c.back(t, o)
+					o.pass(t, 2*time.Minute)
+					told(1)
+					if got := o.look(t, r.ID); !got.ExpiresAt.After(o.Store.Now().Add(12 * time.Minute)) {
+						t.Errorf("it expires at %v, now %v", got.ExpiresAt, o.Store.Now())
+					}
+					c.away(t, o)
+					o.pass(t, 2*time.Minute)
+				}
+				told(1)
+			})
+		})
+	}
+}
+
 // Those whose reservation of a machine has begun are told that it is lost.
 func TestReservedMachineIsLost(t *testing.T) {
 	each(t, 1, func(t *testing.T, o *world) {
