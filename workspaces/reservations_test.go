@@ -105,12 +105,13 @@ func TestRunInAReservation(t *testing.T) {
 		w.begin(w.T, s)
 		in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"sleep", "600"}, Request: gpu(1, 100)}
 		waits, err := w.StartRun(w.ctx, w.actor, in)
-		if err != nil || waits.State != models.RunQueued || !strings.Contains(waits.Reason.String(), "use --reservation 1") {
+		if err != nil || waits.State != models.RunQueued {
 			w.Fatalf("without the reservation it is %s: %s, %v", waits.State, waits.Reason, err)
 		}
-		if _, err := w.StopRun(w.ctx, w.actor, waits.ID); err != nil {
-			w.Fatal(err)
-		}
+		w.hints(waits.ID, w.actor, 1)
+		w.Tick(w.ctx) // the queue is served, and finds a reason of its own
+		w.hints(waits.ID, w.actor, 1)
+		w.hints(waits.ID, w.root, 0) // whose reservation it is not
 
 		in.Request, in.ReservationID = models.LaunchParameters{}, r.ID
 		_, other := w.addMember(w.T, w.role)
@@ -118,6 +119,10 @@ func TestRunInAReservation(t *testing.T) {
 		run, err := w.StartRun(w.ctx, w.actor, in)
 		if err != nil || run.State != models.RunStarting || run.Demand.Cores != 100 {
 			w.Fatalf("in the reservation it is %s with %+v, %v", run.State, run.Demand, err)
+		}
+		w.hints(waits.ID, w.actor, 0) // nothing is left of it
+		if _, err := w.StopRun(w.ctx, w.actor, waits.ID); err != nil {
+			w.Fatal(err)
 		}
 		if v, err := s.View(w.ctx, w.actor, r.ID); err != nil || v.UsedAt == nil {
 			w.Errorf("it is not noted as used: %v", err)
@@ -141,6 +146,15 @@ func TestRunInAReservation(t *testing.T) {
 			w.Errorf("it is still in %+v, %v", v.Reservation, err)
 		}
 	})
+}
+
+// hints checks how often the reason why a run waits names a reservation in which it could start.
+func (w *runsWorld) hints(run int64, actor policies.Actor, times int) {
+	w.Helper()
+	v, err := w.ViewRun(w.ctx, actor, run)
+	if err != nil || v.State != models.RunQueued || v.Reason.Empty() || strings.Count(v.Reason.String(), "use --reservation 1") != times {
+		w.Errorf("it is %s: %q, %v; want %d hints", v.State, v.Reason, err, times)
+	}
 }
 
 // While a GPU is reconfigured, nothing is launched on it, in a reservation neither.

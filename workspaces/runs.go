@@ -262,30 +262,40 @@ func (s *Service) planRun(q *store.Queries, actor policies.Actor, project models
 }
 
 // suggestReservation tells of a reservation of the member in which a run could start that would
-// have to wait without it.
+// have to wait without it. It is not recorded with the run, because it does not stay true.
 func (s *Service) suggestReservation(q *store.Queries, in planInput, p *Plan) error {
 	if in.launch.ReservationID != 0 || p.Rejection != nil || p.Decision.Outcome == models.OutcomeGranted {
 		return nil
 	}
-	active := store.ReservationFilter{ProjectID: in.project.ID, UserID: in.member.UserID,
-		States: []models.ReservationState{models.ReservationActive}}
+	id, err := s.fittingReservation(q, in.project.ID, in.member.UserID, p.Demand)
+	if id != 0 {
+		p.Decision.Explanation = withReservation(p.Decision.Explanation, id)
+	}
+	return err
+}
+
+// fittingReservation is an active reservation of a member with enough left for a demand of GPUs; 0: none.
+func (s *Service) fittingReservation(q *store.Queries, project, user int64, d models.Demand) (int64, error) {
+	if d.GPUs == 0 {
+		return 0, nil
+	}
+	active := store.ReservationFilter{ProjectID: project, UserID: user, States: []models.ReservationState{models.ReservationActive}}
 	list, err := q.Reservations(store.AllProjects, active, store.Page{})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, r := range list {
-		_, decide, err := s.pool.Reserved(q, r.Reservation, p.Demand)
-		if err != nil {
-			return err
-		}
-		if decide(p.Demand).Outcome == models.OutcomeGranted {
-			p.Decision.Explanation = models.Say("%s; your reservation %d has enough left for it: select it, or use --reservation %d",
-				p.Decision.Explanation, r.ID, r.ID)
-			p.launchDecision.Explanation = p.Decision.Explanation
-			return nil
+		_, decide, err := s.pool.Reserved(q, r.Reservation, d)
+		if err != nil || decide(d).Outcome == models.OutcomeGranted {
+			return r.ID, err
 		}
 	}
-	return nil
+	return 0, nil
+}
+
+// withReservation adds to why a run waits the reservation in which it need not.
+func withReservation(why models.Text, id int64) models.Text {
+	return models.Say("%s; your reservation %d has enough left for it: select it, or use --reservation %d", why, id, id)
 }
 
 // commitRun writes the planned run, and takes its shares or queues it.

@@ -54,11 +54,29 @@ func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (
 	if v.Events, err = q.RunEvents(id); err != nil {
 		return v, err
 	}
+	if v.Reason, err = s.whyQueued(q, actor, r); err != nil {
+		return v, err
+	}
 	grant, err := q.GrantInUse(r.HolderID)
 	if err == nil {
 		v.Reservation = &grant
 	}
 	return v, models.IgnoreNotFound(err)
+}
+
+// whyQueued is why a run waits, for its user with the reservation of theirs in which it could start now.
+func (s *Service) whyQueued(q *store.Queries, actor policies.Actor, r models.RunView) (models.Text, error) {
+	if r.State != models.RunQueued || r.UserID != actor.User.ID {
+		return r.Reason, nil
+	}
+	id, err := s.fittingReservation(q, r.ProjectID, r.UserID, r.Demand)
+	if err != nil || id == 0 {
+		return r.Reason, err
+	}
+	if limit, err := blocked(q, r.Claim()); err != nil || !limit.Empty() { // which holds in a reservation, too
+		return r.Reason, err
+	}
+	return withReservation(r.Reason, id), nil
 }
 
 // EndsAt is when the time limit or the reservation ends the run; nil: never, or it has not started.
