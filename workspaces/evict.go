@@ -86,11 +86,11 @@ func announced(q *store.Queries, c models.Claim) (models.Text, error) {
 // stopAhead is how long before a reservation begins what must have ended is told to end.
 const stopAhead = time.Minute
 
-// endReserved ends the holders whose reservations have ended, and those that had to end before another begins.
+// endReserved ends the holders whose reservations have ended, and those that another needs to have ended.
 func (r *Reconciler) endReserved(ctx context.Context) error {
 	q, now := r.config.Store.Read(ctx), r.config.Store.Now()
 	past, err1 := q.HoldersPastReservation(now)
-	inTheWay, err2 := q.HoldersPastEnd(now.Add(stopAhead))
+	inTheWay, err2 := r.config.Pool.InTheWay(q, now.Add(stopAhead))
 	if err := cmp.Or(err1, err2); err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ type Pool interface {
 	Release(q *store.Queries, holder int64) error
 	// Reserved returns how demands of workspaces in a reservation are decided on, and one with what it leaves open.
 	Reserved(q *store.Queries, r models.Reservation, d models.Demand) (models.Demand, func(models.Demand) models.Decision, error)
+	// InTheWay lists the holders whose time is over and that do not leave what is reserved until a moment.
+	InTheWay(q *store.Queries, at time.Time) ([]models.Claim, error)
 	// QueueEntries returns the queue, with the current decision on each entry.
 	QueueEntries(q *store.Queries) ([]models.QueueEntry, error)
 }

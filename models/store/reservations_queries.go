@@ -219,13 +219,13 @@ func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, er
 			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
 }
 
-// HoldersPastEnd lists the holders in use with an open share that had to end by a moment, of a device that is reserved
-// then, by what began after the share.
-func (q *Queries) HoldersPastEnd(at time.Time) (list []models.Claim, err error) {
+// OverdueBesideReservations lists the holders in use with an open share outside reservations that had to end by a moment
+// if its device is needed, and of whose device something is reserved from now until then.
+func (q *Queries) OverdueBesideReservations(at time.Time) (list []models.Claim, err error) {
 	return list, q.db.Where("phase = ?", models.HolderInUse).
 		Where(`id IN (SELECT s.holder_id FROM shares s JOIN reservation_grants g ON g.device_id = s.device_id
-			WHERE s.until_at IS NULL AND s.ends_by <= ? AND g.starts_at <= ? AND g.starts_at > s.from_at
-				AND g.ends_at > ?)`, at, at, at).Order("id").Find(&list).Error
+			WHERE s.until_at IS NULL AND s.grant_id IS NULL AND s.ends_by <= ? AND g.starts_at <= ? AND g.ends_at > ?)`,
+			at, at, q.Now()).Order("id").Find(&list).Error
 }
 
 // GrantInUse is the grant of a reservation that a holder uses; of several the one that ends

@@ -123,7 +123,7 @@ func TestTimeLimitBesideReservations(t *testing.T) {
 		o.checkFuture(t)
 		for want, after := range []time.Duration{23*time.Hour - 2*time.Minute, time.Minute} { // it has not ended by itself
 			o.pass(t, after)
-			list, err := o.Store.Read(o.Ctx).HoldersPastEnd(o.Store.Now().Add(time.Minute))
+			list, err := o.Pool.InTheWay(o.Store.Read(o.Ctx), o.Store.Now().Add(time.Minute))
 			if err != nil || len(list) != want || want == 1 && list[0].ID != run.HolderID {
 				t.Errorf("%d are told to end, %v", len(list), err)
 			}
@@ -413,7 +413,7 @@ func TestRulesHoldAtEveryInstant(t *testing.T) {
 				o.pass(t, time.Duration(rapid.IntRange(1, 300).Draw(rt, "pass"))*time.Minute)
 			}
 			past, err1 := o.Store.Read(o.Ctx).HoldersPastReservation(o.Store.Now())
-			inTheWay, err2 := o.Store.Read(o.Ctx).HoldersPastEnd(o.Store.Now().Add(time.Minute))
+			inTheWay, err2 := o.Pool.InTheWay(o.Store.Read(o.Ctx), o.Store.Now().Add(time.Minute))
 			if err := errors.Join(err1, err2); err != nil {
 				rt.Fatal(err)
 			}
