@@ -77,16 +77,18 @@ type AccountedGroup struct {
 	Name       string `json:"name" doc:"name of the project, user or model, kind of holder or billing model; empty in the total"`
 	CoreMS     int64  `json:"gpu_core_milliseconds" doc:"allocated GPU cores multiplied by milliseconds; 360000000 are a whole GPU hour"`
 	ReservedMS int64  `json:"reserved_gpu_core_milliseconds" doc:"the part that was taken in reservations"`
-	UnpricedMS int64  `json:"unpriced_gpu_core_milliseconds" doc:"the part for which no price was in force"`
-	Cost       int64  `json:"cost_micros" doc:"cost of the priced part, in millionths of the currency, rounded once"`
-	MeasuredMS int64  `json:"measured_gpu_core_milliseconds" doc:"the part whose use was measured: whole hours alone on a GPU"`
-	UsedMS     int64  `json:"used_gpu_core_milliseconds" doc:"GPU cores utilized in the measured part, multiplied by milliseconds"`
+	// What was reserved besides: waste.
+	ReservedUnusedMS int64 `json:"reserved_unused_gpu_core_milliseconds" doc:"what was reserved besides and nothing used; by holder, only in the total"`
+	UnpricedMS       int64 `json:"unpriced_gpu_core_milliseconds" doc:"the part for which no price was in force"`
+	Cost             int64 `json:"cost_micros" doc:"cost of the priced part, in millionths of the currency, rounded once"`
+	MeasuredMS       int64 `json:"measured_gpu_core_milliseconds" doc:"the part whose use was measured: whole hours alone on a GPU"`
+	UsedMS           int64 `json:"used_gpu_core_milliseconds" doc:"GPU cores utilized in the measured part, multiplied by milliseconds"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"includes simulated GPUs"`
 }
 
 func accountedGroup(r projects.AccountingRow) AccountedGroup {
-	return AccountedGroup{r.Key, r.Name, r.CoreMS, r.ReservedMS, r.UnpricedMS, r.Cost, r.MeasuredMS, r.UsedMS, r.Simulated}
+	return AccountedGroup{r.Key, r.Name, r.CoreMS, r.ReservedMS, r.ReservedUnusedMS, r.UnpricedMS, r.Cost, r.MeasuredMS, r.UsedMS, r.Simulated}
 }
 
 // accounting responds with one page of groups.
@@ -117,7 +119,8 @@ func (a rest) getProjectAccounting(ctx context.Context, in *AccountingOf) (*Resp
 }
 
 var accountingColumns = []string{"key", "name", "gpu_core_milliseconds", "gpu_core_hours", "reserved_gpu_core_milliseconds",
-	"unpriced_gpu_core_milliseconds", "cost_micros", "currency", "measured_gpu_core_milliseconds", "used_gpu_core_milliseconds", "simulated"}
+	"unpriced_gpu_core_milliseconds", "cost_micros", "currency", "measured_gpu_core_milliseconds", "used_gpu_core_milliseconds", "simulated",
+	"reserved_unused_gpu_core_milliseconds"}
 
 // accountingFile responds with the groups as a CSV file.
 func (a rest) accountingFile(ctx context.Context, project int64, in projects.AccountingQuery) (*huma.StreamResponse, error) {
@@ -126,7 +129,7 @@ func (a rest) accountingFile(ctx context.Context, project int64, in projects.Acc
 	return downloaded(a, ctx, "weir-accounting.csv", accountingColumns, func(r projects.AccountingRow) []string {
 		n := func(n int64) string { return strconv.FormatInt(n, 10) }
 		return []string{n(r.Key), r.Name, n(r.CoreMS), models.CoreHours(r.CoreMS), n(r.ReservedMS), n(r.UnpricedMS), n(r.Cost), currency,
-			n(r.MeasuredMS), n(r.UsedMS), strconv.FormatBool(r.Simulated)}
+			n(r.MeasuredMS), n(r.UsedMS), strconv.FormatBool(r.Simulated), n(r.ReservedUnusedMS)}
 	}, byID(func(r projects.AccountingRow) int64 { return r.Key }), func(ctx context.Context, page store.Page) (
 		[]projects.AccountingRow, error) {
 		one, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, page)

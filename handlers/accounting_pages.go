@@ -41,7 +41,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 }
 
 func accountedRow(r projects.AccountingRow) web.AccountingRow {
-	return web.AccountingRow{Key: r.Key, Name: r.Name, CoreMS: r.CoreMS, ReservedMS: r.ReservedMS, UnpricedMS: r.UnpricedMS, Cost: r.Cost,
+	return web.AccountingRow{Key: r.Key, Name: r.Name, CoreMS: r.CoreMS, ReservedMS: r.ReservedMS,
+		ReservedUnusedMS: r.ReservedUnusedMS, UnpricedMS: r.UnpricedMS, Cost: r.Cost,
 		Simulated: r.Simulated, MeasuredMS: r.MeasuredMS, UsedMS: r.UsedMS}
 }
 

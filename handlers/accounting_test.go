@@ -53,12 +53,36 @@ func TestAccountingByPageAndProgram(t *testing.T) {
 	}
 	w.member = w.token("ann@example.org")
 	ann.shows(ann.page(200, "GET", at+"/accounting"+span), "Accounting of vision", "you see your own", "50.00")
-	if file := w.get(w.member, at+"/accounting.csv"+span+"&group=holder").raw; !strings.Contains(file, "\n1,workspace,180000000,50.00,0,90000000,500000,EUR,0,0,true\n") {
+	if file := w.get(w.member, at+"/accounting.csv"+span+"&group=holder").raw; !strings.Contains(file, "\n1,workspace,180000000,50.00,0,90000000,500000,EUR,0,0,true,0\n") {
 		t.Errorf("the file: %s", file)
+	}
+	w.reservedUnused(user, day.Add(4*time.Hour)) // 10 cores for an hour
+	total := w.get(w.admin, "/accounting"+span)
+	if got := total.body["total"].(map[string]any)["reserved_unused_gpu_core_milliseconds"]; got != 36e6 {
+		t.Errorf("%v are reserved and unused: %s", got, total.raw)
+	}
+	root.shows(root.page(200, "GET", "/accounting"+span), "Reserved, unused", ">10.00<")
+	if file := w.get(w.admin, "/accounting.csv"+span).raw; !strings.Contains(file, ",true,36000000\n") {
+		t.Errorf("the file of all: %s", file)
 	}
 	w.problem(w.want(403, w.manager, "GET", "/accounting", ""))
 	w.problem(w.want(422, w.admin, "GET", "/accounting?group=color", ""))
 	root.page(422, "GET", "/accounting?group=color")
+}
+
+// reservedUnused adds a reservation of 10 cores for an hour of the past that nothing used.
+func (w *world) reservedUnused(user int64, from time.Time) {
+	w.Helper()
+	storetest.InTx(w, w.store, func(q *store.Queries) error {
+		m, err := q.LaunchMember(w.project, user)
+		if err != nil {
+			return err
+		}
+		r := models.Reservation{ProjectID: w.project, MemberID: m.ID, UserID: user, State: models.ReservationDone, Outcome: "granted", GPUs: 1, Cores: 10,
+			Class: models.ClassNormal, QoS: models.QoSStandard, TaskType: models.TaskBatch, StartsAt: from, EndsAt: from.Add(time.Hour), Version: 1,
+			CreatedAt: from, EndedAt: new(from.Add(time.Hour))}
+		return q.CreateReservations([]models.Reservation{r}, [][]models.ReservationGrant{{{DeviceID: w.device, Cores: 10, StartsAt: r.StartsAt, EndsAt: r.EndsAt}}})
+	})
 }
 
 // price is a price as JSON, with one field changed or added.

@@ -28,6 +28,7 @@ type AccountingRow struct {
 	Key                            int64
 	Name                           string
 	CoreMS, ReservedMS, UnpricedMS int64
+	ReservedUnusedMS               int64 // what was reserved besides, and nothing used
 	Cost                           int64 // of the priced part, in millionths of the currency
 	Simulated                      bool
 	MeasuredMS, UsedMS             int64

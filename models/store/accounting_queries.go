@@ -31,17 +31,17 @@ type ShareSum struct {
 	CoreMS    int64 // GPU cores × milliseconds
 }
 
-// ShareGroup is by what shares are summed.
-type ShareGroup struct{ key, name string }
+// ShareGroup is by what shares are summed, and what is reserved: of a reservation s, empty where it has none.
+type ShareGroup struct{ key, name, reserved string }
 
 // Groups of shares. Those with a key are by ID, the others by a name.
 var (
-	SharesByProject = ShareGroup{"s.project_id", "''"}
-	SharesByUser    = ShareGroup{"s.user_id", "''"}
-	SharesByModel   = ShareGroup{"0", "d.model"}
-	SharesByHolder  = ShareGroup{"0", "(SELECT kind FROM holders WHERE holders.id = s.holder_id)"}
-	SharesByBilling = ShareGroup{"0", billingOf}
-	SharesTogether  = ShareGroup{"0", "''"}
+	SharesByProject = ShareGroup{"s.project_id", "''", "''"}
+	SharesByUser    = ShareGroup{"s.user_id", "''", "''"}
+	SharesByModel   = ShareGroup{"0", "d.model", "d.model"}
+	SharesByHolder  = ShareGroup{"0", "(SELECT kind FROM holders WHERE holders.id = s.holder_id)", ""}
+	SharesByBilling = ShareGroup{"0", billingOf, "CASE s.qos WHEN 'preemptible' THEN 'preemptible' ELSE 'reserved' END"}
+	SharesTogether  = ShareGroup{"0", "''", "''"}
 )
 
 const billingOf = `CASE WHEN s.grant_id IS NULL THEN 'on_demand' WHEN EXISTS (SELECT 1 FROM reservation_grants g
@@ -50,11 +50,13 @@ const billingOf = `CASE WHEN s.grant_id IS NULL THEN 'on_demand' WHEN EXISTS (SE
 // Keyed reports whether the group is by ID.
 func (g ShareGroup) Keyed() bool { return g.key != "0" }
 
-// ShareKeys lists the IDs of a group that has shares in a span, by ID; more tells whether
+// ShareKeys lists the IDs of a group that has shares or reservations in a span, by ID; more tells whether
 // there are others after the page.
 func (q *Queries) ShareKeys(in ShareSpan, by ShareGroup, page Page) (keys []int64, more bool, err error) {
 	rows, args := q.sharesIn(in, by)
-	err = q.db.Table("(?) AS r", q.db.Raw(rows, args...)).Distinct("key").Where("key > ?", page.After).
+	reserved, argsReserved := q.reservedIn(in, by)
+	err = q.db.Table("(SELECT key FROM (?) AS a UNION SELECT key FROM (?) AS b) AS r", q.db.Raw(rows, args...),
+		q.db.Raw(reserved, argsReserved...)).Distinct("key").Where("key > ?", page.After).
 		Order("key").Limit(page.limit()+1).Pluck("key", &keys).Error
 	n := min(len(keys), page.limit())
 	return keys[:n], n < len(keys), err

@@ -1,6 +1,7 @@
 package projects
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -59,9 +60,11 @@ type AccountingRow struct {
 	Name       string // of the project, user or model; else the holder's kind or the billing model
 	CoreMS     int64  // allocated GPU cores × milliseconds
 	ReservedMS int64  // the part that was reserved
-	UnpricedMS int64  // the part for which no price was in force
-	Cost       int64  // of the priced part, in millionths of the currency
-	Simulated  bool   // some of the GPUs are simulated
+	// What was reserved besides, and nothing used; by holder there is none, only in the total.
+	ReservedUnusedMS int64
+	UnpricedMS       int64 // the part for which no price was in force
+	Cost             int64 // of the priced part, in millionths of the currency
+	Simulated        bool  // some of the GPUs are simulated
 	// What was measured in hours in which a share had its GPU alone; 0: nothing was.
 	MeasuredMS, UsedMS int64 // GPU cores × milliseconds, as allocated and as used
 
@@ -202,6 +205,10 @@ func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup,
 	if err != nil {
 		return nil, err
 	}
+	unused, err := q.ReservedUnused(span, by)
+	if err != nil {
+		return nil, err
+	}
 	type group struct {
 		key  int64
 		name string
@@ -221,5 +228,20 @@ func accountingRows(q *store.Queries, span store.ShareSpan, by store.ShareGroup,
 		use := uses[group{r.Key, r.Name}]
 		rows[i].MeasuredMS, rows[i].UsedMS = use.AllocatedMS, use.UsedMS
 	}
-	return rows, nil
+	return withUnused(rows, unused), nil
+}
+
+// withUnused adds what was reserved and not used to rows in the order of their keys and names; of a group that used
+// nothing it is a row of its own.
+func withUnused(rows []AccountingRow, unused []store.ReservedUnused) []AccountingRow {
+	for _, u := range unused {
+		i, found := slices.BinarySearchFunc(rows, u, func(r AccountingRow, u store.ReservedUnused) int {
+			return cmp.Or(cmp.Compare(r.Key, u.Key), cmp.Compare(r.Name, u.Name))
+		})
+		if !found {
+			rows = slices.Insert(rows, i, AccountingRow{Key: u.Key, Name: u.Name})
+		}
+		rows[i].ReservedUnusedMS, rows[i].Simulated = u.CoreMS, rows[i].Simulated || u.Simulated
+	}
+	return rows
 }

@@ -108,6 +108,84 @@ func (o *world) reservedBy(t *testing.T, m models.Member, device int64) []int64 
 	return models.Map(made, func(g models.GrantView) int64 { return g.ID })
 }
 
+// reserved is a grant of a reservation of a member.
+func (o *world) reserved(t *testing.T, m models.Member, level models.QoS, g models.ReservationGrant) int64 {
+	t.Helper()
+	r := models.Reservation{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, State: models.ReservationActive, Outcome: "granted", GPUs: 1,
+		Cores: g.Cores, Class: models.ClassNormal, QoS: level, TaskType: models.TaskBatch, StartsAt: g.StartsAt, EndsAt: g.EndsAt, Version: 1, CreatedAt: g.StartsAt}
+	grants := []models.ReservationGrant{g}
+	storetest.InTx(t, o.Store, func(q *store.Queries) error {
+		return q.CreateReservations([]models.Reservation{r}, [][]models.ReservationGrant{grants})
+	})
+	made, err := o.Store.Read(o.Ctx).ReservedBy(m.ProjectID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made[len(made)-1].ID
+}
+
+// What was reserved and not used is reported beside what was used, by every group but the holder, also of who used nothing.
+func TestReservedUnused(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		member := func(project string) models.Member {
+			m, _ := o.NewMember(t, o.NewRole(t, o.NewProject(t, project, pooltest.Cores(1000)).ID, "engineer", models.PermissionMember, pooltest.Cores(10)))
+			return m
+		}
+		vision, speech, start := member("vision"), member("speech"), o.Store.Now().Truncate(time.Minute)
+		at := func(minutes int) time.Time { return start.Add(time.Duration(minutes) * time.Minute) }
+		h100, b200 := o.deviceOf(t, "H100"), o.deviceOf(t, "B200")
+		used := o.reserved(t, vision, models.QoSStandard, models.ReservationGrant{DeviceID: h100, Cores: 50, StartsAt: at(0), EndsAt: at(60)})
+		o.reserved(t, speech, models.QoSPreemptible, models.ReservationGrant{DeviceID: b200, Cores: 20, StartsAt: at(30), EndsAt: at(300)})
+		holder := o.holder(t, vision)
+		storetest.InTx(t, o.Store, func(q *store.Queries) error {
+			return q.CreateShare(&models.Share{DeviceID: h100, HolderID: holder, ProjectID: vision.ProjectID, UserID: vision.UserID, Cores: 30,
+				GrantID: &used, Enforcement: models.EnforcedAdvisory, From: at(10), Until: new(at(40))})
+		})
+		o.Clock.Advance(90 * time.Minute)
+		const minute = 60_000
+		report := func(actor policies.Actor, project int64, from, until int, group string, page store.Page) projects.Accounting {
+			in := projects.AccountingQuery{UsageQuery: projects.UsageQuery{From: at(from).Format(time.RFC3339), Until: at(until).Format(time.RFC3339)}, Group: group}
+			got, err := o.Accounting(o.Ctx, actor, project, in, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		for _, c := range []struct {
+			from, until    int
+			vision, speech int64 // GPU core minutes
+		}{{0, 90, 50*60 - 30*30, 20 * 60}, {30, 45, 50*15 - 30*10, 20 * 15}, {-60, 5, 50 * 5, 0}} {
+			for _, group := range projects.Groups {
+				got := report(o.Root, 0, c.from, c.until, group, store.Page{})
+				var sum int64
+				for _, r := range got.Rows {
+					sum += r.ReservedUnusedMS
+					want := map[string]int64{"vision": c.vision, "speech": c.speech, "H100": c.vision, "B200": c.speech, "reserved": c.vision, "preemptible": c.speech}
+					if minutes, known := want[r.Name]; known && r.ReservedUnusedMS != minutes*minute || r.Name == "B200" && !r.Simulated {
+						t.Errorf("from %d by %s: %+v", c.from, group, r)
+					}
+				}
+				if want := (c.vision + c.speech) * minute; got.Total.ReservedUnusedMS != want || group != projects.GroupHolder && sum != want {
+					t.Errorf("from %d by %s: the rows are %d, and the total is %d, want %d", c.from, group, sum, got.Total.ReservedUnusedMS, want)
+				}
+			}
+		}
+		first := report(o.Root, 0, 0, 90, projects.GroupProject, store.Page{Limit: 1})
+		second := report(o.Root, 0, 0, 90, projects.GroupProject, store.Page{Limit: 1, After: first.Next})
+		if len(first.Rows) != 1 || len(second.Rows) != 1 || second.Next != 0 || second.Rows[0].Name != "speech" || second.Rows[0].CoreMS != 0 {
+			t.Errorf("the pages are %+v and %+v", first.Rows, second.Rows)
+		}
+		user, err := o.Store.Read(o.Ctx).User(speech.UserID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own := report(o.Actor(t, user), speech.ProjectID, 0, 90, projects.GroupMember, store.Page{}); !own.OwnOnly || len(own.Rows) != 1 ||
+			own.Total.ReservedUnusedMS != 20*60*minute {
+			t.Errorf("of their own, a member sees %+v", own)
+		}
+	})
+}
+
 // deviceOf adds a machine with one GPU of a model.
 func (o *world) deviceOf(t *testing.T, model string) int64 {
 	t.Helper()

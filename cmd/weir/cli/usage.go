@@ -36,7 +36,8 @@ func newUsageCommand() *cobra.Command {
 }
 
 func usageTable(t *table, a handlers.Accounting) {
-	t.section(strings.ToUpper(a.Group), "GPU CORE HOURS", "RESERVED", "USED OF MEASURED", "COST", "WITHOUT PRICE", "SIMULATED")
+	t.section(strings.ToUpper(a.Group), "GPU CORE HOURS", "RESERVED", "RESERVED UNUSED", "USED OF MEASURED",
+		"COST", "WITHOUT PRICE", "SIMULATED")
 	a.Total.Name = "total"
 	for _, g := range append(a.Items, a.Total) {
 		cost, unpriced, used := "", "", "not measured"
@@ -46,7 +47,8 @@ func usageTable(t *table, a handlers.Accounting) {
 		if g.MeasuredMS > 0 {
 			used = models.CoreHours(g.UsedMS) + "/" + models.CoreHours(g.MeasuredMS)
 		}
-		t.row(g.Name, models.CoreHours(g.CoreMS), models.CoreHours(g.ReservedMS), used, cost, unpriced, g.Simulated)
+		t.row(g.Name, models.CoreHours(g.CoreMS), models.CoreHours(g.ReservedMS), models.CoreHours(g.ReservedUnusedMS),
+			used, cost, unpriced, g.Simulated)
 	}
 	if a.NextCursor != "" {
 		t.line("There are more groups. Download all of them as CSV.")
