@@ -19,7 +19,7 @@ func (a rest) reservationsOperations(s section) {
 	register(a, s, route{http.MethodPost, "/reservations", 201, "create-reservation",
 		models.Say("Reserve GPUs for a time; part of them or a later time only if you accept that")}, a.createReservation, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/calendar", 200, "get-reservation-calendar",
-		models.Say("Get what a project can reserve in a day, week or month")}, a.getCalendar, http.StatusNotFound)
+		models.Say("Get what a project can reserve, or has reserved, in a day, week or month")}, a.getCalendar, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/reservations/{id}", 200, "get-reservation", models.Say("Get a reservation")}, a.getReservation)
 	register(a, s, route{http.MethodPatch, "/reservations/{id}", 200, "change-reservation",
 		models.Say("Move, extend or shorten your reservation")}, a.changeReservation)
@@ -143,6 +143,23 @@ type ReservationDecision struct {
 	ScoreParts   []models.ScorePart `json:"score_parts" doc:"parts of the score; none for a change of a reservation"`
 	Moves        int                `json:"moves" doc:"number of reservations with lower scores that would be changed"`
 	Changes      []ReservationMove  `json:"changes" doc:"those of them that you may see"`
+	// Conflicts explain why the request cannot begin when it was asked for.
+	Conflicts []ReservationConflict `json:"conflicts" doc:"reservations on the GPUs that the request cannot have from its earliest start, at most 5; none for a change of a reservation"`
+}
+
+// ReservationConflict is a reservation in the way of a request.
+type ReservationConflict struct {
+	ID        int64  `json:"id,omitempty" doc:"absent: you may not see the reservation"`
+	ProjectID int64  `json:"project_id,omitempty" doc:"project ID; absent: you may not see the reservation"`
+	Project   string `json:"project,omitempty" doc:"name of the project"`
+	User      string `json:"user,omitempty" doc:"name of its owner"`
+	GPUs      int64  `json:"gpus" doc:"number of GPUs"`
+	ReservationSpan
+}
+
+func reservationConflict(r models.ReservationView) ReservationConflict {
+	return ReservationConflict{r.ID, r.ProjectID, r.ProjectName, r.UserName, r.GPUs,
+		ReservationSpan{r.StartsAt.UTC(), r.EndsAt.UTC(), r.Cores}}
 }
 
 // ReservationMove is what a request would change of a reservation with a lower score.
@@ -175,7 +192,8 @@ func scoreParts(p models.ScoreParts) []models.ScorePart {
 func reservationDecisionOf(d broker.Decision) ReservationDecision {
 	score, parts := d.Score()
 	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), d.Explanation.String(),
-		utc(d.Earliest), utc(d.Latest), score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove)}
+		utc(d.Earliest), utc(d.Latest), score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove),
+		convert(d.Conflicts, reservationConflict)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {
@@ -223,6 +241,7 @@ type CalendarQuery struct {
 	Date      string `query:"date" doc:"day in it; default today" example:"2027-01-31"`
 	TimeZone  string `query:"time_zone" doc:"time zone of the days; default UTC" example:"Europe/Berlin"`
 	GPUModel  string `query:"gpu_model" maxLength:"100" doc:"GPU model; empty: any"`
+	Reserved  string `query:"reserved" enum:"project,mine" doc:"what is reserved, instead of what is available: by the project as far as you may see it, or by you; what has ended is left out"`
 	After     int64  `query:"after" minimum:"0" doc:"ID of the last device of the page before"`
 }
 
@@ -230,11 +249,11 @@ type CalendarQuery struct {
 const calendarDevices = 50
 
 func (q CalendarQuery) input() broker.CalendarInput {
-	return broker.CalendarInput{ProjectID: q.ProjectID, View: q.View, Date: q.Date, TimeZone: q.TimeZone, GPUModel: q.GPUModel, After: q.After,
-		Limit: calendarDevices}
+	return broker.CalendarInput{ProjectID: q.ProjectID, View: q.View, Date: q.Date, TimeZone: q.TimeZone, GPUModel: q.GPUModel,
+		Reserved: q.Reserved, After: q.After, Limit: calendarDevices}
 }
 
-// ReservationCalendar is what a project can reserve in a day, week or month.
+// ReservationCalendar is what a project can reserve, or has reserved, in a day, week or month.
 type ReservationCalendar struct {
 	Starts  []time.Time      `json:"starts" doc:"starts of the slots"`
 	EndsAt  time.Time        `json:"ends_at" doc:"end of the last slot"`
@@ -250,7 +269,10 @@ type CalendarDevice struct {
 	Model     string  `json:"model"`
 	Simulated bool    `json:"simulated" doc:"simulated device"`
 	Cores     int64   `json:"cores" doc:"GPU cores of the device"`
-	Available []int64 `json:"available" doc:"GPU cores that are available during each whole slot; -1: it is over, or too far ahead"`
+	Available []int64 `json:"available,omitempty" doc:"GPU cores that are available during each whole slot; -1: it is over, or too far ahead; absent if reserved is asked for"`
+	// Of what is reserved, if that is asked for.
+	Reserved     []int64 `json:"reserved,omitempty" doc:"GPU cores that are reserved in each slot at most; present if reserved is asked for"`
+	Reservations []int64 `json:"reservations,omitempty" doc:"ID of the first reservation in each slot, 0 without; present if reserved is asked for"`
 }
 
 func (a rest) getCalendar(ctx context.Context, in *CalendarQuery) (*Response[ReservationCalendar], error) {
@@ -261,7 +283,7 @@ func (a rest) getCalendar(ctx context.Context, in *CalendarQuery) (*Response[Res
 	n := len(c.Slots) - 1
 	v := ReservationCalendar{Starts: convert(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(),
 		Devices: convert(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
-			return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available}
+			return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available, d.Reserved, d.Reservations}
 		})}
 	if c.More {
 		v.Next = c.Devices[len(c.Devices)-1].DeviceID

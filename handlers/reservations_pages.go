@@ -101,7 +101,7 @@ func (f *form) localTime(name string, zone *time.Location) *time.Time {
 	return &t
 }
 
-// calendarPage shows what a project can reserve; of the actor's first project unless
+// calendarPage shows what a project can reserve, or has reserved; of the actor's first project unless
 // another one is chosen.
 func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	project, _ := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
@@ -114,12 +114,12 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 		project = list[0].ID
 	}
 	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"),
-		cmp.Or(c.QueryParam("time_zone"), actorOf(ctx).User.TimeZone), c.QueryParam("gpu_model"), after}
+		cmp.Or(c.QueryParam("time_zone"), actorOf(ctx).User.TimeZone), c.QueryParam("gpu_model"), c.QueryParam("reserved"), after}
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
 	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel,
-		Slots: calendar.Slots, Now: a.Store.Now()}
+		Reserved: in.Reserved, Slots: calendar.Slots, Now: a.Store.Now()}
 	v.Devices = convert(calendar.Devices, func(d broker.CalendarDevice) web.CalendarDevice {
-		return web.CalendarDevice{GrantView: d.GrantView, Available: d.Available}
+		return web.CalendarDevice(d)
 	})
 	if calendar.More {
 		v.After = v.Devices[len(v.Devices)-1].DeviceID
@@ -191,7 +191,7 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 		d, err = preview()
 	}
 	v := &web.ReservationDecision{Outcome: d.Outcome.String(), Grants: d.Grants, Explanation: d.Explanation,
-		Earliest: d.Earliest, Latest: d.Latest, Moves: len(d.Moves)}
+		Earliest: d.Earliest, Latest: d.Latest, Moves: len(d.Moves), Conflicts: d.Conflicts}
 	for _, m := range d.Shown {
 		r, first := m.Before, m.Grants[0]
 		v.Changes = append(v.Changes, web.ReservationMove{ID: r.ID, Project: m.Project, From: r.StartsAt, Until: r.EndsAt, Cores: r.Cores,
@@ -203,7 +203,7 @@ func reservationDecision(err error, preview func() (broker.Decision, error)) (*w
 		return nil, err
 	}
 	if e != nil {
-		v.Grants, v.Explanation, v.Earliest, v.Latest, v.Parts, v.Moves, v.Changes = nil, models.Text{}, nil, nil, nil, 0, nil
+		v.Grants, v.Explanation, v.Earliest, v.Latest, v.Parts, v.Moves, v.Changes, v.Conflicts = nil, models.Text{}, nil, nil, nil, 0, nil, nil
 		for _, field := range e.Fields {
 			v.Reasons = append(v.Reasons, field.Reason)
 		}

@@ -107,3 +107,47 @@ func TestPreviewOfMoves(t *testing.T) {
 		t.Errorf("the form: %d %s", a.status, a.raw)
 	}
 }
+
+// A preview over REST and on its page names the reservations in the way.
+func TestPreviewOfConflicts(t *testing.T) {
+	w := newWorld(t)
+	from := w.store.Now().UTC().Truncate(time.Minute).Add(2 * time.Hour)
+	body := func(gpus string) string {
+		return `{"project_id":` + id(w.project) + `,"gpus":` + gpus + `,"cores":50,"gpu_memory_mib":1000,"duration_minutes":60,"from":"` + from.Format(time.RFC3339) + `"}`
+	}
+	place := "/reservations/" + id(w.create(w.member, "/reservations", body("2")))
+	in := strings.Replace(body("2"), `"cores":50`, `"cores":51`, 1)
+	a := w.send(w.member, "POST", "/reservations/preview", in)
+	for _, part := range []string{`"outcome":"refused"`, `"conflicts":[{"id":1,`, `"project":"vision"`, `"gpus":2`, `"earliest":"` + from.Add(time.Hour).Format(time.RFC3339)} {
+		if !strings.Contains(a.raw, part) {
+			t.Errorf("no %s in %d %s", part, a.status, a.raw)
+		}
+	}
+	form := url.Values{"project_id": {id(w.project)}, "gpus": {"2"}, "cores": {"51"}, "gpu_memory_mib": {"1000"}, "duration_minutes": {"60"},
+		"from": {from.Format("2006-01-02T15:04")}, "time_zone": {"UTC"}, "preview": {"1"}}
+	if a := w.form(w.member, "/reservations", form); !strings.Contains(a.raw, `href="`+place+`"`) || strings.Contains(a.raw, "A reservation of others") {
+		t.Errorf("the form: %d %s", a.status, a.raw)
+	}
+}
+
+// The calendar shows what is reserved, over REST and on its page.
+func TestCalendarOfReservations(t *testing.T) {
+	w := newWorld(t)
+	place := "/reservations/" + id(w.create(w.member, "/reservations", `{"project_id":`+id(w.project)+`,"gpus":1,"cores":50,"duration_minutes":60}`))
+	at := "/reservations/calendar?view=week&project_id=" + id(w.project)
+	for reserved, who := range map[string]string{"mine": w.member, "project": w.member} {
+		if a := w.get(who, at+"&reserved="+reserved); a.status != 200 || !strings.Contains(a.raw, `"reservations":[0,`) && !strings.Contains(a.raw, `"reservations":[1,`) ||
+			strings.Contains(a.raw, `"available"`) {
+			t.Errorf("%s: %d %s", reserved, a.status, a.raw)
+		}
+		if page := w.page(who, at+"&reserved="+reserved); !strings.Contains(page, `href="`+place+`"`) {
+			t.Errorf("%s: %s", reserved, page)
+		}
+	}
+	if a := w.get(w.manager, at+"&reserved=mine"); a.status != 200 || strings.Contains(a.raw, `"reservations"`) {
+		t.Errorf("of others: %d %s", a.status, a.raw)
+	}
+	if a := w.send(w.member, "GET", at+"&reserved=all", ""); a.status != 422 {
+		t.Errorf("of all: %d %s", a.status, a.raw)
+	}
+}

@@ -17,6 +17,7 @@ type CalendarView struct {
 	View      string // day, week, month
 	TimeZone  string
 	GPUModel  string
+	Reserved  string      // what is reserved is shown: project, mine; empty: what is available
 	Slots     []time.Time // in the time zone: the starts, and at last the end
 	Devices   []CalendarDevice
 	After     int64 // ID of the last device, if there are more; else 0
@@ -27,6 +28,8 @@ type CalendarView struct {
 type CalendarDevice struct {
 	models.GrantView
 	Available []int64 // GPU cores by slot; -1: unknown
+
+	Reserved, Reservations []int64 // in a calendar of reservations instead: GPU cores, and the first reservation or 0
 }
 
 // slot is a cell of the calendar.
@@ -34,6 +37,7 @@ type slot struct {
 	device      CalendarDevice
 	from, until time.Time
 	cores       int64 // -1: unknown
+	reservation int64 // of a calendar of reservations; else 0
 }
 
 // fields of a form of local times, such as 2026-03-12T09:00.
@@ -63,6 +67,9 @@ func (v CalendarView) path(view string, at time.Time, after int64) string {
 	if v.GPUModel != "" {
 		q.Set("gpu_model", v.GPUModel)
 	}
+	if v.Reserved != "" {
+		q.Set("reserved", v.Reserved)
+	}
 	if after != 0 {
 		q.Set("after", number(after))
 	}
@@ -88,7 +95,7 @@ func (v CalendarView) next() string {
 func (v CalendarView) earlier() string { return v.path(v.View, v.Slots[0].Add(-1), 0) }
 
 func (v CalendarView) form() Form {
-	return Form{Values: map[string]string{"project_id": number(v.ProjectID), "gpu_model": v.GPUModel}}
+	return Form{Values: map[string]string{"project_id": number(v.ProjectID), "gpu_model": v.GPUModel, "reserved": v.Reserved}}
 }
 
 // days are the dates over the quarters of a week.
@@ -109,7 +116,10 @@ func (v CalendarView) column(i int) string {
 
 func (v CalendarView) slots(d CalendarDevice) (list []slot) {
 	for i, cores := range d.Available {
-		list = append(list, slot{d, v.Slots[i], v.Slots[i+1], cores})
+		list = append(list, slot{d, v.Slots[i], v.Slots[i+1], cores, 0})
+	}
+	for i, cores := range d.Reserved {
+		list = append(list, slot{d, v.Slots[i], v.Slots[i+1], cores, d.Reservations[i]})
 	}
 	return list
 }
@@ -151,7 +161,25 @@ func (s slot) level() string {
 // calendarZone names the time zone of a calendar.
 func calendarZone(name string) string { return cmp.Or(name, "UTC") }
 
+// caption is what the numbers of the calendar are.
+func (v CalendarView) caption(ctx context.Context) string {
+	if v.Reserved != "" {
+		return T(ctx, "Reserved GPU cores")
+	}
+	return T(ctx, "Available GPU cores")
+}
+
+// shows are what a calendar can show.
+func (v CalendarView) shows(ctx context.Context) []Option {
+	return []Option{{Label: T(ctx, "What can be reserved")}, {Value: "project", Label: T(ctx, "Reserved by the project")},
+		{Value: "mine", Label: T(ctx, "Reserved by me")}}
+}
+
 func (s slot) label(ctx context.Context) string {
+	if s.reservation != 0 {
+		return T(ctx, "%s · GPU %s, %s: %s GPU cores reserved", s.device.ProviderName, number(s.device.Number),
+			s.from.Format("2006-01-02 15:04"), number(s.cores))
+	}
 	return T(ctx, "%s · GPU %s, %s: %s GPU cores available", s.device.ProviderName, number(s.device.Number),
 		s.from.Format("2006-01-02 15:04"), number(s.cores))
 }

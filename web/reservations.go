@@ -60,6 +60,8 @@ type ReservationDecision struct {
 	Parts       models.ScoreParts // of the score; none: it has no score
 	Moves       int               // reservations with lower scores that would be changed
 	Changes     []ReservationMove // those of them that the viewer may see
+	// Reservations in the way of a request; without ID those that the viewer may not see.
+	Conflicts []models.ReservationView
 }
 
 // ReservationMove is what a request would change of a reservation.

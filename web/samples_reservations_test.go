@@ -79,12 +79,22 @@ func reservationSamples() []sample {
 	for _, view := range []string{"day", "week", "month"} {
 		list = append(list, sample{"calendar-" + view, "/reservations/calendar?view=" + view, &li, CalendarPage(sampleCalendar(view, projects))})
 	}
+	mine, none := sampleCalendar("day", projects), sampleCalendar("day", projects)
+	for i := range mine.Devices {
+		d := &mine.Devices[i]
+		d.Available, d.Reserved, d.Reservations = nil, make([]int64, 24), make([]int64, 24)
+		d.Reserved[5], d.Reservations[5] = 50, 3
+	}
+	mine.Reserved, none.Reserved, none.Devices = "mine", "project", nil
+	list = append(list, sample{"calendar-mine", "/reservations/calendar?reserved=mine", &li, CalendarPage(mine)},
+		sample{"calendar-unreserved", "/reservations/calendar?reserved=project", &li, CalendarPage(none)})
 	list = append(list, sample{"calendar-none", "/reservations/calendar", &li, CalendarPage(CalendarView{})},
 		sample{"calendar-no-gpus", "/reservations/calendar", &root, CalendarPage(CalendarView{ProjectID: 1, View: "month", Slots: sampleCalendar("month", nil).Slots})})
 	for name, d := range map[string]*ReservationDecision{
 		"granted": decided("granted", ReservationDecision{Grants: rows[0].Grants, Score: 0.31, Parts: sampleScore, Moves: 4,
 			Changes: []ReservationMove{{ID: 7, Project: "vision", From: now, Until: later, Cores: 100, NewFrom: later, NewUntil: later.Add(time.Hour), NewCores: 50}}}), "partial": decided("partial", ReservationDecision{Grants: rows[0].Grants}),
-		"delayed": decided("delayed", ReservationDecision{Grants: rows[0].Grants}), "later": decided("refused", ReservationDecision{Earliest: &later}),
+		"delayed": decided("delayed", ReservationDecision{Grants: rows[0].Grants}), "later": decided("refused", ReservationDecision{Earliest: &later, Conflicts: []models.ReservationView{rows[0].ReservationView,
+			{Reservation: models.Reservation{GPUs: 1, Cores: 50, StartsAt: now, EndsAt: later}}}}),
 		"never": decided("refused", ReservationDecision{}), "forbidden": decided("", ReservationDecision{Reasons: []models.Text{models.Say("You are not a member of this project and have no resources in it.")}}),
 	} {
 		list = append(list, sample{"reserve-" + name, "/reservations/new", &li, ReservationFormPage(ReservationFormView{Projects: projects, Form: asked, Decision: d})})

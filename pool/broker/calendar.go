@@ -20,6 +20,7 @@ type CalendarInput struct {
 	View      string // day, week or month
 	Date      string // a day in it, such as 2026-03-12; empty: today
 	TimeZone  string // of the days, such as Europe/Berlin; empty: UTC
+	Reserved  string // what is reserved is shown: project or mine; empty: what is available
 	After     int64  // ID of the last device of the page before
 	Limit     int    // devices of a page
 }
@@ -31,7 +32,13 @@ const (
 	ViewMonth = "month"
 )
 
-// Calendar is what a project can reserve in a day, week or month.
+// What a calendar shows of reservations.
+const (
+	ReservedByProject = "project" // as far as the actor may see them
+	ReservedByMe      = "mine"
+)
+
+// Calendar is what a project can reserve, or has reserved, in a day, week or month.
 type Calendar struct {
 	Slots   []time.Time // the starts, and at last the end
 	Devices []CalendarDevice
@@ -42,6 +49,9 @@ type Calendar struct {
 type CalendarDevice struct {
 	models.GrantView         // its name; its amounts are those of the device
 	Available        []int64 // GPU cores at every moment of each slot; Unknown for what is over or too far ahead
+
+	// In a calendar of reservations instead: GPU cores in each slot at most, and the first reservation in it, or 0.
+	Reserved, Reservations []int64
 }
 
 // Unknown is what is available in the past, and where the pool is not known yet.
@@ -61,6 +71,9 @@ func (in CalendarInput) when(now time.Time) (at time.Time, err error) {
 	}
 	if in.View != ViewDay && in.View != ViewWeek && in.View != ViewMonth {
 		p.Add("view", "must be day, week or month")
+	}
+	if in.Reserved != "" && in.Reserved != ReservedByProject && in.Reserved != ReservedByMe {
+		p.Add("reserved", "must be project or mine")
 	}
 	return at, p.Err()
 }
@@ -127,6 +140,9 @@ func (s *Service) Calendar(ctx context.Context, actor policies.Actor, in Calenda
 	}
 	c.Slots = slots(in.View, at)
 	return c, s.store.Snapshot(ctx, func(q *store.Queries) error {
+		if in.Reserved != "" {
+			return s.fillReserved(q, &c, actor, in)
+		}
 		demand := models.Demand{GPUs: 1, Cores: 1, GPUModel: in.GPUModel}
 		_, devices, taken, err := s.pool.Reservable(q, in.ProjectID, demand, models.AssumedReservations{})
 		if err != nil {
@@ -159,9 +175,69 @@ func (s *Service) fill(q *store.Queries, c *Calendar, in CalendarInput, devices 
 	}
 	now := q.Now()
 	for _, d := range names {
-		c.Devices = append(c.Devices, CalendarDevice{d, available(uses[d.DeviceID], d.Cores, c.Slots, now, now.Add(s.rules.MaxAhead))})
+		c.Devices = append(c.Devices, CalendarDevice{GrantView: d,
+			Available: available(uses[d.DeviceID], d.Cores, c.Slots, now, now.Add(s.rules.MaxAhead))})
 	}
 	return nil
+}
+
+// fillReserved adds a page of the devices of which something is reserved in the calendar and has not ended.
+func (s *Service) fillReserved(q *store.Queries, c *Calendar, actor policies.Actor, in CalendarInput) error {
+	all, err := q.ReservedBy(in.ProjectID)
+	if err != nil {
+		return err
+	}
+	span := models.ReservationGrant{StartsAt: c.Slots[0], EndsAt: c.Slots[len(c.Slots)-1]}
+	of := map[int64][]models.ReservedView{}
+	var names []models.GrantView
+	for _, g := range all {
+		if in.Reserved == ReservedByMe && g.UserID != actor.User.ID || !g.Overlaps(span) ||
+			!s.access.MayOwned(actor, g.UserID, g.ProjectID, policies.WorkspaceRead) {
+			continue
+		}
+		if of[g.DeviceID] == nil {
+			names = append(names, models.GrantView{ReservationGrant: models.ReservationGrant{DeviceID: g.DeviceID, Cores: wholeGPU}})
+		}
+		of[g.DeviceID] = append(of[g.DeviceID], g)
+	}
+	if err := q.NameGrants(names); err != nil {
+		return err
+	}
+	slices.SortFunc(names, func(a, b models.GrantView) int { return cmp.Compare(a.DeviceID, b.DeviceID) })
+	names = slices.DeleteFunc(names, func(d models.GrantView) bool {
+		return d.DeviceID <= in.After || !s.pool.MatchesModel(d.Model, in.GPUModel)
+	})
+	if c.More = len(names) > in.Limit; c.More {
+		names = names[:in.Limit]
+	}
+	for _, d := range names {
+		cores, first := reserved(of[d.DeviceID], c.Slots)
+		c.Devices = append(c.Devices, CalendarDevice{GrantView: d, Reserved: cores, Reservations: first})
+	}
+	return nil
+}
+
+// wholeGPU are the GPU cores of a device.
+const wholeGPU = 100
+
+// reserved is what grants have of a device in each slot at most, and the reservation of the first of them.
+func reserved(grants []models.ReservedView, slots []time.Time) (cores, first []int64) {
+	var use timeline.Timeline
+	for _, g := range grants {
+		use.Add(spanOf(g.ReservationGrant), amountOf(g.ReservationGrant))
+	}
+	cores, first = make([]int64, len(slots)-1), make([]int64, len(slots)-1)
+	for i := range cores {
+		slot := models.ReservationGrant{StartsAt: slots[i], EndsAt: slots[i+1]}
+		cores[i] = use.Max(spanOf(slot)).Cores
+		var from time.Time
+		for _, g := range grants {
+			if g.Overlaps(slot) && (first[i] == 0 || g.StartsAt.Before(from)) {
+				first[i], from = g.ReservationID, g.StartsAt
+			}
+		}
+	}
+	return cores, first
 }
 
 // available is what a device has left in each slot between two moments.

@@ -107,7 +107,10 @@ type Decision struct {
 	Latest *time.Time
 	Moves  []Move // what would be changed of reservations with lower scores
 	Shown  []Move // those of them that the actor may see
-	wish          // that was decided on
+	// Conflicts are the first reservations in the way of a request that a preview does not grant from its earliest start;
+	// without ID those that the actor may not see.
+	Conflicts []models.ReservationView
+	wish      // that was decided on
 }
 
 // grants are the grants as they are recorded.
@@ -147,6 +150,9 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 		}
 		if err == nil {
 			err = q.NameGrants(d.Grants)
+		}
+		if err == nil && d.Outcome != timeline.Granted {
+			d.Conflicts, err = s.conflicts(q, actor, in.ProjectID, d.wish)
 		}
 		return err
 	})

@@ -24,7 +24,7 @@ function mark() {
   if (from) for (const a of span()) a.classList.add("chosen");
 }
 
-const slotAt = (e) => e.target.closest?.(".calendar td a");
+const slotAt = (e) => e.target.closest?.(".calendar td a[data-cores]"); // not a reservation
 
 addEventListener("pointerdown", (e) => {
   from = to = e.button === 0 && e.pointerType !== "touch" ? slotAt(e) : null;
