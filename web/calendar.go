@@ -161,6 +161,13 @@ func (s slot) level() string {
 // calendarZone names the time zone of a calendar.
 func calendarZone(name string) string { return cmp.Or(name, "UTC") }
 
+func (v CalendarView) subtitle(ctx context.Context) string {
+	if v.Reserved != "" {
+		return T(ctx, "GPU cores that are reserved.")
+	}
+	return T(ctx, "GPU cores that your project can reserve.")
+}
+
 // caption is what the numbers of the calendar are.
 func (v CalendarView) caption(ctx context.Context) string {
 	if v.Reserved != "" {

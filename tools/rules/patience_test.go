@@ -21,7 +21,7 @@ var shortBounds = map[string]string{
 	"storage/files/guards_test.go: context.WithTimeout of 1ms":          "a revocation has to wait until it ends",
 	"tools/cluster/fault_test.go: context.WithTimeout of 5s":            "a paused program does not respond before it ends",
 	"workspaces/shard/split/split_test.go: context.WithTimeout of 40ms": "a writer that waits for another has to end with it",
-	"e2e/soak_test.go: time.After of 100ms":                             "browsers pause before they connect again",
+	"e2e/load_test.go: time.After of 100ms":                             "browsers pause before they connect again",
 }
 
 // TestPatience: in tests, time.After, context.WithTimeout and deadlines have no bound
