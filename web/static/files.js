@@ -404,7 +404,7 @@ function merge(page, list, known) {
     if (old) select(row, isSelected(old));
     return row;
   });
-  manager.querySelector(".files tbody")?.replaceChildren(...merged);
+  arrange(manager.querySelector(".files tbody"), merged);
   start();
   const now = new Map(rows().map((row) => [row.dataset.path, row]));
   const below = known.slice(Math.max(0, known.findIndex((row) => row.dataset.path === active)));
@@ -412,6 +412,15 @@ function merge(page, list, known) {
   const at = stays ? now.get(stays.dataset.path) : rows().at(-1);
   if (focused) focusRow(at);
   else stopAt(at);
+}
+
+// arrange makes rows the content of a table. Those that are there already stay in the document: a click on one that
+// has begun ends on it.
+function arrange(table, list) {
+  if (!table) return;
+  const kept = new Set(list);
+  for (const row of [...table.children]) if (!kept.has(row)) row.remove();
+  list.forEach((row, i) => { if (table.children[i] !== row) table.insertBefore(row, table.children[i] ?? null); });
 }
 
 function setPager(page) {
