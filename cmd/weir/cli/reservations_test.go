@@ -71,3 +71,13 @@ func TestReservations(t *testing.T) {
 		}
 	}
 }
+
+// A run in a reservation is one of its project.
+func TestRunInReservation(t *testing.T) {
+	r := handlers.Reservation{ID: 7, ProjectID: 3}
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /reservations/7": jsonAnswer(r), "POST /runs": jsonAnswer(handlers.Run{ID: 9})})
+	code, out, errOut := p.weir(t, "run", "--reservation", "7", "--detach", "--", "true")
+	if code != ExitOK || strings.TrimSpace(out) != "9" || !strings.Contains(last(p.requests()), `"project_id":3`) || !strings.Contains(last(p.requests()), `"reservation_id":7`) {
+		t.Errorf("exit code %d, %s, asked %s\n%s", code, errOut, last(p.requests()), out)
+	}
+}

@@ -45,7 +45,7 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.gpuModel, "gpu-model", "", "GPU `MODEL`")
 	flags.Int64Var(&f.cpu, "cpu", 0, "CPU in thousandths, `MILLI`")
 	flags.Int64Var(&f.memory, "memory", 0, "memory in `MIB`")
-	flags.Int64Var(&f.reservation, "reservation", 0, "`ID` of your active reservation in which the command runs; its GPUs are the default")
+	flags.Int64Var(&f.reservation, "reservation", 0, "`ID` of your active reservation in which the command runs; its GPUs and its project are the default")
 	flags.StringArrayVar(&f.env, "env", nil, "environment variable, `NAME=VALUE`; can be repeated")
 	flags.DurationVar(&f.limit, "time", 0, "`DURATION` after which the run is ended, such as 30m; default: no limit")
 	flags.StringVar(&f.whenInsufficient, "when-insufficient", workspaces.WhenInsufficientWait,
@@ -80,8 +80,15 @@ func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (wo
 	if f.workspace == 0 && f.project == 0 {
 		in.WorkspaceID, _ = strconv.ParseInt(os.Getenv("WEIR_WORKSPACE"), 10, 64)
 	}
+	if in.WorkspaceID == 0 && in.ProjectID == 0 && f.reservation != 0 {
+		r, _, err := fetch[handlers.Reservation](s, s.client, fmt.Sprintf("/reservations/%d", f.reservation))
+		if err != nil {
+			return in, err
+		}
+		in.ProjectID = r.ProjectID
+	}
 	if in.WorkspaceID == 0 && in.ProjectID == 0 {
-		return in, config.Usagef("no project: set --project, or --workspace or WEIR_WORKSPACE")
+		return in, config.Usagef("no project: set --project, or --workspace, WEIR_WORKSPACE or --reservation")
 	}
 	if f.limit != 0 && in.TimeLimitSeconds < 1 {
 		return in, config.Usagef("--time: %s must be at least 1s", f.limit)
