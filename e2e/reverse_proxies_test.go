@@ -39,7 +39,6 @@ func TestReverseProxies(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]func(*frontend, string) *exec.Cmd{"nginx": (*frontend).nginx, "caddyfile": (*frontend).caddy} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			f := newFrontend(t)
 			f.run(command(f, documented(t, "tls.md", name)))
 			f.redirects()
