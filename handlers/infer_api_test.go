@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/workspaces"
 	"weir/workspaces/deployments/serving"
 )
@@ -19,6 +21,34 @@ type oneImage struct{ workspaces.Served }
 
 func (oneImage) Generation(models.Deployment) (serving.Generation, error) {
 	return serving.Generation{Image: &serving.Image{Channels: 1, Size: 2, Labels: []string{"cat", "dog"}}}, nil
+}
+
+// A deployment is live until it has ended, and ready when it answers requests, at once or after it was idle.
+func TestInferHealth(t *testing.T) {
+	w := newWorld(t)
+	deployment := w.addDeployment(w.project, "ann@example.org", models.TaskTextGeneration)
+	at := "/deployments/" + id(deployment) + "/v2"
+	hasTexts(t, w.get(w.member, at).raw, `"name":"weir"`, `"binary_tensor_data"`)
+	for _, c := range []struct {
+		state       models.DeploymentState
+		live, ready int
+	}{{models.DeploymentServing, 200, 200}, {models.DeploymentIdle, 200, 200}, {models.DeploymentDeploying, 200, 503}, {models.DeploymentStopping, 200, 503},
+		{models.DeploymentFailed, 503, 503}} {
+		storetest.InTx(t, w.store, func(q *store.Queries) error {
+			d, err := q.LockDeployment(deployment)
+			if err != nil || d.State == c.state {
+				return err
+			}
+			from := d.State
+			d.State = c.state
+			return q.TransitionDeployment(&d, from, models.Say("test"))
+		})
+		for path, want := range map[string]int{"/health/live": c.live, "/health/ready": c.ready, "/models/any/ready": c.ready} {
+			if a := w.want(want, w.member, "GET", at+path, ""); want == 503 && !strings.Contains(a.raw, c.state.Words().String()) {
+				t.Errorf("%s, %s: %s", c.state, path, a.raw)
+			}
+		}
+	}
 }
 
 // Images with wrong forms are refused with what is right, in JSON and in binary; right ones only

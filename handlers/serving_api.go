@@ -33,6 +33,7 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodPost, embeddingsPath, 200, "create-embeddings",
 		models.Say("Embed texts, as OpenAI's API does")}, a.createEmbeddings, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
+	a.inferHealthOperations(s)
 	register(a, s, route{http.MethodGet, inferModelPath, 200, "get-inference-model",
 		models.Say("Get the model of a deployment, as the Open Inference Protocol does")}, a.getInferModel, http.StatusConflict,
 		http.StatusServiceUnavailable)

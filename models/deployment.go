@@ -56,6 +56,9 @@ func (s DeploymentState) Phase() HolderPhase {
 	}
 }
 
+// Answers reports whether the deployment answers requests: it serves, or does so for the next one.
+func (s DeploymentState) Answers() bool { return s == DeploymentServing || s == DeploymentIdle }
+
 // Ended reports whether the deployment has ended.
 func (s DeploymentState) Ended() bool { return s.Phase() == HolderEnded }
 

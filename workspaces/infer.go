@@ -76,7 +76,7 @@ func (s *Service) Images(ctx context.Context, actor policies.Actor, id int64) (d
 		return d, image, otherTask(r.Deployment)
 	}
 	if err = r.readGeneration(); err == nil && r.generation.Image == nil {
-		err = models.Unavailable(nil, "This deployment is %s.", r.Deployment.State.Words())
+		err = notNow(r.Deployment)
 	}
 	if err != nil {
 		return d, image, err

@@ -79,7 +79,27 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 			return nil, partFailed(failed)
 		}
 	}
-	return nil, models.Unavailable(nil, "This deployment is %s.", v.State.Words())
+	return nil, notNow(v.Deployment)
+}
+
+// CheckDeployment returns the deployment that takes requests for another one of its series now, with an error of kind
+// unavailable if it is in a state that ok does not accept.
+func (s *Service) CheckDeployment(ctx context.Context, actor policies.Actor, id int64, ok func(models.DeploymentState) bool) (
+	models.Deployment, error) {
+	v, err := s.authorizeDeployment(ctx, actor, id, policies.WorkspaceRead)
+	if err != nil {
+		return models.Deployment{}, err
+	}
+	d, err := current(s.store.Read(ctx), v.Deployment)
+	if err == nil && !ok(d.State) {
+		err = notNow(d)
+	}
+	return d, err
+}
+
+// notNow is the error for what a deployment does not do in its state.
+func notNow(d models.Deployment) error {
+	return models.Unavailable(nil, "This deployment is %s.", d.State.Words())
 }
 
 // otherTask is the error for a request that is not for a deployment's task.
@@ -114,8 +134,8 @@ func (r *openRequest) prepare(actor policies.Actor, check func(*openRequest) err
 			return err
 		}
 	}
-	if state := r.Deployment.State; state != models.DeploymentServing && state != models.DeploymentIdle {
-		return models.Unavailable(nil, "This deployment is %s.", state.Words())
+	if !r.Deployment.State.Answers() {
+		return notNow(r.Deployment)
 	}
 	if err := r.readGeneration(); err != nil {
 		return err
