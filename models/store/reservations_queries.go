@@ -85,6 +85,12 @@ func (q *Queries) NameGrants(grants []models.GrantView) error {
 	return err
 }
 
+// WholeDevices lists devices by ID, each as a grant of all that it has.
+func (q *Queries) WholeDevices(ids []int64) (list []models.GrantView, err error) {
+	return list, q.db.Table("devices").Select("devices.id AS device_id, devices.cores, devices.memory_mib, "+grantDevices).
+		Joins("JOIN providers ON providers.id = devices.provider_id").Where("devices.id IN ?", ids).Order("devices.id").Find(&list).Error
+}
+
 // GrantsOf lists the grants of reservations, by beginning.
 func (q *Queries) GrantsOf(reservations ...int64) (list []models.GrantView, err error) {
 	return list, q.db.Table("reservation_grants").

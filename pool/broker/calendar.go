@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -189,36 +190,29 @@ func (s *Service) fillReserved(q *store.Queries, c *Calendar, actor policies.Act
 	}
 	span := models.ReservationGrant{StartsAt: c.Slots[0], EndsAt: c.Slots[len(c.Slots)-1]}
 	of := map[int64][]models.ReservedView{}
-	var names []models.GrantView
 	for _, g := range all {
 		if in.Reserved == ReservedByMe && g.UserID != actor.User.ID || !g.Overlaps(span) ||
 			!s.access.MayOwned(actor, g.UserID, g.ProjectID, policies.WorkspaceRead) {
 			continue
 		}
-		if of[g.DeviceID] == nil {
-			names = append(names, models.GrantView{ReservationGrant: models.ReservationGrant{DeviceID: g.DeviceID, Cores: wholeGPU}})
-		}
 		of[g.DeviceID] = append(of[g.DeviceID], g)
 	}
-	if err := q.NameGrants(names); err != nil {
+	devices, err := q.WholeDevices(slices.Collect(maps.Keys(of)))
+	if err != nil {
 		return err
 	}
-	slices.SortFunc(names, func(a, b models.GrantView) int { return cmp.Compare(a.DeviceID, b.DeviceID) })
-	names = slices.DeleteFunc(names, func(d models.GrantView) bool {
+	devices = slices.DeleteFunc(devices, func(d models.GrantView) bool {
 		return d.DeviceID <= in.After || !s.pool.MatchesModel(d.Model, in.GPUModel)
 	})
-	if c.More = len(names) > in.Limit; c.More {
-		names = names[:in.Limit]
+	if c.More = len(devices) > in.Limit; c.More {
+		devices = devices[:in.Limit]
 	}
-	for _, d := range names {
+	for _, d := range devices {
 		cores, first := reserved(of[d.DeviceID], c.Slots)
 		c.Devices = append(c.Devices, CalendarDevice{GrantView: d, Reserved: cores, Reservations: first})
 	}
 	return nil
 }
-
-// wholeGPU are the GPU cores of a device.
-const wholeGPU = 100
 
 // reserved is what grants have of a device in each slot at most, and the reservation of the first of them.
 func reserved(grants []models.ReservedView, slots []time.Time) (cores, first []int64) {

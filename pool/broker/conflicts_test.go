@@ -1,10 +1,13 @@
 package broker_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"weir/models"
+	"weir/models/store"
+	"weir/models/store/storetest"
 	"weir/policies"
 	"weir/pool/broker"
 	"weir/pool/pooltest"
@@ -57,6 +60,14 @@ func TestCalendarOfReservations(t *testing.T) {
 		in.Cores = 30
 		theirs, err := o.Reserve(o.Ctx, o.Actor(t, colleague), in)
 		pooltest.NoError(t, err)
+		storetest.InTx(t, o.Store, func(q *store.Queries) error { // as an instance of MIG
+			devices, err := q.DevicesAt(store.AllMachines)
+			for _, d := range devices {
+				d.Cores = 95
+				err = errors.Join(err, q.UpdateDevice(&d))
+			}
+			return err
+		})
 		for _, c := range []struct {
 			actor    policies.Actor
 			reserved string
@@ -69,7 +80,7 @@ func TestCalendarOfReservations(t *testing.T) {
 		} {
 			ask := broker.CalendarInput{ProjectID: o.member.ProjectID, View: broker.ViewDay, Date: own.StartsAt.Format(time.DateOnly), Limit: 10, Reserved: c.reserved}
 			got, err := o.Calendar(o.Ctx, o.actorAt(c.actor), ask)
-			if err != nil || len(got.Devices) != 1 || got.Devices[0].DeviceID != own.Grants[0].DeviceID {
+			if err != nil || len(got.Devices) != 1 || got.Devices[0].DeviceID != own.Grants[0].DeviceID || got.Devices[0].Cores != 95 {
 				t.Fatalf("%s: %+v, %v", c.reserved, got.Devices, err)
 			}
 			for i, cores := range got.Devices[0].Reserved {
