@@ -199,27 +199,30 @@ func released(object metav1.Object) bool {
 // awaitVolumes waits until the volume controller knows the volumes, or until
 // volumeTimeout: claims also bind later.
 func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVolumeApplyConfiguration) {
-	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, volumeTimeout, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(volumes, func(wanted *core.PersistentVolumeApplyConfiguration) bool {
-			v, err := r.volumeLister.Get(*wanted.Name)
-			return err != nil || v.Status.Phase == "" || v.Status.Phase == corev1.VolumePending
-		}), nil
+	_ = awaitEach(ctx, volumes, func(wanted *core.PersistentVolumeApplyConfiguration) bool {
+		v, err := r.volumeLister.Get(*wanted.Name)
+		return err == nil && v.Status.Phase != "" && v.Status.Phase != corev1.VolumePending
 	})
 }
 
 // awaitClaims waits until the claims are bound to their volumes, with an error after volumeTimeout. The scheduler can
 // miss that a claim is bound after it has seen a pod that needs it, and then looks at the pod five minutes later.
 func (r *Runtime) awaitClaims(ctx context.Context, ns string, claims []*core.PersistentVolumeClaimApplyConfiguration) error {
-	err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, volumeTimeout, true, func(context.Context) (bool, error) {
-		return !slices.ContainsFunc(claims, func(wanted *core.PersistentVolumeClaimApplyConfiguration) bool {
-			c, err := r.claimLister.PersistentVolumeClaims(ns).Get(*wanted.Name)
-			return err != nil || c.Status.Phase != corev1.ClaimBound
-		}), nil
+	err := awaitEach(ctx, claims, func(wanted *core.PersistentVolumeClaimApplyConfiguration) bool {
+		c, err := r.claimLister.PersistentVolumeClaims(ns).Get(*wanted.Name)
+		return err == nil && c.Status.Phase == corev1.ClaimBound
 	})
 	if err != nil {
 		return models.Unavailable(err, "The volumes of the project's directories are not bound yet.")
 	}
 	return nil
+}
+
+// awaitEach waits until all are ready, with an error after volumeTimeout.
+func awaitEach[T any](ctx context.Context, all []T, ready func(T) bool) error {
+	return wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, volumeTimeout, true, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(all, func(one T) bool { return !ready(one) }), nil
+	})
 }
 
 // applyOwned applies the objects that a pod owns. The pod waits for its secret.
