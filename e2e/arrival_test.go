@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -24,19 +27,14 @@ func (a *arrivals) at() time.Time { return time.Unix(0, a.last.Load()) }
 func (a *arrivals) transport(port int) *http.Transport {
 	address := "127.0.0.1:" + strconv.Itoa(port)
 	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if err := stamping(); err != nil {
+			return nil, err
+		}
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 		if err != nil {
 			return nil, err
 		}
-		raw, err := conn.(*net.TCPConn).SyscallConn()
-		if err != nil {
-			return nil, err
-		}
-		var set error
-		if err := raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) }); err != nil {
-			return nil, err
-		}
-		return stamped{conn, raw, a}, set
+		return stamp(conn, a)
 	}}
 }
 
@@ -66,32 +64,74 @@ func (c stamped) Read(b []byte) (n int, err error) {
 	for _, m := range messages {
 		if m.Header.Type == unix.SCM_TIMESTAMPNS { // a struct timespec
 			c.arrivals.last.Store(int64(binary.NativeEndian.Uint64(m.Data)*1e9 + binary.NativeEndian.Uint64(m.Data[8:])))
+			return n, nil
 		}
 	}
-	return n, err
+	return n, cmp.Or(err, errUnstamped)
+}
+
+var errUnstamped = errors.New("the kernel has not recorded when the data arrived")
+
+// stamping makes the kernel record arrivals, which it begins some time after the first socket asks for them (see
+// net_enable_timestamp in net/core/dev.c), and keeps it from ending that while the process lives.
+var stamping = sync.OnceValue(func() error {
+	reader, writer, err := stampedPair()
+	if err != nil {
+		return err
+	}
+	alwaysStamped = []net.Conn{reader, writer}
+	for err = errUnstamped; errors.Is(err, errUnstamped); {
+		if _, err := writer.Write([]byte{0}); err != nil {
+			return err
+		}
+		_, err = reader.Read(make([]byte, 1))
+	}
+	return err
+})
+
+// alwaysStamped are connections that are not closed, also not as garbage.
+var alwaysStamped []net.Conn
+
+// stampedPair are both sides of a connection, of which the first one has SO_TIMESTAMPNS.
+func stampedPair() (reader stamped, writer net.Conn, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return reader, nil, err
+	}
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String()) // which the backlog accepts
+	if err != nil {
+		return reader, nil, err
+	}
+	if reader, err = stamp(conn, new(arrivals)); err != nil {
+		return reader, nil, err
+	}
+	writer, err = listener.Accept()
+	return reader, writer, err
+}
+
+// stamp has the kernel record when the data of a connection arrives.
+func stamp(conn net.Conn, a *arrivals) (s stamped, err error) {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return s, err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) })
+	return stamped{conn, raw, a}, cmp.Or(err, set)
 }
 
 // A line counts from when it came, not from when it was read.
 func TestLateReaderKnowsArrival(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if err := stamping(); err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	conns := make(chan net.Conn, 1)
-	go func() {
-		if conn, err := listener.Accept(); err == nil {
-			conns <- conn
-		}
-	}()
-	var a arrivals
-	reader, err := a.transport(listener.Addr().(*net.TCPAddr).Port).DialContext(t.Context(), "", "")
+	reader, writer, err := stampedPair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	writer := <-conns
 	defer writer.Close()
 	before := time.Now()
 	if _, err := io.WriteString(writer, "data"); err != nil {
@@ -102,7 +142,7 @@ func TestLateReaderKnowsArrival(t *testing.T) {
 	if n, err := reader.Read(make([]byte, 8)); n != 4 || err != nil {
 		t.Fatalf("%d bytes: %v", n, err)
 	}
-	if at := a.at(); at.Before(before) || at.After(written) {
+	if at := reader.arrivals.at(); at.Before(before) || at.After(written) {
 		t.Errorf("written from %v to %v, arrived at %v", before, written, at)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,14 +163,19 @@ func (w *copied) plain() ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// secretForm is how a secret of [policies.NewSecret] looks, also as an access token.
-var secretForm = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(?:weir_)?([A-Za-z0-9_-]{43})(?:$|[^A-Za-z0-9_-])`)
+const (
+	digits      = "0123456789"
+	capitals    = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	smalls      = "abcdefghijklmnopqrstuvwxyz"
+	secretChars = digits + capitals + smalls + "_-"
+)
 
-// secretOf returns what looks like a secret: 43 characters of all kinds.
+// secretOf returns what looks like a secret of [policies.NewSecret], also as an access token: 43 characters of all kinds.
 func secretOf(body []byte) string {
-	for _, m := range secretForm.FindAllSubmatch(body, -1) {
-		if bytes.ContainsAny(m[1], "0123456789") && bytes.ContainsAny(m[1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") && bytes.ContainsAny(m[1], "abcdefghijklmnopqrstuvwxyz") {
-			return string(m[1])
+	for word := range bytes.FieldsFuncSeq(body, func(c rune) bool { return !strings.ContainsRune(secretChars, c) }) {
+		if word = bytes.TrimPrefix(word, []byte("weir_")); len(word) == 43 && bytes.ContainsAny(word, digits) &&
+			bytes.ContainsAny(word, capitals) && bytes.ContainsAny(word, smalls) {
+			return string(word)
 		}
 	}
 	return ""
