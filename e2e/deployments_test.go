@@ -417,6 +417,7 @@ func TestDeployment(t *testing.T) {
 	text.stops(want)
 	text.chats(want)
 	whole.refusesChat()
+	three.measures(3)
 
 	var pids []int
 	eventually(t, gone, func() string {

@@ -21,6 +21,7 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodPost, "/deployments/{id}/update", 201, "update-deployment",
 		models.Say("Deploy the present files of a deployment's model, and replace the deployment when they serve")}, a.updateDeployment,
 		http.StatusNotFound, http.StatusConflict)
+	a.deploymentMetricsOperations(s)
 	register(a, s, route{http.MethodGet, "/deployments/{id}/v1/models", 200, "list-served-models",
 		models.Say("List the model of a deployment, as OpenAI's API does")}, a.listServedModels)
 	register(a, s, route{http.MethodPost, completionsPath, 200, "create-completion",
@@ -82,6 +83,7 @@ type DeploymentPart struct {
 	First       string           `json:"first" doc:"first layer of the part"`
 	Last        string           `json:"last" doc:"last layer of the part"`
 	MemoryBytes int64            `json:"memory_bytes" doc:"memory that the part needs by its plan"`
+	MaxMemory   int64            `json:"max_memory_bytes,omitempty" doc:"most memory that PyTorch has reserved on its GPU or, on CPUs, that its process has used, since its start; recorded when it grows by 2%; absent if unknown"`
 	File        string           `json:"file,omitempty" doc:"name of its file, by its content; absent until it is written"`
 	SizeBytes   int64            `json:"size_bytes" doc:"size of its file"`
 	Library     string           `json:"library,omitempty" doc:"what computes: numpy or torch"`
@@ -106,7 +108,7 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {
 		plan := d.Plan.Parts[i]
-		part := DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.File, p.Size, p.Library,
+		part := DeploymentPart{p.Number + 1, p.State, p.Progress, plan.First, plan.Last, plan.Total, p.MaxMemory, p.File, p.Size, p.Library,
 			p.DeviceType, p.Restarts, ""}
 		if i < len(d.Devices) {
 			part.Device = d.Devices[i]

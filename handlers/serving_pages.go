@@ -3,6 +3,7 @@ package handlers
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -89,8 +90,13 @@ func (a *App) deploymentPage(ctx context.Context, c echo.Context) (templ.Compone
 	if err != nil {
 		return nil, err
 	}
+	span := c.QueryParam("span")
+	if !slices.Contains(workspaces.MetricsSpans, span) {
+		span = workspaces.MetricsSpans[0]
+	}
+	metrics, err := a.Workspaces.DeploymentMetrics(ctx, actorOf(ctx), d.ID, span)
 	return web.DeploymentPage(web.DeploymentDetail{DeploymentRow: deploymentRow(d), Events: d.Events, CurrentID: d.CurrentID,
-		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID)}), nil
+		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID), Metrics: metrics}), err
 }
 
 func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -101,6 +101,7 @@ var rows = []string{
 
 // latest are the rows of tables that earlier versions, to which tests go back, do not have.
 var latest = []string{
+	"deployment_counts (deployment_id, step, at, measure, bucket, count, millis) VALUES (1, 60, " + day + ", 'duration', 30, 2, 1900)",
 	"holder_utilisation (holder_id, at, percent) VALUES (1, " + day + ", 50)",
 	"workspace_telemetry (workspace_id, at, cpu_milli, memory_mib, gpu_percent, kernels, busy_kernels) VALUES (1, " + day + ", 500, 300, NULL, 2, 1)",
 	"split_presets (id, project_id, service_type, architecture, split, combine, cuts, user_id, created_at) VALUES (1, 1, 'n', '', 'layers', 'sum', '[]', 1, " + day + ")",

@@ -194,6 +194,7 @@ type DeploymentPart struct {
 	Progress     int64  // of loading, percent
 	Library      string // that computes
 	DeviceType   string // on which it computes: cuda or cpu
+	MaxMemory    int64  // the most bytes that its process has used, on its GPU or on CPUs; 0: not known
 	Restarts     int64
 	Failures     int64 // since it was ready
 	RuntimeState []byte

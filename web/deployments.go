@@ -28,6 +28,7 @@ type DeploymentDetail struct {
 	Events  []models.DeploymentEvent
 	// CurrentID is the deployment that has taken its place; 0: none.
 	CurrentID int64
+	Metrics   models.DeploymentMetrics
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
@@ -45,6 +46,14 @@ var deployLabels = map[string]string{"path": "deploy.path", "name": "deploy.name
 	"batch": "deploy.batch", "cores": "deploy.cores", "environment_id": "deploy.environment_id", "idle_minutes": "deploy.idle_minutes"}
 
 func deploymentPath(id int64) string { return "/deployments/" + number(id) }
+
+// every is after how many seconds the page is fetched again: while it serves, for its metrics.
+func (d DeploymentDetail) every() int {
+	if d.State == models.DeploymentServing {
+		return refreshSeconds
+	}
+	return 0
+}
 
 // ready is how many parts are loaded.
 func (r DeploymentRow) ready() (n int64) {

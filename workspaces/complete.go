@@ -169,6 +169,7 @@ func (s *Service) complete(ctx context.Context, actor policies.Actor, id int64, 
 		return c, nil
 	}
 	if err := c.render(conversation, in.MaxTokens); err != nil {
+		c.done(0, 0, err)
 		c.Close()
 		return nil, err
 	}
@@ -205,21 +206,31 @@ type CompletionEnd struct {
 // Generate computes the completion and passes each token on, with the text that it makes
 // complete. If a part fails, the error is unavailable; what was passed on until then is right.
 func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error) (end CompletionEnd, err error) {
-	text, stop := partialText{}, stopSequences{stops: c.stops}
+	text, stop, n := partialText{}, stopSequences{stops: c.stops}, 0
+	var unsent error
 	end.Stopped, err = c.sequence.Generate(c.request, func(t serving.Token) error {
 		if gone := context.Cause(c.ctx); gone != nil {
 			return gone
 		}
+		if n++; n == 1 {
+			c.firstToken()
+		}
 		piece, stopped := stop.add(text.add(c.bytesOf(t.ID)))
-		if err := each(t, piece); err != nil || !stopped {
-			return err
+		if unsent = each(t, piece); unsent != nil || !stopped {
+			return unsent
 		}
 		return errStopped
 	})
 	if errors.Is(err, errStopped) {
+		c.done(c.Prompt, n, nil)
 		return CompletionEnd{Stopped: true}, nil
 	}
 	err = cmp.Or(context.Cause(c.ctx), err)
+	if unsent != nil { // the client has gone, or takes nothing
+		c.done(c.Prompt, n, context.Canceled)
+	} else {
+		c.done(c.Prompt, n, err)
+	}
 	end.Text = stop.held + strings.ToValidUTF8(string(text.left), "\uFFFD")
 	return end, partFailed(err)
 }

@@ -23,6 +23,7 @@ type openRequest struct {
 
 	s          *Service
 	ctx        context.Context
+	began      time.Time // when the request arrived
 	generation serving.Generation
 	model      serving.Model
 	sequence   *serving.Sequence
@@ -50,6 +51,19 @@ func (s *Service) openRequest(ctx context.Context, actor policies.Actor, id int6
 	if err := s.access.Check(actor, v.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
+	began := s.store.Now()
+	r, err := s.openServing(ctx, actor, v, task, check)
+	if err != nil {
+		s.countRequest(v.Deployment, began, err)
+		return nil, err
+	}
+	r.began = began
+	return r, nil
+}
+
+// openServing opens a request to the deployment that has taken the place of v.
+func (s *Service) openServing(ctx context.Context, actor policies.Actor, v models.DeploymentView, task models.ModelTask,
+	check func(*openRequest) error) (_ *openRequest, err error) {
 	var failed error
 	for range maxSwitches {
 		d, err := current(s.store.Read(ctx), v.Deployment)

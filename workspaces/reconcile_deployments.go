@@ -169,7 +169,7 @@ func (r *Reconciler) startPart(ctx context.Context, d *models.Deployment, p *mod
 		return r.partNotStarted(ctx, d, p, err)
 	}
 	models.Failpoint("part.launched")
-	p.State, p.RuntimeState, p.Progress, p.Library, p.DeviceType = models.PartLoading, state, 0, "", ""
+	p.State, p.RuntimeState, p.Progress, p.Library, p.DeviceType, p.MaxMemory = models.PartLoading, state, 0, "", "", 0
 	return r.transitionPart(ctx, d, p, models.PartWaiting, models.Say("Part %d is being loaded.", p.Number+1))
 }
 
@@ -187,6 +187,9 @@ func (r *Reconciler) partNotStarted(ctx context.Context, d *models.Deployment, p
 	return r.countFailure(ctx, d, p, why)
 }
 
+// killedCode is the exit code with which a sandbox ends whose program was killed by SIGKILL.
+const killedCode = 128 + 9
+
 // partEnded removes what an ended part has left, so that it can be started again.
 func (r *Reconciler) partEnded(ctx context.Context, d *models.Deployment, p *models.DeploymentPart, status runtime.RunStatus) error {
 	why := models.Say("its process has ended with exit code %d", int64(status.ExitCode))
@@ -199,10 +202,10 @@ func (r *Reconciler) partEnded(ctx context.Context, d *models.Deployment, p *mod
 		why = models.Say("it has reached its memory limit")
 	case !status.Message.Empty():
 		why = status.Message
-	case status.ExitCode < 0:
+	case status.ExitCode < 0 || status.ExitCode == killedCode:
 		why = models.Say("its process was killed")
 	}
-	if line := r.lastLine(*p); line != "" && stopped.Empty() && status.ExitCode > 0 {
+	if line := r.lastLine(*p); line != "" && stopped.Empty() && status.ExitCode > 0 && status.ExitCode != killedCode {
 		why = models.Say("%s: %s", why, line)
 	}
 	if err := r.config.Parts.Remove(ctx, p.RuntimeState); err != nil {

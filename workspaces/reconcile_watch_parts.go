@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"weir/models"
@@ -16,6 +17,7 @@ const (
 	partAskTimeout   = 2 * time.Second  // of a question to a part, which may compute at the same time
 	partLoadTimeout  = 10 * time.Minute // without progress, from the start of the process to ready
 	partReadyTimeout = time.Minute      // without an answer, when it is loaded
+	maxMemoryStep    = 50               // part of the most memory so far by which that must grow to be recorded
 )
 
 // partWatch is what was last seen of the process of a part.
@@ -25,6 +27,7 @@ type partWatch struct {
 	progress int64
 	heard    bool // it has answered
 	said     serving.Status
+	counted  *serving.Status // up to which its time is counted; nil: nothing is
 	start    tracker
 	cpu      time.Duration         // used by its processes so far; 0 also if it is not known
 	looked   *idleness.Observation // of the first part: the last one of all parts
@@ -75,6 +78,10 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	if now.Sub(w.at) > limit {
 		return r.stopPart(ctx, d, p, w.hung(p.State, limit))
 	}
+	if err == nil && p.State == models.PartReady && said.Memory > p.MaxMemory+p.MaxMemory/maxMemoryStep {
+		p.MaxMemory = said.Memory
+		return r.transitionPart(ctx, d, p, models.PartReady, models.Text{})
+	}
 	if err != nil || p.State == models.PartReady || said.Progress == p.Progress && !said.Ready {
 		return nil
 	}
@@ -87,7 +94,37 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	return r.transitionPart(ctx, d, p, models.PartLoading, message)
 }
 
-// observeParts records how much the parts of a deployment use of simulated GPUs, on average.
+// countParts records how much of the time with requests each part has computed since it was counted last.
+func (r *Reconciler) countParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
+	for _, p := range parts {
+		if w := r.watches.of(p); w.counted == nil {
+			w.counted = new(w.said)
+		}
+	}
+	first := r.watches.of(parts[0])
+	active := first.said.Active - first.counted.Active
+	if active <= 0 {
+		return nil
+	}
+	taken, minute := map[requestCount]amount{}, r.config.Store.Now().UTC().Truncate(time.Minute)
+	for _, p := range parts {
+		w := r.watches.of(p)
+		of := requestCount{d.First(), minute, models.MeasurePartActive, p.Number}
+		taken[of] = amount{count: active}
+		of.measure = models.MeasurePartBusy
+		taken[of] = amount{count: max(w.said.Busy-w.counted.Busy, 0)}
+	}
+	err := r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.AddDeploymentCounts(storedCounts(taken)) })
+	if err == nil {
+		for _, p := range parts {
+			w := r.watches.of(p)
+			w.counted = new(w.said)
+		}
+	}
+	return err
+}
+
+// observeParts records how much the parts of a deployment use of simulated GPUs, on average, and how long they compute.
 func (r *Reconciler) observeParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
 	now, first := &idleness.Observation{At: r.config.Store.Now()}, r.watches.of(parts[0])
 	before := first.looked
@@ -98,7 +135,7 @@ func (r *Reconciler) observeParts(ctx context.Context, d models.Deployment, part
 		now.CPU += r.watches.of(p).cpu / time.Duration(len(parts))
 	}
 	first.looked = now
-	return r.saveUtilisation(ctx, d.Claim(), before, now)
+	return errors.Join(r.saveUtilisation(ctx, d.Claim(), before, now), r.countParts(ctx, d, parts))
 }
 
 // awaitPart records what the start of a part's process waits for, such as its image, and stops it

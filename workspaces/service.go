@@ -74,6 +74,7 @@ type Service struct {
 	queues   requestQueues
 	waiting  requestQueues // until an idle deployment serves
 	requests authorizedRequests
+	counts   requestCounts
 
 	// FindForeign finds what others run beside it; nil: nothing.
 	FindForeign func() ([]models.Foreign, error)

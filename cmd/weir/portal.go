@@ -35,8 +35,9 @@ type portal struct {
 	catalog       *workspaces.Catalog
 	runtime       workspaceRuntime
 	runs          workspaceRuns
-	parts         workspaceParts // of deployments
-	cluster       *kube.Runtime  // nil on one machine
+	parts         workspaceParts      // of deployments
+	cluster       *kube.Runtime       // nil on one machine
+	service       *workspaces.Service // of workspaces, runs and deployments
 	reconciler    *workspaces.Reconciler
 	broker        *broker.Service
 	notifications *notifications.Service

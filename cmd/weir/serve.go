@@ -89,6 +89,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	background.Go(func() {
 		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
 	})
+	background.Go(func() { p.service.KeepCounts(ctx, p.log) })
 	if p.cluster == nil { // the cluster's machines have agents of their own
 		background.Go(func() { p.reportOwnGPUs(ctx) })
 		background.Go(func() { checkEnvironments(ctx, p.log, p.unchecked, p.registerEnvironments) })
@@ -123,6 +124,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
+	err = errors.Join(err, p.service.SaveCounts(grace))
 	endLease()
 	p.releaseLease()
 	return err

@@ -153,6 +153,7 @@ func (p *portal) wireWorkspaces(access *policies.Access, dirs *storage.Directori
 	service.Parts, service.Served, service.Actors = p.parts, served, p.accounts
 	p.store.OnRevoke(service)
 	p.parts.OnChange(func(int64) { p.reconciler.StepDeployments() })
+	p.service = service
 	return service
 }
 

@@ -30,7 +30,8 @@ func New(from Sources) *Metrics {
 		Name: "weir_shared_contents_rendered_total", Help: "Contents rendered that requests share, by page.",
 	}, []string{"page"})}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, m.rendered, gauges{from}, poolGauges{from}, projectGauges{from})
+		m.requests, m.rendered, gauges{from}, poolGauges{from}, projectGauges{from},
+		deploymentMetrics{from})
 	m.registry.MustRegister(from.Others...)
 	return m
 }

@@ -84,6 +84,7 @@ func newDeploymentsCommand() *cobra.Command {
 	cmd := listCommand("deployments", "live", deploymentsTable)
 	cmd.AddCommand(
 		deploymentCommand("show", "Show a deployment with its parts", http.MethodGet, ""),
+		newDeploymentMetricsCommand(),
 		newUpdateCommand(),
 		deploymentCommand("stop", "Stop a deployment and release its shares", http.MethodPost, "/stop"))
 	return cmd
@@ -105,6 +106,58 @@ func newUpdateCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&strategy, "update-strategy", "", "`STRATEGY` of this update, rolling or recreate; default: that of the deployment")
 	return cmd
+}
+
+func newDeploymentMetricsCommand() *cobra.Command {
+	var span string
+	cmd := remoteCommand("metrics DEPLOYMENT", "Show the metrics of the requests to a deployment", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			path, err := deploymentArgument(args[0])
+			if err != nil {
+				return err
+			}
+			return send(s, http.MethodGet, path+"/metrics?"+url.Values{"span": {span}}.Encode(), nil, "", deploymentMetricsTables)
+		})
+	cmd.Flags().StringVar(&span, "span", "hour", "the last `SPAN`: hour, day, week, month, or months, which are 90 days")
+	return cmd
+}
+
+// deploymentMetricsTables are the metrics of a span, and of each of its steps with requests.
+func deploymentMetricsTables(t *table, m handlers.DeploymentMetrics) {
+	head := []any{"FROM", "SUCCEEDED", "FAILED", "REJECTED", "P50", "P95", "P99", "FIRST TOKEN P50", "INPUT TOKENS", "OUTPUTS", "BUSY"}
+	row := func(from time.Time, m handlers.RequestMetrics) {
+		d, first := quantiles(m.Duration), quantiles(m.FirstToken)
+		t.row(moment(from), m.Succeeded, m.Failed, m.Rejected, d[0], d[1], d[2], first[0], m.InputTokens, m.Outputs, percent(m.Busy))
+	}
+	t.section(head...)
+	row(m.From, m.Total)
+	t.section(head...)
+	for _, step := range m.Steps {
+		if step.Succeeded+step.Failed+step.Rejected > 0 {
+			row(step.From, step.RequestMetrics)
+		}
+	}
+	t.section("PART", "BUSY")
+	for _, p := range m.Parts {
+		t.row(p.Number, percent(p.Busy))
+	}
+}
+
+func percent(fraction *float64) string {
+	if fraction == nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%%", 100**fraction)
+}
+
+// quantiles are the median and what 95% and 99% do not exceed; empty if there are no durations.
+func quantiles(d *handlers.Durations) (texts [3]string) {
+	if d != nil {
+		for i, seconds := range []float64{d.Median, d.P95, d.P99} {
+			texts[i] = time.Duration(seconds * float64(time.Second)).Round(time.Millisecond).String()
+		}
+	}
+	return texts
 }
 
 // deploymentArgument is the path of the deployment that an argument names.
@@ -134,10 +187,10 @@ func deploymentsTable(t *table, list []handlers.Deployment) {
 // deploymentTables are a deployment and its parts.
 func deploymentTables(t *table, d handlers.Deployment) {
 	deploymentsTable(t, []handlers.Deployment{d})
-	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "DEVICE", "LIBRARY", "ON", "RESTARTS")
+	t.section("PART", "STATE", "LOADED", "FIRST", "LAST", "MEMORY", "USED", "DEVICE", "LIBRARY", "ON", "RESTARTS")
 	for _, p := range d.Parts {
-		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), p.Device, p.Library,
-			p.DeviceType, p.Restarts)
+		t.row(p.Number, p.State, fmt.Sprintf("%d%%", p.Progress), p.First, p.Last, models.FormatBytes(p.MemoryBytes), maxMemory(p), p.Device,
+			p.Library, p.DeviceType, p.Restarts)
 	}
 	if len(d.PlanReasons) > 0 {
 		t.section("PLAN")
@@ -148,3 +201,11 @@ func deploymentTables(t *table, d handlers.Deployment) {
 }
 
 func deploymentPath(id int64) string { return fmt.Sprintf("/deployments/%d", id) }
+
+// maxMemory is empty if it is not known.
+func maxMemory(p handlers.DeploymentPart) string {
+	if p.MaxMemory == 0 {
+		return ""
+	}
+	return models.FormatBytes(p.MaxMemory)
+}

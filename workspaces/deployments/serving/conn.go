@@ -35,6 +35,9 @@ type Status struct {
 	Version   int64  `json:"version"`   // of the protocol; 0 before it had one
 	Begun     int64  `json:"begun"`     // sequences since its start
 	Computing int64  `json:"computing"` // sequences that have not ended
+	Busy      int64  `json:"busy"`      // milliseconds that it has computed since its start
+	Active    int64  `json:"active"`    // milliseconds that it has had sequences; only of the first part
+	Memory    int64  `json:"memory"`    // the most bytes so far, on its GPU or, on CPUs, of its process; 0: not known
 }
 
 // header is that of a frame.

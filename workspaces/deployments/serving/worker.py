@@ -7,7 +7,7 @@ The protocol is in docs/how-to/deployments.md. The key is in WEIR_PART_KEY.
 After a failure to compute, such as an error of the GPU, or a computation that takes too long,
 it ends: its state is not known then, and another process takes its place.
 """
-import contextlib, ctypes, datetime, hashlib, hmac, json, os, select, socket, struct, sys, threading
+import contextlib, ctypes, datetime, hashlib, hmac, json, os, select, socket, struct, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # which PYTHONSAFEPATH leaves out
 from layers import library, part_of, read_tensors, torch
@@ -127,6 +127,18 @@ def send_frame(conn, header, payload=b""):
     conn.sendall(struct.pack("<II", len(text), len(payload)) + text + payload)
 
 
+def max_memory(on):
+    """The most bytes that PyTorch has reserved on its GPU, or on CPUs that the process has had; 0: not known.
+    What getrusage returns can be that of the program that has started this one."""
+    if on == "cuda":
+        return torch.cuda.max_memory_reserved()
+    try:
+        with open("/proc/self/status") as f:
+            return next((int(line.split()[1]) << 10 for line in f if line.startswith("VmHWM:")), 0)
+    except OSError:
+        return 0
+
+
 def gone(conn):
     """Whether the other side has closed a connection."""
     return bool(select.select([conn], [], [], 0)[0]) and not conn.recv(1, socket.MSG_PEEK)
@@ -139,6 +151,7 @@ class Server:
         self.sequences = threading.Semaphore(sequences)  # that can still begin
         self.lock, self.begun, self.computing = threading.Lock(), 0, 0
         self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
+        self.busy, self.active, self.since = 0.0, 0.0, 0.0  # seconds that it has computed, and that it has had sequences, until since
 
     def sign(self, who, *nonces):
         return hmac.new(self.key, who + b"".join(nonces), hashlib.sha256).digest()
@@ -169,9 +182,7 @@ class Server:
                     conn.settimeout(600)
                     header, payload = receive_frame(conn)
                     if header["op"] == "status":
-                        name, on = (self.part.xp.name, self.part.xp.on) if self.part else ("", "")
-                        send_frame(conn, {"ready": self.part is not None, "progress": self.progress, "library": name, "device": on,
-                                          "version": VERSION, "begun": self.begun, "computing": self.computing})
+                        send_frame(conn, self.status())
                         continue
                     if header["op"] == "begin":
                         if began:
@@ -207,18 +218,35 @@ class Server:
                 if known:
                     self.known.release()
 
+    def status(self):
+        name, on = (self.part.xp.name, self.part.xp.on) if self.part else ("", "")
+        with self.lock:
+            self.count()
+            return {"ready": self.part is not None, "progress": self.progress, "library": name, "device": on, "version": VERSION,
+                    "begun": self.begun, "computing": self.computing, "busy": int(1000 * self.busy), "active": int(1000 * self.active),
+                    "memory": max_memory(on)}
+
     def begin(self, conn):
         """Waits until another sequence can be computed: the fronts do not know of each other's."""
         while not self.sequences.acquire(timeout=0.2):
             if gone(conn):
                 raise EOFError
         with self.lock:
+            self.count()
             self.begun, self.computing = self.begun + 1, self.computing + 1
 
     def end(self):
         with self.lock:
+            self.count()
             self.computing -= 1
         self.sequences.release()
+
+    def count(self):
+        """Counts the time in which there are sequences, with the lock."""
+        now = time.monotonic()
+        if self.computing:
+            self.active += now - self.since
+        self.since = now
 
     def compute(self, conn, payload, n, at, cache):
         """Returns the result of the part. What several parts add up is added by the front."""
@@ -227,6 +255,7 @@ class Server:
             with self.turn:
                 if gone(conn):
                     raise EOFError
+                began = time.monotonic()
                 with watched(COMPUTE_SECONDS):
                     try:
                         summand = steps.send(total if total is None else xp.floats(total, (n, width)))
@@ -236,6 +265,8 @@ class Server:
                         summand = b"" if isinstance(summand, int) else xp.bytes(summand)
                     except StopIteration as end:
                         return end.value
+                    finally:
+                        self.busy += time.monotonic() - began
             send_frame(conn, {"tokens": n, "at": at, "add": True}, summand)
             header, total = receive_frame(conn)
             if header["op"] != "sum" or len(total) != 4 * n * width:
