@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"math"
+	"time"
+
 	"weir/models"
 	"weir/models/store"
 	"weir/pool/timeline"
@@ -41,5 +44,32 @@ func (s *Service) search(q *store.Queries, o offer, w wish) (f found, err error)
 	request.Part, request.Later = w.part, w.later
 	f = found{wish: w, demand: o.demand, decided: o.calendar.Decide(request)}
 	o.calendar.Remove(f.decided.Grants)
+	if f.decided.Outcome == timeline.Refused {
+		f.decided.Earliest = o.wholeMinute(request, f.decided.Earliest)
+	}
 	return f, nil
+}
+
+const (
+	minuteMicros = int64(time.Minute / time.Microsecond)
+	// maxMinuteTries bounds the search for a start at a whole minute.
+	maxMinuteTries = 100
+)
+
+// wholeMinute is the first whole minute from an earliest start on at which all of a request could begin, which people
+// can ask for: they see minutes. If it is not found soon, it is that start.
+func (o offer) wholeMinute(r timeline.Request, earliest int64) int64 {
+	at := earliest
+	for range maxMinuteTries {
+		if at == math.MaxInt64 || at%minuteMicros == 0 {
+			return at
+		}
+		r.Demand.Window = timeline.Span{From: at - at%minuteMicros + minuteMicros, Until: math.MaxInt64}
+		grants, ok := o.calendar.Earliest(r.Demand, r.Preference)
+		if !ok {
+			break
+		}
+		at = grants[0].Span.From
+	}
+	return earliest
 }
