@@ -38,7 +38,7 @@ func TestReservation(t *testing.T) {
 	if later.State != "granted" || later.Outcome != "granted" || later.StartsAt.Before(r.EndsAt) {
 		t.Errorf("after it, %+v is reserved", later)
 	}
-	shB.fails(5, "at most 0 available", append(append([]string{"run", "--when-insufficient", "refuse"}, gpu...), "--", "true")...)
+	shB.fails(5, "at most 0 available; the rest is reserved", append(append([]string{"run", "--when-insufficient", "refuse"}, gpu...), "--", "true")...)
 
 	in := append([]string{"run", "--reservation", fmt.Sprint(r.ID)}, flags[2:]...)
 	out, _ := shA.run(7, append(in, "--", "/bin/sh", "-c", "echo on $CUDA_VISIBLE_DEVICES; exit 7")...)

@@ -26,7 +26,7 @@ type DeploymentMetrics struct {
 	Until time.Time               `json:"until" doc:"end of the last step, which can lie ahead"`
 	Total RequestMetrics          `json:"total" doc:"of the whole span"`
 	Steps []DeploymentMetricsStep `json:"steps" doc:"steps of equal length, oldest first"`
-	Parts []PartMetrics           `json:"parts" doc:"of each part that has had requests"`
+	Parts []PartMetrics           `json:"parts" doc:"of each part, with what parts of its number had before an update"`
 }
 
 // PartMetrics are metrics of a part.
@@ -56,7 +56,7 @@ type RequestMetrics struct {
 // Durations are the distribution of durations.
 type Durations struct {
 	Mean   float64 `json:"mean_seconds" doc:"mean"`
-	Median float64 `json:"p50_seconds" doc:"estimate of the median, as histogram_quantile of Prometheus has it: a quarter too much or too little at most"`
+	Median float64 `json:"p50_seconds" doc:"estimate of the median, as histogram_quantile of Prometheus has it, 28% too much or too little at most from 1 ms to 5000 s"`
 	P95    float64 `json:"p95_seconds" doc:"what 95% do not exceed"`
 	P99    float64 `json:"p99_seconds" doc:"what 99% do not exceed"`
 }

@@ -171,17 +171,15 @@ type DeploymentMetrics struct {
 	Until      time.Time // end of the last step, which can lie ahead
 	Total      RequestMetrics
 	Steps      []RequestMetrics // of equal length, oldest first
-	Parts      []PartTime       // of each part
+	Parts      []PartTime       // of each part, by its number, whatever it had before an update
+	At         time.Time        // when it was read
 }
 
 // Add adds a count to the span, and to one of its steps.
 func (m *DeploymentMetrics) Add(step int, c DeploymentCount) {
 	m.Steps[step].Add(c)
 	m.Total.Add(c)
-	if c.Measure == MeasurePartActive || c.Measure == MeasurePartBusy {
-		for int64(len(m.Parts)) <= c.Bucket {
-			m.Parts = append(m.Parts, PartTime{})
-		}
+	if c.Bucket >= 0 && c.Bucket < int64(len(m.Parts)) {
 		m.Parts[c.Bucket].add(c)
 	}
 }

@@ -48,6 +48,9 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 			Explanation: models.Say("a request that has waited longer than %d minutes has precedence", int64(reserveAfter/time.Minute))}
 	}
 	reason, reasons := explainRefusal(*refusal, d)
+	if placement.Refuse(withoutReserved(whole), d) == nil {
+		reason = models.Say("%s; the rest is reserved", reason)
+	}
 	if never := placement.Refuse(snap.placement(onceAllLend), d); never != nil {
 		text, lasting := explainRefusal(*never, d) // not those of now, whose numbers differ
 		return models.Decision{Outcome: models.OutcomeRefused, Explanation: text, Reasons: lasting}

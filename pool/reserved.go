@@ -89,6 +89,18 @@ func (m *machine) reservedShares(now, end time.Time) map[int64][]placement.Share
 	return kept
 }
 
+// withoutReserved is the state without what reservations keep.
+func withoutReserved(s placement.Snapshot) placement.Snapshot {
+	nodes := slices.Clone(s.Nodes)
+	for i := range nodes {
+		nodes[i].Devices = slices.Clone(nodes[i].Devices)
+		for j, d := range nodes[i].Devices {
+			nodes[i].Devices[j].Shares = slices.DeleteFunc(slices.Clone(d.Shares), func(one placement.Share) bool { return one.Holder < 0 })
+		}
+	}
+	return placement.Snapshot{Nodes: nodes}
+}
+
 // after is a moment after now, or forever.
 func after(at *time.Time, now time.Time) time.Time {
 	if at == nil || !at.After(now) {

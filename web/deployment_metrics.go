@@ -65,10 +65,14 @@ func requestCharts(ctx context.Context, m models.DeploymentMetrics) []Chart {
 		c.Top = 100
 		list = append(list, c)
 	}
-	rate := func(s models.RequestMetrics) int64 { return s.Outputs * 1000 / int64(m.Step().Seconds()) }
+	var rates []int64 // in thousandths
+	for i, s := range m.Steps {
+		begun := m.At.Sub(m.From.Add(time.Duration(i) * m.Step())) // the last step has not ended
+		rates = append(rates, s.Outputs*1000/max(int64(min(m.Step(), begun).Seconds()), 1))
+	}
 	return append(list, requestChart(ctx, m, "throughput", throughputName(ctx, m.Deployment.Task),
 		func(thousandths int64) string { return strconv.FormatFloat(float64(thousandths)/1000, 'g', 3, 64) },
-		[]Line{{Class: "mean", Values: count(rate)}}))
+		[]Line{{Class: "mean", Values: rates}}))
 }
 
 func throughputName(ctx context.Context, task models.ModelTask) string {

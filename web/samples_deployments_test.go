@@ -28,7 +28,7 @@ func sampleDeployment(state models.DeploymentState) DeploymentDetail {
 
 // sampleDeploymentMetrics are those of an hour in whose second half requests were sent.
 func sampleDeploymentMetrics(task models.ModelTask) models.DeploymentMetrics {
-	m := models.DeploymentMetrics{Deployment: models.Deployment{Task: task}, Span: "hour", From: ago(time.Hour), Until: now,
+	m := models.DeploymentMetrics{Deployment: models.Deployment{Task: task}, Span: "hour", From: ago(time.Hour), Until: now, At: now, Parts: make([]models.PartTime, 2),
 		Steps: make([]models.RequestMetrics, 60)}
 	add := func(step int, measure models.DeploymentMeasure, d time.Duration, n int64) {
 		c := models.DeploymentCount{Measure: measure, Bucket: models.DurationBucket(d), Count: n, Millis: n * d.Milliseconds()}

@@ -226,8 +226,8 @@ func (c *OpenCompletion) Generate(each func(t serving.Token, text string) error)
 		return CompletionEnd{Stopped: true}, nil
 	}
 	err = cmp.Or(context.Cause(c.ctx), err)
-	if unsent != nil { // the client has gone, or takes nothing
-		c.done(c.Prompt, n, context.Canceled)
+	if unsent != nil { // the client has gone, or takes nothing, unless the request was ended
+		c.done(c.Prompt, n, cmp.Or(context.Cause(c.ctx), context.Canceled))
 	} else {
 		c.done(c.Prompt, n, err)
 	}

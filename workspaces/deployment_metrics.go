@@ -39,8 +39,9 @@ func (s *Service) DeploymentMetrics(ctx context.Context, actor policies.Actor, i
 	if !known {
 		return m, models.Invalid("span", "must be one of %s", strings.Join(MetricsSpans, ", "))
 	}
-	m = models.DeploymentMetrics{Deployment: v.Deployment, Span: span, Steps: make([]models.RequestMetrics, of.steps)}
-	m.Until = s.store.Now().UTC().Truncate(of.length).Add(of.length)
+	m = models.DeploymentMetrics{Deployment: v.Deployment, Span: span, At: s.store.Now(), Steps: make([]models.RequestMetrics, of.steps),
+		Parts: make([]models.PartTime, len(v.Plan.Parts))}
+	m.Until = m.At.UTC().Truncate(of.length).Add(of.length)
 	m.From = m.Until.Add(-time.Duration(of.steps) * of.length)
 	counts, err := s.store.Read(ctx).DeploymentCounts(v.First(), of.stored, m.From)
 	for _, c := range counts {

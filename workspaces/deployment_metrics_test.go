@@ -212,13 +212,17 @@ func TestTimeOfParts(t *testing.T) {
 		works := func(active, busy, memory int64) {
 			w.Helper()
 			w.set(func(p *partProcess) {
-				p.status.Active, p.status.Busy, p.status.Memory = p.status.Active+active, p.status.Busy+busy, memory
+				p.status.Active, p.status.Busy, p.status.Memory = p.status.Active+active, new(*p.status.Busy+busy), memory
 			})
 			w.clock.Advance(20 * time.Second)
 			w.get()
 		}
 		works(10_000, 4000, 1000)
 		w.restart()
+		w.set(func(p *partProcess) { p.silent = true })
+		w.get()
+		w.clock.Advance(20 * time.Second)
+		w.set(func(p *partProcess) { p.silent = false })
 		w.get()
 		works(0, 500, 1010) // of a request that has not ended
 		if v := w.get(); v.Parts[0].MaxMemory != 1000 {

@@ -418,7 +418,7 @@ func (w *deploymentWorld) computes() {
 }
 
 // loadedStatus is what a part answers that is loaded.
-var loadedStatus = serving.Status{Ready: true, Progress: 100, Library: "numpy", Device: "cpu", Version: serving.Version}
+var loadedStatus = serving.Status{Ready: true, Progress: 100, Library: "numpy", Device: "cpu", Version: serving.Version, Busy: new(int64(0))}
 
 // load lets the deployment serve.
 func (w *deploymentWorld) load() {

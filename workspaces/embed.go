@@ -47,12 +47,12 @@ func (s *Service) Embed(ctx context.Context, actor policies.Actor, id int64, in 
 		v.Tokens += len(tokens)
 	}
 	v.Vectors, err = r.sequence.Embed(texts, int(r.Deployment.Context), r.generation.Embedding.Normalize)
-	err = cmp.Or(context.Cause(r.ctx), err)
-	r.done(v.Tokens, len(v.Vectors), err)
-	if errors.Is(err, serving.ErrNotNumber) {
-		return v, models.Invalid("input", "has an embedding that is not a number")
+	if err = cmp.Or(context.Cause(r.ctx), err); errors.Is(err, serving.ErrNotNumber) {
+		err = models.Invalid("input", "has an embedding that is not a number")
 	}
-	return v, partFailed(err)
+	err = partFailed(err)
+	r.done(v.Tokens, len(v.Vectors), err)
+	return v, err
 }
 
 // texts are the tokens of each text.

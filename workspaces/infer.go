@@ -97,12 +97,12 @@ func (s *Service) Infer(ctx context.Context, actor policies.Actor, id int64, in 
 	defer r.Close()
 	v.Deployment, v.Labels = r.Deployment, r.generation.Image.Labels
 	v.Logits, err = r.sequence.Classify(int(r.Deployment.Context), images)
-	err = cmp.Or(context.Cause(r.ctx), err)
-	r.done(0, len(v.Logits), err)
-	if errors.Is(err, serving.ErrNotNumber) {
-		return v, models.Invalid("inputs", "have a result that is not a number: the values are too large")
+	if err = cmp.Or(context.Cause(r.ctx), err); errors.Is(err, serving.ErrNotNumber) {
+		err = models.Invalid("inputs", "have a result that is not a number: the values are too large")
 	}
-	return v, partFailed(err)
+	err = partFailed(err)
+	r.done(0, len(v.Logits), err)
+	return v, err
 }
 
 // images are the values of each image, which the tensor then has as Binary: a request is checked again

@@ -27,7 +27,7 @@ type partWatch struct {
 	progress int64
 	heard    bool // it has answered
 	said     serving.Status
-	counted  *serving.Status // up to which its time is counted; nil: nothing is
+	counted  *countedTime // up to which its time is counted; nil: nothing is
 	start    tracker
 	cpu      time.Duration         // used by its processes so far; 0 also if it is not known
 	looked   *idleness.Observation // of the first part: the last one of all parts
@@ -35,6 +35,20 @@ type partWatch struct {
 	stopped  models.Text           // why it was stopped; empty: it was not
 
 	pausesUntil time.Time // that it is not started
+}
+
+// countedTime is what a part has said of its time at a moment.
+type countedTime struct {
+	at           time.Time
+	active, busy int64
+}
+
+// time is what the part has said last; nil if it has not, or its program is of a version that does not.
+func (w *partWatch) time(now time.Time) *countedTime {
+	if !w.heard || w.said.Busy == nil {
+		return nil
+	}
+	return &countedTime{now, w.said.Active, *w.said.Busy}
 }
 
 type partWatches map[int64]*partWatch
@@ -71,6 +85,9 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	if err == nil && (said.Ready || said.Progress > w.progress || !w.heard) {
 		w.at, w.progress, w.heard = now, said.Progress, true
 	}
+	if w.counted == nil {
+		w.counted = w.time(r.config.Store.Now())
+	}
 	limit := partLoadTimeout
 	if p.State == models.PartReady {
 		limit = partReadyTimeout
@@ -94,31 +111,32 @@ func (r *Reconciler) watchPart(ctx context.Context, d *models.Deployment, p *mod
 	return r.transitionPart(ctx, d, p, models.PartLoading, message)
 }
 
-// countParts records how much of the time with requests each part has computed since it was counted last.
+// countParts records how much of the time with requests each part has computed since it was counted last, by this server:
+// what a part has done before is counted by the one that led then. Only the first part knows when there are requests.
 func (r *Reconciler) countParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart) error {
-	for _, p := range parts {
-		if w := r.watches.of(p); w.counted == nil {
-			w.counted = new(w.said)
-		}
-	}
-	first := r.watches.of(parts[0])
-	active := first.said.Active - first.counted.Active
-	if active <= 0 {
+	now, first := r.config.Store.Now(), r.watches.of(parts[0])
+	said := first.time(now)
+	if first.counted == nil || said == nil || said.active <= first.counted.active {
 		return nil
 	}
-	taken, minute := map[requestCount]amount{}, r.config.Store.Now().UTC().Truncate(time.Minute)
+	taken := map[requestCount]amount{}
 	for _, p := range parts {
 		w := r.watches.of(p)
-		of := requestCount{d.First(), minute, models.MeasurePartActive, p.Number}
-		taken[of] = amount{count: active}
+		part := w.time(now)
+		if part == nil || w.counted == nil {
+			w.counted = part
+			continue
+		}
+		passed := now.Sub(w.counted.at).Milliseconds() // a process says what it wants
+		of := requestCount{d.First(), now.UTC().Truncate(time.Minute), models.MeasurePartActive, p.Number}
+		taken[of] = amount{count: min(said.active-first.counted.active, passed)}
 		of.measure = models.MeasurePartBusy
-		taken[of] = amount{count: max(w.said.Busy-w.counted.Busy, 0)}
+		taken[of] = amount{count: min(max(part.busy-w.counted.busy, 0), passed)}
 	}
 	err := r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.AddDeploymentCounts(storedCounts(taken)) })
-	if err == nil {
-		for _, p := range parts {
-			w := r.watches.of(p)
-			w.counted = new(w.said)
+	for _, p := range parts {
+		if w := r.watches.of(p); err == nil {
+			w.counted = w.time(now)
 		}
 	}
 	return err

@@ -15,6 +15,8 @@ import (
 const (
 	// countsPeriod is how often a server saves what it has counted. What it has counted since is lost if it is killed.
 	countsPeriod = 5 * time.Second
+	// countsTimeout is how long saving may take.
+	countsTimeout = 5 * time.Second
 	// countsKept is how long counts are kept that cannot be saved.
 	countsKept = time.Hour
 	// countsPruned is the time between two removals of old counts.
@@ -75,11 +77,13 @@ func (c *requestCounts) take() map[requestCount]amount {
 func (c *requestCounts) pruneDue(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now.Sub(c.pruned) < countsPruned {
-		return false
-	}
-	c.pruned = now
-	return true
+	return now.Sub(c.pruned) >= countsPruned
+}
+
+func (c *requestCounts) setPruned(at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pruned = at
 }
 
 // outcome says as what a request counts whose error is err; "" for what the client has caused, which does not count.
@@ -133,28 +137,31 @@ func (r *openRequest) done(inputTokens, outputs int, err error) {
 	r.s.counts.add(of, amount{count: int64(outputs)})
 }
 
-// KeepCounts saves what is counted of requests to deployments until ctx ends. Call [Service.SaveCounts] when the
-// last request has ended.
+// KeepCounts saves what is counted of requests to deployments until ctx ends, and once more then: end it after the last
+// request.
 func (s *Service) KeepCounts(ctx context.Context, log *slog.Logger) {
-	for ctx.Err() == nil {
+	for ended := false; !ended; {
 		select {
 		case <-ctx.Done():
+			ended = true
 		case <-time.After(countsPeriod):
-			if err := s.SaveCounts(ctx); err != nil && ctx.Err() == nil {
-				log.Warn("cannot save what is counted of requests to deployments", "err", err)
-			}
 		}
+		saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), countsTimeout)
+		if err := s.SaveCounts(saving); err != nil {
+			log.WarnContext(ctx, "cannot save what is counted of requests to deployments", "err", err)
+		}
+		cancel()
 	}
 }
 
 // SaveCounts saves what this server has counted of requests to deployments. On an error it is kept for the next
-// time, unless it is older than an hour.
+// time, unless it is older than an hour; what was committed all the same counts twice.
 func (s *Service) SaveCounts(ctx context.Context) error {
 	taken, now := s.counts.take(), s.store.Now()
-	if len(taken) == 0 {
+	prune := s.counts.pruneDue(now)
+	if len(taken) == 0 && !prune {
 		return nil
 	}
-	prune := s.counts.pruneDue(now)
 	err := s.store.InTx(ctx, func(q *store.Queries) error {
 		err := q.AddDeploymentCounts(storedCounts(taken))
 		for step, kept := range stepsKept {
@@ -164,6 +171,9 @@ func (s *Service) SaveCounts(ctx context.Context) error {
 		}
 		return err
 	})
+	if err == nil && prune {
+		s.counts.setPruned(now)
+	}
 	for of, n := range taken {
 		if err != nil && now.Sub(of.minute) < countsKept {
 			s.counts.add(of, n)

@@ -89,7 +89,6 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	background.Go(func() {
 		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
 	})
-	background.Go(func() { p.service.KeepCounts(ctx, p.log) })
 	if p.cluster == nil { // the cluster's machines have agents of their own
 		background.Go(func() { p.reportOwnGPUs(ctx) })
 		background.Go(func() { checkEnvironments(ctx, p.log, p.unchecked, p.registerEnvironments) })
@@ -104,6 +103,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.watchDatabaseLock(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, newConnections(files/agentConnections, nil, p.log), failed) })
+	defer p.keepCounts(ctx)()
 	defer server.Close() // connections that are open after the grace period
 	for _, l := range listeners {
 		background.Go(func() { failed <- server.Serve(counted.bound(l)) })
@@ -124,10 +124,20 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close()
 	}
-	err = errors.Join(err, p.service.SaveCounts(grace))
 	endLease()
 	p.releaseLease()
 	return err
+}
+
+// keepCounts saves what is counted of requests to deployments until stop is called, when no request is open any more.
+func (p *portal) keepCounts(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var keeping sync.WaitGroup
+	keeping.Go(func() { p.service.KeepCounts(ctx, p.log) })
+	return func() {
+		cancel()
+		keeping.Wait()
+	}
 }
 
 // agentTimeout is how long an agent may take to send a request, and to receive the response.

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,4 +39,25 @@ func TestEarliestStartIsAMinute(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Where a request would fit but for a reservation, the answer says so, and only there.
+func TestReservedRestIsNamed(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		const reserved = "; the rest is reserved"
+		answers := func(cores int64) string {
+			_, d := o.World.Claim(t, o.member, models.Demand{GPUs: 1, Cores: cores, GPUMemoryMiB: 1000})
+			return d.Explanation.String()
+		}
+		o.WantClaim(t, o.member, models.Demand{GPUs: 1, Cores: 20, GPUMemoryMiB: 1000}, models.OutcomeGranted)
+		o.reserve(t, o.ask(70))
+		for _, cores := range []int64{11, 80} {
+			if said := answers(cores); !strings.Contains(said, "at most 10 available"+reserved) {
+				t.Errorf("%d cores: %s", cores, said)
+			}
+		}
+		if said := answers(81); !strings.Contains(said, "at most 10 available") || strings.Contains(said, reserved) {
+			t.Errorf("what is in use has more than is left: %s", said)
+		}
+	})
 }

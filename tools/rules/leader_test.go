@@ -35,7 +35,7 @@ var serverLoops = map[string]string{
 	"reportOwnGPUs":     "heartbeats of this machine, with its token",
 	"watchDatabaseLock": "reads",
 	"serveAgents":       "answers requests",
-	"service":           "counts of the requests that this server answers",
+	"keepCounts":        "counts of the requests that this server answers",
 	"checkEnvironments": "what is installed on this machine, which has one server",
 }
 

@@ -35,7 +35,7 @@ type Status struct {
 	Version   int64  `json:"version"`   // of the protocol; 0 before it had one
 	Begun     int64  `json:"begun"`     // sequences since its start
 	Computing int64  `json:"computing"` // sequences that have not ended
-	Busy      int64  `json:"busy"`      // milliseconds that it has computed since its start
+	Busy      *int64 `json:"busy"`      // milliseconds that it has computed since its start; nil: of a version that does not say it
 	Active    int64  `json:"active"`    // milliseconds that it has had sequences; only of the first part
 	Memory    int64  `json:"memory"`    // the most bytes so far, on its GPU or, on CPUs, of its process; 0: not known
 }

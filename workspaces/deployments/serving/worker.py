@@ -151,7 +151,8 @@ class Server:
         self.sequences = threading.Semaphore(sequences)  # that can still begin
         self.lock, self.begun, self.computing = threading.Lock(), 0, 0
         self.turn = threading.Lock()  # one sequence computes at a time, so that the next part has something to do soon
-        self.busy, self.active, self.since = 0.0, 0.0, 0.0  # seconds that it has computed, and that it has had sequences, until since
+        self.busy, self.began = 0.0, None  # seconds that it has computed, without what has begun then
+        self.active, self.since = 0.0, 0.0  # seconds that it has had sequences, until since
 
     def sign(self, who, *nonces):
         return hmac.new(self.key, who + b"".join(nonces), hashlib.sha256).digest()
@@ -222,8 +223,9 @@ class Server:
         name, on = (self.part.xp.name, self.part.xp.on) if self.part else ("", "")
         with self.lock:
             self.count()
+            busy = self.busy + (time.monotonic() - self.began if self.began else 0)
             return {"ready": self.part is not None, "progress": self.progress, "library": name, "device": on, "version": VERSION,
-                    "begun": self.begun, "computing": self.computing, "busy": int(1000 * self.busy), "active": int(1000 * self.active),
+                    "begun": self.begun, "computing": self.computing, "busy": int(1000 * busy), "active": int(1000 * self.active),
                     "memory": max_memory(on)}
 
     def begin(self, conn):
@@ -255,7 +257,7 @@ class Server:
             with self.turn:
                 if gone(conn):
                     raise EOFError
-                began = time.monotonic()
+                self.began = time.monotonic()
                 with watched(COMPUTE_SECONDS):
                     try:
                         summand = steps.send(total if total is None else xp.floats(total, (n, width)))
@@ -266,7 +268,8 @@ class Server:
                     except StopIteration as end:
                         return end.value
                     finally:
-                        self.busy += time.monotonic() - began
+                        with self.lock:
+                            self.busy, self.began = self.busy + time.monotonic() - self.began, None
             send_frame(conn, {"tokens": n, "at": at, "add": True}, summand)
             header, total = receive_frame(conn)
             if header["op"] != "sum" or len(total) != 4 * n * width:
