@@ -48,7 +48,7 @@ func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.D
 			Explanation: models.Say("a request that has waited longer than %d minutes has precedence", int64(reserveAfter/time.Minute))}
 	}
 	reason, reasons := explainRefusal(*refusal, d)
-	if placement.Refuse(withoutReserved(whole), d) == nil {
+	if open, kept := withoutReserved(whole); kept && placement.Refuse(open, d) == nil {
 		reason = models.Say("%s; the rest is reserved", reason)
 	}
 	if never := placement.Refuse(snap.placement(onceAllLend), d); never != nil {

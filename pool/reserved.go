@@ -89,16 +89,22 @@ func (m *machine) reservedShares(now, end time.Time) map[int64][]placement.Share
 	return kept
 }
 
-// withoutReserved is the state without what reservations keep.
-func withoutReserved(s placement.Snapshot) placement.Snapshot {
-	nodes := slices.Clone(s.Nodes)
-	for i := range nodes {
-		nodes[i].Devices = slices.Clone(nodes[i].Devices)
-		for j, d := range nodes[i].Devices {
-			nodes[i].Devices[j].Shares = slices.DeleteFunc(slices.Clone(d.Shares), func(one placement.Share) bool { return one.Holder < 0 })
+// withoutReserved is the state without what reservations keep, of the machines where they keep something: kept reports
+// whether there is one.
+func withoutReserved(s placement.Snapshot) (open placement.Snapshot, kept bool) {
+	reserved := func(one placement.Share) bool { return one.Holder < 0 }
+	keeps := func(d placement.Device) bool { return slices.ContainsFunc(d.Shares, reserved) }
+	for _, n := range s.Nodes {
+		if !slices.ContainsFunc(n.Devices, keeps) {
+			continue
 		}
+		n.Devices = slices.Clone(n.Devices)
+		for i, d := range n.Devices {
+			n.Devices[i].Shares = slices.DeleteFunc(slices.Clone(d.Shares), reserved)
+		}
+		open.Nodes = append(open.Nodes, n)
 	}
-	return placement.Snapshot{Nodes: nodes}
+	return open, len(open.Nodes) > 0
 }
 
 // after is a moment after now, or forever.

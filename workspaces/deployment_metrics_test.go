@@ -2,12 +2,14 @@ package workspaces_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"weir/models"
 	"weir/policies"
 	"weir/workspaces"
+	"weir/workspaces/deployments/serving"
 	"weir/workspaces/runtime"
 )
 
@@ -71,7 +73,7 @@ func TestDeploymentMetrics(t *testing.T) {
 		w.clientsCauses()
 		w.rejectsAndFails()
 		m := w.metrics("hour")
-		if m.Total.Succeeded != 1 || m.Total.Failed != 1 || m.Total.Rejected != 1 {
+		if m.Total.Succeeded != 1 || m.Total.Failed != 2 || m.Total.Rejected != 1 {
 			t.Errorf("after a failure and a refusal: %d, %d, %d", m.Total.Succeeded, m.Total.Failed, m.Total.Rejected)
 		}
 		w.served.change("second", nil)
@@ -80,7 +82,7 @@ func TestDeploymentMetrics(t *testing.T) {
 		if err := w.generates(1); err != nil {
 			t.Fatal(err)
 		}
-		if m := w.metrics("week"); m.Total.Succeeded != 2 || m.Total.Failed != 1 || m.Total.Outputs != 3 {
+		if m := w.metrics("week"); m.Total.Succeeded != 2 || m.Total.Failed != 2 || m.Total.Outputs != 5 {
 			t.Errorf("after an update: %+v", m.Total)
 		}
 		list, err := w.LiveDeploymentMetrics(w.ctx)
@@ -114,10 +116,34 @@ func (w *deploymentWorld) clientsCauses() {
 	}
 	c.Close()
 	w.parts.compute <- struct{}{} // which nobody receives
+	if err := w.sends(func() {}); err == nil {
+		w.Error("a client that takes nothing gets a completion")
+	}
 	w.actors.err = models.Forbidden("The membership has ended.")
 	_, err = w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
 	w.actors.err = nil
 	want(w.T, err, models.KindForbidden, "has ended")
+}
+
+// sends generates a token that does not reach the client, after something has happened.
+func (w *deploymentWorld) sends(happens func()) error {
+	w.Helper()
+	c, err := w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer c.Close()
+	unsent := make(chan error, 1)
+	go func() {
+		_, err := c.Generate(func(serving.Token, string) error {
+			happens()
+			return errors.New("the connection is closed")
+		})
+		unsent <- err
+	}()
+	<-w.parts.computing
+	w.parts.compute <- struct{}{}
+	return <-unsent
 }
 
 // rejectsAndFails sends a request that is refused because too many wait, and one that its part does not answer.
@@ -148,6 +174,7 @@ func (w *deploymentWorld) rejectsAndFails() {
 	_, err = w.Complete(w.ctx, w.actor, w.id, workspaces.CompletionInput{Prompt: "a"})
 	want(w.T, err, models.KindUnavailable, "Part 1 did not respond")
 	w.set(func(p *partProcess) { p.silent = false })
+	want(w.T, w.sends(w.Cut), models.KindUnavailable, "cannot check your rights") // which also ends a write that the client does not take
 }
 
 // What several servers count is added up, what cannot be saved is kept for the next time, and old minutes are
