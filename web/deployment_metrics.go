@@ -70,20 +70,9 @@ func requestCharts(ctx context.Context, m models.DeploymentMetrics) []Chart {
 		begun := m.At.Sub(m.From.Add(time.Duration(i) * m.Step())) // the last step has not ended
 		rates = append(rates, s.Outputs*1000/max(int64(min(m.Step(), begun).Seconds()), 1))
 	}
-	return append(list, requestChart(ctx, m, "throughput", throughputName(ctx, m.Deployment.Task),
+	return append(list, requestChart(ctx, m, "throughput", T(ctx, "%s per second", outputsName(ctx, m.Deployment.Task)),
 		func(thousandths int64) string { return strconv.FormatFloat(float64(thousandths)/1000, 'g', 3, 64) },
 		[]Line{{Class: "mean", Values: rates}}))
-}
-
-func throughputName(ctx context.Context, task models.ModelTask) string {
-	switch task {
-	case models.TaskImageClassification:
-		return T(ctx, "Images per second")
-	case models.TaskTextEmbedding:
-		return T(ctx, "Texts per second")
-	default:
-		return T(ctx, "Output tokens per second")
-	}
 }
 
 // busyPercent is how much of the time with requests parts compute, in percent; -1 if that is not known.

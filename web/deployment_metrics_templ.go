@@ -158,9 +158,9 @@ func deploymentMetrics(m models.DeploymentMetrics, at string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var7 string
-			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Latency is of the requests that succeeded, from their arrival to their end, waiting included. Requests with invalid input do not count."))
+			templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Latency is the time from the arrival of a request that succeeded to its end, including waiting. Requests with invalid input do not count."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deployment_metrics.templ`, Line: 31, Col: 173}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `deployment_metrics.templ`, Line: 31, Col: 175}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 			if templ_7745c5c3_Err != nil {
