@@ -25,7 +25,7 @@ func (a rest) planModelGraph(ctx context.Context, in *ModelGraphQuery) (*Respons
 }
 
 func (a rest) planGraph(ctx context.Context, in *Create[workspaces.GraphInput]) (*Response[models.GraphPlan], error) {
-	v, err := a.Workspaces.PlanGraph(actorOf(ctx), in.Body)
+	v, err := a.Workspaces.PlanGraph(ctx, actorOf(ctx), in.Body)
 	return &Response[models.GraphPlan]{v}, err
 }
 

@@ -19,6 +19,7 @@ func (a *App) graphsRoutes(p *echo.Group) {
 // graphsPage is the empty form, or with example=1 the form with an example.
 func (a *App) graphsPage(c echo.Context) error {
 	v := web.GraphsView{Form: web.Form{Values: web.GraphDefaults()}}
+	v.Form.Values["run_id"] = c.QueryParam("run_id")
 	if c.QueryParam("example") == "1" {
 		v.Form.Values["graph"] = web.GraphsExample
 	}
@@ -65,10 +66,10 @@ func (a *App) planGraphPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := workspaces.GraphInput{GraphMachine: f.graphMachine()}
+	in := workspaces.GraphInput{RunID: f.number("run_id"), GraphMachine: f.graphMachine()}
 	v := web.GraphsView{Done: true}
 	if in.Graph, err = f.uploadedText(c, "graph", workspaces.MaxGraphBytes, workspaces.MaxGraph); err == nil {
-		v.Plan, err = a.Workspaces.PlanGraph(actorOf(c.Request().Context()), in)
+		v.Plan, err = a.Workspaces.PlanGraph(c.Request().Context(), actorOf(c.Request().Context()), in)
 		err = f.with(err)
 	}
 	v.Form = f.asSubmitted()

@@ -66,6 +66,22 @@ func TestModelGraphs(t *testing.T) {
 	ann.shows(ann.page(422, "GET", page+"&cpus=8&utilization=x"), `id="f-utilization-error"`)
 	ann.shows(ann.page(422, "GET", page+"&cpus=8&serial_cpus=7"), `id="f-serial_cpus-error"`)
 
+	measured := w.filesOf("/content", "/vision.times.yaml")
+	w.want(200, w.member, "PUT", measured, "MatMul 2: {MatMul 2: 3}\nMatMul 3: {branch of 2: 4}\n")
+	if a = w.get(w.member, api+"&cpus=8"); a.body["times"] != w.modelPath("/vision.times.yaml") || a.body["plan"].(map[string]any)["relative"] != false {
+		t.Errorf("%s", a.raw)
+	}
+	ann.shows(ann.page(200, "GET", page), "Times are those that were measured in an earlier run:", "3.0\u00a0s", "4.0\u00a0s", "!Times are ratios")
+	w.want(200, w.member, "PUT", measured, "- 1")
+	ann.shows(ann.page(200, "GET", page), "Measured times are not used.", "The file vision.times.yaml has no measured times in YAML.", "Times are ratios")
+	if a = w.get(w.member, api+"&cpus=8"); a.body["times"] != nil || a.body["times_unused"] != "The file vision.times.yaml has no measured times in YAML." {
+		t.Errorf("%s", a.raw)
+	}
+	w.want(200, w.member, "PUT", measured, strings.Repeat("# no times\n", 12_000))
+	ann.shows(ann.page(200, "GET", page), "Measured times are not used.", "131072 bytes")
+	w.want(200, w.member, "PUT", measured, "Other: {Relu: 3}")
+	ann.shows(ann.page(200, "GET", page), "!Times are those", "Times are ratios")
+
 	w.want(404, w.stranger, "GET", api+"&cpus=8", "")
 	for content, says := range map[string]string{smallONNX("Relu: y -> y"): "the model has a circle", "not a model": "it is not a model in ONNX format",
 		smallONNX(strings.Split(strings.Repeat("Relu: x -> y\n", 50_001), "\n")[:50_001]...): "must have from 1 to 50000 branches; has 50001"} {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -91,6 +92,24 @@ func TestRunGraph(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), ">interrupted<", "!>running<")
+	const training = "branches: [{name: text, operators: [{name: read, seconds: 100}]}, {name: images, operators: [{name: decode, seconds: 3}]}]"
+	plan4 := func(token, graph string, run int64, status int) map[string]any {
+		return w.want(status, token, "POST", "/graphs/plan", fmt.Sprintf(`{"graph":%q,"run_id":%d,"cpus":4}`, graph, run)).body
+	}
+	if p := plan4(w.member, training, run, 200); p["serial_seconds"] != 4.5 { // what has failed is not measured
+		t.Errorf("%v", p)
+	}
+	for run, graph := range map[int64]string{run: "branches: [{name: other, operators: [{}]}]", run + 1000: training} {
+		if fields := w.problem(w.want(422, w.member, "POST", "/graphs/plan", fmt.Sprintf(`{"graph":%q,"run_id":%d,"cpus":4}`, graph, run))); fields["run_id"] == "" {
+			t.Errorf("run %d: %v", run, fields)
+		}
+	}
+	plan4(w.admin, training, run, 403)
+	plan4(w.stranger, training, run, 422)
+	ann.shows(ann.page(200, "GET", "/runs/"+id(run)), "/graphs?run_id="+id(run))
+	ann.shows(ann.page(200, "GET", "/graphs?run_id="+id(run)), `value="`+id(run)+`"`)
+	ann.shows(ann.page(200, "POST", "/graphs", "graph", training, "run_id", id(run), "cpus", "4", "utilization", "0"), "4.5\u00a0s")
+	ann.shows(ann.page(422, "POST", "/graphs", "graph", training, "run_id", "x", "cpus", "4", "utilization", "0"), `id="f-run_id-error"`)
 	w.want(403, w.admin, "GET", at, "")
 	w.want(404, w.stranger, "GET", at, "")
 	other := w.endedRun(runs, []byte("not a journal\n"))

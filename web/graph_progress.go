@@ -27,6 +27,13 @@ func progressTitle(ctx context.Context, p models.GraphProgress) string {
 	return T(ctx, "Task graph of %s", p.Name)
 }
 
+// hasTimes reports whether a graph can be planned with what was measured: an operator has succeeded.
+func hasTimes(p models.GraphProgress) bool {
+	return slices.ContainsFunc(p.Branches, func(b models.BranchProgress) bool {
+		return slices.ContainsFunc(b.Operators, func(o models.OperatorProgress) bool { return o.Code != nil && *o.Code == 0 })
+	})
+}
+
 // endedBranches is how many branches have ended well.
 func endedBranches(p models.GraphProgress) (n int) {
 	for _, b := range p.Branches {

@@ -10,7 +10,7 @@ import (
 
 // GraphsView is a graph in YAML and, once it was planned, its plan.
 type GraphsView struct {
-	Form Form // graph, cpus, utilization, second_threshold, first_threshold, reduced_cpus, serial_cpus
+	Form Form // graph, run_id, cpus, utilization, second_threshold, first_threshold, reduced_cpus, serial_cpus
 	Plan models.GraphPlan
 	Done bool
 }

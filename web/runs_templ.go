@@ -1540,7 +1540,7 @@ func RunPage(r RunDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(r.Graph.Branches) > 0 {
-				templ_7745c5c3_Err = graphProgress(r.Graph).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = graphProgress(r.ID, r.Graph).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

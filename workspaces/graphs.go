@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"regexp"
@@ -23,20 +24,41 @@ const (
 // GraphInput is a graph to be planned, and the machine that it is planned for.
 type GraphInput struct {
 	Graph string `json:"graph" doc:"graph in YAML; at most 256 KiB"`
+	RunID int64  `json:"run_id,omitempty" minimum:"0" doc:"run of a graph whose measured times take the place of stated ones; absent: none"`
 	models.GraphMachine
 }
 
-// PlanGraph plans a graph. Whoever is signed in can do that: it reads nothing and stores
-// nothing. The error is about the field graph, with the reason, if it cannot be planned.
-func (s *Service) PlanGraph(actor policies.Actor, in GraphInput) (models.GraphPlan, error) {
+// PlanGraph plans a graph. Whoever is signed in can do that: it stores nothing, and reads only the
+// times of a run whose output the actor may read. Errors are about the field graph, with the
+// reason, if it cannot be planned, or run_id.
+func (s *Service) PlanGraph(ctx context.Context, actor policies.Actor, in GraphInput) (models.GraphPlan, error) {
 	if !actor.SignedIn() {
 		return models.GraphPlan{}, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
 	g, err := ParseGraph([]byte(in.Graph))
+	if err == nil && in.RunID != 0 {
+		g, err = s.withTimesOf(ctx, actor, g, in.RunID)
+	}
 	if err != nil {
 		return models.GraphPlan{}, err
 	}
 	return graph.PlanOn(g, in.GraphMachine)
+}
+
+// withTimesOf is a graph with the times that a run has measured.
+func (s *Service) withTimesOf(ctx context.Context, actor policies.Actor, g graph.Graph, run int64) (graph.Graph, error) {
+	state, err := s.runGraph(ctx, actor, run)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		err = models.Invalid("run_id", "must be a run of a task graph")
+	}
+	if err != nil {
+		return g, err
+	}
+	timed := g.With(state.Times)
+	if !timed.Measured() {
+		return g, models.Invalid("run_id", "has measured no operator of this graph")
+	}
+	return timed, nil
 }
 
 // maxGraphBranches is the most branches of a graph in YAML. Each can wait for all others.

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"weir/models"
 	"weir/policies"
@@ -28,6 +31,9 @@ func (s *Service) PlanGraph(ctx context.Context, actor policies.Actor, project i
 	err = s.inTurn(ctx, func() (err error) {
 		if v, err = planFile(folder, name, machine); err == nil {
 			v.Path = models.FilePath(path.Join(string(at), name))
+			if v.Times != "" {
+				v.Times = models.FilePath(path.Join(string(at), string(v.Times)))
+			}
 		}
 		return err
 	})
@@ -40,7 +46,16 @@ func planFile(folder fs.FS, name string, machine models.GraphMachine) (v models.
 	if err != nil {
 		return v, err
 	}
-	if v, err = Graph(g, unknown, machine); err == nil {
+	times := strings.TrimSuffix(name, path.Ext(name)) + ".times.yaml"
+	measured, why, err := readTimes(folder, times)
+	if err != nil {
+		return v, err
+	}
+	timed := g.With(measured)
+	if v, err = Graph(timed, unknown, machine); err == nil {
+		if v.Why, v.Unused = why, why.String(); timed.Measured() {
+			v.Times = models.FilePath(times)
+		}
 		return v, nil
 	}
 	if e, ok := errors.AsType[*models.Error](err); ok && len(e.Fields) > 0 && e.Fields[0].Name == "graph" {
@@ -73,6 +88,23 @@ func readGraph(folder fs.FS, name string) (g graph.Graph, unknown []string, err 
 		err = refuse(name, why)
 	}
 	return g, unknown, err
+}
+
+// maxTimes is the most bytes of a file with measured times: the YAML library compares each of its
+// keys with all others.
+const maxTimes = 128 << 10
+
+// readTimes reads the times that “weir graph run” has measured and written beside a model; there
+// may be none, or a file that cannot be used, and why.
+func readTimes(folder fs.FS, name string) (times graph.Times, why models.Text, err error) {
+	content, err := shard.ReadSmall(folder, name, maxTimes)
+	if e, ok := errors.AsType[*models.Error](err); ok && e.Kind == models.KindConflict {
+		return nil, e.Message, nil
+	}
+	if err == nil && yaml.Unmarshal(content, &times) != nil {
+		why = models.Say("The file %s has no measured times in YAML.", models.VisibleName(name))
+	}
+	return times, why, err
 }
 
 // Graph is a model's graph with its plan on a machine. Errors are about the field graph, or

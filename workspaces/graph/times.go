@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"weir/models"
@@ -35,6 +36,13 @@ func (g Graph) With(t Times) Graph {
 	}
 	g.Branches = branches
 	return g
+}
+
+// Measured reports whether the time of an operator was measured.
+func (g Graph) Measured() bool {
+	return slices.ContainsFunc(g.Branches, func(b Branch) bool {
+		return slices.ContainsFunc(b.Operators, func(o Operator) bool { return o.measured })
+	})
 }
 
 // Merge is the times with newer ones in place of those of the same operators.

@@ -64,8 +64,13 @@ func modelGraphTables(t *table, g models.ModelGraph) {
 		}
 	}
 	t.section(g.Plan.Reason)
-	t.line("As a ratio of times: planned %.3g, one operator after another on one CPU %.3g, equal shares %.3g.",
-		g.Plan.Makespan, g.Plan.Serial, g.Plan.Equal)
+	if g.Plan.Relative {
+		t.line("As a ratio of times: planned %.3g, one operator after another on one CPU %.3g, equal shares %.3g.",
+			g.Plan.Makespan, g.Plan.Serial, g.Plan.Equal)
+	} else {
+		t.line("By the times of %s: planned %.3g s, one operator after another on one CPU %.3g s, equal shares %.3g s.",
+			models.VisibleName(string(g.Times)), g.Plan.Makespan, g.Plan.Serial, g.Plan.Equal)
+	}
 	if len(g.Unknown) > 0 {
 		t.line("Not all operations are known of %s; those count as the mean of the others.", strings.Join(g.Unknown, ", "))
 	}

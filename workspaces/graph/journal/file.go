@@ -92,15 +92,19 @@ func (f *File) Append(e Event) error {
 		f.begun = true
 	}
 	f.size += int64(len(line))
-	if f.copy != nil {
-		if _, err := f.copy.Write(line); err != nil {
-			return err
-		}
-	}
 	if _, err := f.file.Write(line); err != nil {
 		return err
 	}
-	return f.file.Sync()
+	if err := f.file.Sync(); err != nil {
+		return err
+	}
+	if f.copy != nil {
+		if _, err := f.copy.Write(line); err != nil { // the graph goes on without being shown
+			_ = f.copy.Close()
+			f.copy = nil
+		}
+	}
+	return nil
 }
 
 // Close ends the attempt.
