@@ -7,7 +7,8 @@ import (
 
 // WorkspaceNotification is the data of notifications about a workspace.
 type WorkspaceNotification struct {
-	WorkspaceID int64      `json:"workspace_id"`
+	WorkspaceID int64      `json:"workspace_id"`     // 0 for a run without a workspace
+	RunID       int64      `json:"run_id,omitempty"` // of workspace.idle about a run
 	ProjectID   int64      `json:"project_id"`
 	Name        string     `json:"name"`
 	UserID      int64      `json:"user_id"`

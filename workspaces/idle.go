@@ -48,7 +48,7 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	runs, err := q.RunsIn(models.RunRunning)
+	runs, err := q.RunsIn(models.LiveRuns...) // one that waits for its GPUs needs its environment, too
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *Reconciler) observeAll(ctx context.Context) error {
 }
 
 // lastWorked is when runs in the environment of each workspace last worked. One with a lease, such as
-// the kernel of a notebook, tells that itself; another one works until it ends.
+// the kernel of a notebook, tells that itself; another one counts from its request to its end.
 func lastWorked(runs []models.Run, now time.Time) map[int64]time.Time {
 	last := map[int64]time.Time{}
 	for _, r := range runs {

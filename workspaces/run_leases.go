@@ -202,7 +202,7 @@ func (r *Reconciler) watchRunIdleness(ctx context.Context, run models.Run) error
 // notifyRunIdle tells the user of a run that it will be ended. The workspace in whose
 // environment it runs goes on.
 func notifyRunIdle(q *store.Queries, r models.Run, end time.Time) error {
-	data := models.WorkspaceNotification{ProjectID: r.ProjectID, Name: r.Name, UserID: r.UserID}
+	data := models.WorkspaceNotification{RunID: r.ID, ProjectID: r.ProjectID, Name: r.Name, UserID: r.UserID}
 	if r.WorkspaceID != nil {
 		data.WorkspaceID = *r.WorkspaceID
 	}

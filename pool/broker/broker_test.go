@@ -178,7 +178,7 @@ func TestReservedMachineThatDoesNotLend(t *testing.T) {
 			t.Error("the machine lends again, and nothing is launched")
 		}
 		o.pass(t, time.Hour)
-		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, mps)), models.KindConflict, "1 workspace uses this device")
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, mps)), models.KindConflict, "1 workspace, run or deployment uses this device")
 	})
 }
 

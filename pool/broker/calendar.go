@@ -177,7 +177,7 @@ func (s *Service) fill(q *store.Queries, c *Calendar, in CalendarInput, devices 
 	now := q.Now()
 	for _, d := range names {
 		c.Devices = append(c.Devices, CalendarDevice{GrantView: d,
-			Available: available(uses[d.DeviceID], d.Cores, c.Slots, now, now.Add(s.rules.MaxAhead))})
+			Available: available(uses[d.DeviceID], amountOf(d.ReservationGrant), c.Slots, now, now.Add(s.rules.MaxAhead))})
 	}
 	return nil
 }
@@ -234,14 +234,18 @@ func reserved(grants []models.ReservedView, slots []time.Time) (cores, first []i
 	return cores, first
 }
 
-// available is what a device has left in each slot between two moments.
-func available(use *timeline.Timeline, cores int64, slots []time.Time, from, until time.Time) []int64 {
+// available is the cores that a device has left in each slot between two moments, with GPU memory
+// in proportion, which is what one gets who asks for cores only.
+func available(use *timeline.Timeline, all timeline.Amount, slots []time.Time, from, until time.Time) []int64 {
 	list := make([]int64, len(slots)-1)
 	for i := range list {
 		list[i] = Unknown
 		if slots[i+1].After(from) && slots[i].Before(until) {
 			most := use.Max(timeline.Span{From: later(slots[i], from).UnixMicro(), Until: earlier(slots[i+1], until).UnixMicro()})
-			list[i] = max(0, cores-most.Cores)
+			list[i] = max(0, all.Cores-most.Cores)
+			if all.MemoryMiB > 0 {
+				list[i] = min(list[i], max(0, all.MemoryMiB-most.MemoryMiB)*all.Cores/all.MemoryMiB)
+			}
 		}
 	}
 	return list

@@ -79,8 +79,11 @@ func (s *Service) change(q *store.Queries, actor policies.Actor, r models.Reserv
 		return map[string]any{"from": r.StartsAt, "until": r.EndsAt}
 	}
 	from, before, blameless := r.State, span(r), s.cutShort(r)
-	r.StartsAt, r.EndsAt = d.Span()
+	if s.stateAt(r, q.Now()) == models.ReservationGranted { // it was decided anew
+		r.Outcome = d.Outcome.String()
+	}
 	r.DurationMinutes, r.WindowFrom, r.WindowUntil = int64((d.duration+time.Minute-1)/time.Minute), d.from, d.until
+	r.StartsAt, r.EndsAt = d.Span()
 	if !d.Explanation.Empty() { // the same GPUs are kept otherwise
 		r.Explanation = d.Explanation
 	}
@@ -145,12 +148,15 @@ func (in ReservationChange) check(r models.Reservation, now, last time.Time, rul
 		w.until = in.EndsAt.Round(time.Microsecond)
 	}
 	w.duration = w.until.Sub(w.from)
+	if w.part = !begun && r.Outcome == timeline.Partial.String(); w.part { // its parts are shorter than its span
+		w.duration -= r.EndsAt.Sub(r.StartsAt) - time.Duration(r.DurationMinutes)*time.Minute
+	}
 	first := w.from
 	if begun {
 		first = now
 	}
 	switch most := int64(rules.MaxDuration / time.Minute); {
-	case !w.until.After(first):
+	case !w.until.After(first) || w.duration <= 0:
 		p.Add("ends_at", "must be after %s", models.Moment(first))
 	case w.duration > rules.MaxDuration:
 		p.Add("ends_at", "must be at most %d minutes after the start", most)

@@ -42,6 +42,41 @@ func TestMoveReservation(t *testing.T) {
 	})
 }
 
+// One with a part and the rest later keeps its duration when it moves, and is granted whole where it fits.
+func TestMoveParts(t *testing.T) {
+	each(t, 1, func(t *testing.T, o *world) {
+		start := o.Store.Now()
+		at := func(hours int) *time.Time { return new(start.Add(time.Duration(hours) * time.Hour)) }
+		for _, hours := range []int{10, 30} {
+			busy := o.ask(60)
+			busy.From = at(hours)
+			o.reserve(t, busy)
+		}
+		in := o.ask(100)
+		in.From, in.AcceptPart = at(10), true
+		r := o.reserve(t, in)
+		parts := func(outcome string, from, until, minutes, cores int64) {
+			t.Helper()
+			got, hours, most := o.look(t, r.ID), 0.0, int64(0)
+			for _, g := range got.Grants {
+				hours, most = hours+float64(g.Cores)*g.EndsAt.Sub(g.StartsAt).Hours(), max(most, g.Cores)
+			}
+			if got.Outcome != outcome || !got.StartsAt.Equal(*at(int(from))) || !got.EndsAt.Equal(*at(int(until))) || got.DurationMinutes != minutes ||
+				most != cores || hours != float64(100*minutes)/60 {
+				t.Errorf("%s, %d minutes, %v core-hours of %d at most, %+v", got.Outcome, got.DurationMinutes, hours, most, got.Grants)
+			}
+		}
+		parts("partial", 10, 12, 60, 60)
+		pooltest.NoError(t, o.change(r.ID, at(30), nil))
+		parts("partial", 30, 32, 60, 60)
+		pooltest.NoError(t, o.change(r.ID, at(20), nil))
+		parts("granted", 20, 21, 60, 100)
+		pooltest.NoError(t, o.change(r.ID, nil, at(23)))
+		parts("granted", 20, 23, 180, 100)
+		o.checkFuture(t)
+	})
+}
+
 // Neither the limit nor the hours ahead count a reservation twice that moves.
 func TestMoveWithinTheLimit(t *testing.T) {
 	each(t, 4, func(t *testing.T, o *world) {

@@ -82,14 +82,15 @@ func TestAvailable(t *testing.T) {
 	start := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	var use timeline.Timeline
 	at := func(hours float64) time.Time { return start.Add(time.Duration(hours * float64(time.Hour))) }
-	take := func(from, until float64, cores int64) {
-		use.Add(timeline.Span{From: at(from).UnixMicro(), Until: at(until).UnixMicro()}, timeline.Amount{Cores: cores})
+	take := func(from, until float64, cores, memory int64) {
+		use.Add(timeline.Span{From: at(from).UnixMicro(), Until: at(until).UnixMicro()}, timeline.Amount{Cores: cores, MemoryMiB: memory})
 	}
-	take(0, 2, 30)
-	take(1.5, 1.6, 50)
-	take(3, 4, 120) // more than it has, once the owner has shrunk it
-	got := available(&use, 100, []time.Time{at(-1), at(0), at(1), at(2), at(3), at(4), at(5), at(6)}, at(0.5), at(5))
-	for i, want := range []int64{Unknown, 70, 20, 100, 0, 100, Unknown} {
+	take(0, 2, 30, 0)
+	take(1.5, 1.6, 50, 0)
+	take(2.5, 3, 10, 75) // all memory but a quarter
+	take(3, 4, 120, 0)   // more than it has, once the owner has shrunk it
+	got := available(&use, timeline.Amount{Cores: 100, MemoryMiB: 100}, []time.Time{at(-1), at(0), at(1), at(2), at(3), at(4), at(5), at(6)}, at(0.5), at(5))
+	for i, want := range []int64{Unknown, 70, 20, 25, 0, 100, Unknown} {
 		if got[i] != want {
 			t.Errorf("slot %d: %d, want %d", i, got[i], want)
 		}
