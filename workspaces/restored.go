@@ -20,6 +20,10 @@ type Ended struct{ Workspaces, Runs, Deployments int }
 func StartGeneration(ctx context.Context, db *store.Store, of time.Time, why models.Text) (
 	in models.Installation, ended Ended, err error) {
 	err = db.InTx(ctx, func(q *store.Queries) (err error) {
+		before, err := q.Installation()
+		if err != nil {
+			return err
+		}
 		if in, err = q.NextGeneration(of); err != nil {
 			return err
 		}
@@ -27,7 +31,7 @@ func StartGeneration(ctx context.Context, db *store.Store, of time.Time, why mod
 			return err
 		}
 		return policies.System("admin").Audit(q, policies.Change{Action: "restore", Object: "installation", ID: in.Generation,
-			Before: map[string]any{"generation": in.Generation - 1},
+			Before: map[string]any{"generation": before.Generation},
 			After:  map[string]any{"generation": in.Generation, "backup_at": of.UTC().Format(time.RFC3339)}})
 	})
 	return in, ended, err

@@ -30,12 +30,13 @@ func (q *Queries) skipFileOperations() error {
 
 // NextGeneration makes this database, restored from a backup, a generation of its own: no
 // session, visit or password link is valid any more, no server has a lease, and nothing that
-// was queued for sending is sent a second time.
+// was queued for sending is sent a second time. Two restores of one backup are different
+// generations: the number is the time in milliseconds since 1970.
 func (q *Queries) NextGeneration(backup time.Time) (in models.Installation, err error) {
 	if in, err = q.Installation(); err != nil {
 		return in, err
 	}
-	in.Generation, in.BackupAt, in.RestoredAt = in.Generation+1, new(backup.UTC()), new(q.Now())
+	in.Generation, in.BackupAt, in.RestoredAt = max(in.Generation+1, q.Now().UnixMilli()), new(backup.UTC()), new(q.Now())
 	if err := q.db.Save(&in).Error; err != nil {
 		return in, err
 	}
