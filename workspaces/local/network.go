@@ -6,11 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -249,12 +249,12 @@ func (in *instance) networkNamespace() (user, netns *os.File, err error) {
 // closeRoutes forbids, before there is a way out, the addresses that a sandbox must not reach.
 // The programs in it have no right to change routes.
 func (r *Runtime) closeRoutes(ctx context.Context, in *instance, user, netns *os.File) error {
-	addresses, err := net.InterfaceAddrs()
+	machine, err := machineNetworks()
 	if err != nil {
 		return err
 	}
 	var batch strings.Builder
-	for _, network := range closedRoutes(addresses, in.Outgoing) {
+	for _, network := range closedRoutes(machine, in.Outgoing) {
 		fmt.Fprintf(&batch, "route replace prohibit %s\n", network)
 	}
 	cmd := exec.CommandContext(ctx, r.network.nsenter, "--user=/proc/self/fd/3", "--net=/proc/self/fd/4", "--preserve-credentials", "--",
@@ -266,6 +266,25 @@ func (r *Runtime) closeRoutes(ctx context.Context, in *instance, user, netns *os
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("close the routes of a sandbox: %s", firstLine(out, err))
 	}
+	return nil
+}
+
+// closeNew closes the routes of a sandbox again if this machine has other networks than were closed.
+func (r *Runtime) closeNew(ctx context.Context, in *instance, closed *[]netip.Prefix) error {
+	machine, err := machineNetworks()
+	if err != nil || slices.Equal(machine, *closed) || !in.mapped() {
+		return err
+	}
+	user, netns, err := in.networkNamespace()
+	if err != nil {
+		return nil // it has ended
+	}
+	defer user.Close()
+	defer netns.Close()
+	if err := r.closeRoutes(ctx, in, user, netns); err != nil {
+		return err
+	}
+	*closed = machine
 	return nil
 }
 
@@ -340,7 +359,8 @@ func (in *instance) release() {
 	}
 }
 
-// keepConnected connects a sandbox, and starts its helper again if it has ended.
+// keepConnected connects a sandbox, and starts its helper again if it has ended. Networks that this
+// machine gets later are closed, too.
 func (r *Runtime) keepConnected(ctx context.Context, in *instance) {
 	var err error
 	if in.connected == nil {
@@ -351,7 +371,8 @@ func (r *Runtime) keepConnected(ctx context.Context, in *instance) {
 		}
 		in.connected <- err
 	}
-	for failed := false; ; err = r.connect(ctx, in) {
+	var closed []netip.Prefix // by this server, after the start
+	for failed := false; ; err = errors.Join(r.connect(ctx, in), r.closeNew(ctx, in, &closed)) {
 		if err != nil && ctx.Err() == nil && !failed {
 			r.config.Logger.Warn("a workspace has no network", "workspace", in.Workspace, "error", err)
 		}

@@ -140,6 +140,33 @@ func TestNetworkOfItsOwn(t *testing.T) {
 	}
 }
 
+// A sandbox reaches no containers of this machine: what a bridge connects that has no device of the
+// machine, also if it was made after the start.
+func TestNetworkWithoutContainers(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	separateNetwork(t, r)
+	other := otherMachine(t, greet)
+	state := start(t, r, scriptSpec(1, "while true; do ("+connecting+other+"); sleep 0.2; done"))
+	says := func(what string) bool { return strings.Contains(poll(t, r, state).LogTail, other+" "+what) }
+	eventually(t, "it reaches another machine", func() bool { return says("hello") })
+	t.Cleanup(func() { _ = exec.Command("ip", "link", "del", "inside").Run() }) // it may not be there
+	for _, command := range []string{"link add name inside type bridge", "addr del 198.51.100.1/24 dev there", "link set there master inside",
+		"addr add 198.51.100.1/24 dev inside", "link set inside up"} {
+		if out, err := exec.Command("ip", strings.Fields(command)...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %s: %v: %s", command, err, out)
+		}
+	}
+	eventually(t, "this machine reaches its container", func() bool {
+		conn, err := net.Dial("tcp", other)
+		return err == nil && conn.Close() == nil
+	})
+	if out := output(t, r, scriptSpec(2, connecting+other)); !strings.Contains(out, other+" refused\n") {
+		t.Errorf("a later sandbox reaches it:\n%s", out)
+	}
+	lines := len(poll(t, r, state).LogTail)
+	eventually(t, "the earlier one does not reach it any more", func() bool { return strings.Contains(poll(t, r, state).LogTail[lines:], other+" refused") })
+}
+
 // helperOf returns the process that is a sandbox's way out, or 0.
 func helperOf(in *instance) int {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/5")

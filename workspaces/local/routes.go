@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,23 +14,77 @@ import (
 )
 
 // closedRoutes are the networks that a sandbox must not reach: those that none may, the
-// addresses of this machine, and all but what its project allows.
-func closedRoutes(machine []net.Addr, allowed *runtime.Outgoing) []netip.Prefix {
+// addresses of this machine and its inner networks, unless its project allows a part of one, and
+// all but what its project allows.
+func closedRoutes(machine []netip.Prefix, allowed *runtime.Outgoing) []netip.Prefix {
 	closed := slices.Clone(models.ClosedNetworks)
 	if allowed != nil {
 		closed = append(closed, except(slices.Concat(allowed.Networks, []netip.Prefix{innerNetwork}))...)
 		closed = append(closed, netip.PrefixFrom(innerDNS, 32))
 	}
-	for _, a := range machine {
-		own, ok := a.(*net.IPNet)
-		if !ok {
-			continue
+	for _, own := range machine {
+		var named []netip.Prefix
+		if allowed != nil {
+			named = slices.DeleteFunc(slices.Clone(allowed.Networks), func(p netip.Prefix) bool { return p.Bits() < own.Bits() || own.IsSingleIP() })
 		}
-		if ip, _ := netip.AddrFromSlice(own.IP); ip.Unmap().Is4() && !ip.Unmap().IsLoopback() {
-			closed = append(closed, netip.PrefixFrom(ip.Unmap(), 32))
-		}
+		closed = append(closed, exceptIn(own, named)...)
 	}
 	return closed
+}
+
+// machineNetworks are the IPv4 addresses of this machine, and its inner networks: those of containers
+// and virtual machines on it.
+func machineNetworks() (list []netip.Prefix, err error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	outer := outerInterfaces()
+	for _, i := range interfaces {
+		addresses, _ := i.Addrs() // none if it has been removed
+		for _, a := range addresses {
+			own, ok := a.(*net.IPNet)
+			if !ok {
+				continue
+			}
+			ip, _ := netip.AddrFromSlice(own.IP)
+			if ip = ip.Unmap(); !ip.Is4() || ip.IsLoopback() {
+				continue
+			}
+			list = append(list, netip.PrefixFrom(ip, 32))
+			if bits, _ := own.Mask.Size(); isInnerBridge(i.Name) && !outer[i.Name] {
+				list = append(list, netip.PrefixFrom(ip, bits).Masked())
+			}
+		}
+	}
+	return list, nil
+}
+
+// isInnerBridge reports whether an interface is a bridge that connects no device of this machine: its
+// ports lead to containers and virtual machines.
+func isInnerBridge(name string) bool {
+	const links = "/sys/class/net/"
+	if _, err := os.Stat(links + name + "/bridge"); err != nil {
+		return false
+	}
+	ports, err := os.ReadDir(links + name + "/brif")
+	return err == nil && !slices.ContainsFunc(ports, func(port os.DirEntry) bool {
+		_, err := os.Stat(links + port.Name() + "/device")
+		below, _ := filepath.Glob(links + port.Name() + "/lower_*") // as a bond or a VLAN has
+		return err == nil || len(below) > 0
+	})
+}
+
+// outerInterfaces are those by which this machine reaches all others.
+func outerInterfaces() map[string]bool {
+	outer := map[string]bool{}
+	b, _ := os.ReadFile("/proc/net/route") // none where there are no routes
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[1] == "00000000" {
+			outer[f[0]] = true
+		}
+	}
+	return outer
 }
 
 // except returns the fewest networks that contain every IPv4 address but those of some networks.

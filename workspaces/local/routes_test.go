@@ -2,7 +2,6 @@ package local
 
 import (
 	"encoding/binary"
-	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -55,7 +54,7 @@ func last(p netip.Prefix) netip.Addr {
 // What a project allows opens neither this machine nor what no sandbox may reach, and closes
 // neither the network of the sandbox itself.
 func TestClosedRoutes(t *testing.T) {
-	machine := []net.Addr{&net.IPNet{IP: net.IPv4(10, 1, 2, 3), Mask: net.CIDRMask(24, 32)}, &net.IPNet{IP: net.IPv4(127, 0, 0, 1), Mask: net.CIDRMask(8, 32)}}
+	machine := []netip.Prefix{netip.MustParsePrefix("10.1.2.3/32"), netip.MustParsePrefix("172.17.0.1/32"), netip.MustParsePrefix("172.17.0.0/16")}
 	closes := func(o *runtime.Outgoing, address string) bool {
 		a, best, closed := netip.MustParseAddr(address), -1, false
 		for _, p := range append(closedRoutes(machine, o), innerNetwork) { // the kernel takes the most specific route
@@ -66,7 +65,8 @@ func TestClosedRoutes(t *testing.T) {
 		return closed
 	}
 	all := &runtime.Outgoing{Networks: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}
-	some := &runtime.Outgoing{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("203.0.112.7/32")}}
+	some := &runtime.Outgoing{Networks: []netip.Prefix{netip.MustParsePrefix("10.1.2.0/24"), netip.MustParsePrefix("203.0.112.7/32"),
+		netip.MustParsePrefix("172.17.0.8/32")}}
 	for _, c := range []struct {
 		address               string
 		nothing, all, some, x bool // whether it is closed; x where no rule is given
@@ -76,6 +76,9 @@ func TestClosedRoutes(t *testing.T) {
 		{"10.1.3.4", true, false, true, false},
 		{"203.0.112.7", true, false, false, false},
 		{"10.1.2.3", true, true, true, true},
+		{"172.17.0.1", true, true, true, true},
+		{"172.17.0.7", true, true, true, true}, // a container on this machine
+		{"172.17.0.8", true, true, false, true},
 		{"169.254.169.254", true, true, true, true},
 		{"203.0.113.2", false, false, false, false}, // the way out
 		{"203.0.113.3", true, true, true, false},    // names
