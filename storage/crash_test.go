@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"weir/migrations"
+	"weir/models/faults"
 	"weir/models/store"
 	"weir/storage/rules"
 )
+
+func init() { faults.FromEnvironment() }
 
 // The child process of TestTakeoverKilled: it is killed when it has recorded progress.
 func TestTakeoverChild(t *testing.T) {
@@ -40,9 +43,6 @@ func TestTakeoverChild(t *testing.T) {
 // A takeover whose process is killed again and again ends, with every file as it should
 // be.
 func TestTakeoverKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the package again")
-	}
 	database := filepath.Join(t.TempDir(), "weir.db")
 	s, err := store.Open(t.Context(), "", database)
 	if err != nil {
@@ -59,9 +59,9 @@ func TestTakeoverKilled(t *testing.T) {
 	w := newWorld(t, s)
 	top := w.oldFiles(t)
 	manyFiles(t, top)
-	program := filepath.Join(t.TempDir(), "storage.test")
-	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	killed := 0
 	for {

@@ -17,10 +17,13 @@ import (
 
 	"weir/migrations"
 	"weir/models"
+	"weir/models/faults"
 	"weir/models/store"
 	"weir/models/store/storetest"
 	"weir/policies"
 )
+
+func init() { faults.FromEnvironment() }
 
 // crashes are the operations and the steps at which the process is killed.
 var crashes = map[string][]string{
@@ -109,12 +112,9 @@ func (w *world) adopt(t *testing.T) {
 // After a kill at any step there is the old content or the new, the sweep leaves
 // nothing behind, and the use is what the files have.
 func TestKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the package again")
-	}
-	program := filepath.Join(t.TempDir(), "files.test")
-	if out, err := exec.Command("go", "test", "-c", "-tags", "failpoints", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	for operation, steps := range crashes {
 		for _, step := range steps {
