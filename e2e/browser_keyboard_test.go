@@ -62,7 +62,7 @@ func (k typist) clean(name string) {
 	k.axe.load(k.tab)
 	for _, scheme := range schemes {
 		k.scheme(scheme)
-		check(k.tab, name+", "+scheme)
+		check(k.tab, name+", "+scheme, rulesIn(scheme)...)
 	}
 	k.scheme("")
 }

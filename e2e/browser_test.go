@@ -197,9 +197,7 @@ func firstLine(s string) string {
 // through meanwhile.
 func (b *tab) until(what, js string) {
 	b.t.Helper()
-	tick := time.NewTicker(40 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(patience)
+	deadline, pause := time.Now().Add(patience), 40*time.Millisecond
 	for {
 		ok, err := tryEval[bool](b, "!!("+js+")")
 		if err == nil && ok {
@@ -210,7 +208,8 @@ func (b *tab) until(what, js string) {
 			dump(b.origin)
 			b.t.Fatalf("waited in vain for %s (last error: %v); the page shows:\n%s", what, err, text)
 		}
-		<-tick.C
+		time.Sleep(pause)
+		pause = longer(pause)
 	}
 }
 

@@ -4,42 +4,62 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
+
+	"weir/models/store"
+	"weir/policies"
 )
 
 const password = "correct horse battery staple"
 
-// admin is the access token of a platform administrator that the command line
-// made, as an operator would.
+// admin is the access token of a platform administrator.
 func (s *server) admin() string {
 	s.t.Helper()
 	s.adminOnce.Do(func() {
-		code, _, stderr := weir(s.t, password+"\n", s.settings(), "admin", "create-user",
-			"--email", "operator@example.org", "--name", "Operator", "--admin", "--password-stdin")
-		if code != 0 {
-			s.t.Fatalf("create-user: exit code %d\n%s", code, stderr)
-		}
+		s.accounts(func(ctx context.Context, a *policies.Accounts) error {
+			_, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: "operator@example.org", Name: "Operator",
+				Password: password, Admin: true})
+			return err
+		})
 		s.adminToken = s.tokenOf("operator@example.org")
 	})
 	return s.adminToken
 }
 
-// tokenOf makes an access token for an account by the command line.
-func (s *server) tokenOf(email string) string {
+// tokenOf makes an access token for an account.
+func (s *server) tokenOf(email string) (secret string) {
 	s.t.Helper()
-	code, stdout, stderr := weir(s.t, "", s.settings(), "admin", "create-token", "--email", email, "--name", "e2e")
-	if code != 0 {
-		s.t.Fatalf("create-token: exit code %d\n%s", code, stderr)
+	s.accounts(func(ctx context.Context, a *policies.Accounts) (err error) {
+		_, secret, err = a.CreateTokenFor(ctx, policies.System("admin"), email, policies.NewToken{Name: "e2e", Lifetime: policies.DefaultTokenLifetime})
+		return err
+	})
+	return secret
+}
+
+// accounts changes accounts as “weir admin” does, without the start of a program each time.
+func (s *server) accounts(change func(ctx context.Context, a *policies.Accounts) error) {
+	s.t.Helper()
+	db, err := store.Open(s.t.Context(), s.opts.database, filepath.Join(s.dir, "weir.db"))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	return strings.TrimSpace(stdout)
+	access, err := policies.NewAccess()
+	if err == nil {
+		err = change(policies.WithOrigin(s.t.Context(), policies.Origin{Via: policies.ViaCommand}), policies.NewAccounts(db, access))
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // browser is a client with cookies that reaches every name below localhost,

@@ -463,20 +463,22 @@ func (s *server) setupLink() (link string) {
 	return link
 }
 
-// eventually polls until look finds nothing missing any more. What it says is
+// eventually polls until look finds nothing missing any more, ever more seldom. What it says is
 // missing is told when the time is over.
 func eventually(t testing.TB, within time.Duration, look func() string) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(within)
+	deadline, pause := time.Now().Add(within), 20*time.Millisecond
 	for missing := look(); missing != ""; missing = look() {
 		if time.Now().After(deadline) {
 			t.Fatalf("after %s still: %s", within, missing)
 		}
-		<-tick.C
+		time.Sleep(pause)
+		pause = longer(pause)
 	}
 }
+
+// longer is the pause after one of a poll.
+func longer(pause time.Duration) time.Duration { return min(pause*3/2, 250*time.Millisecond) }
 
 // transcript keeps what a process prints, and can be read meanwhile.
 type transcript struct {

@@ -170,9 +170,17 @@ const (
 	secretChars = digits + capitals + smalls + "_-"
 )
 
+// inSecret is the characters of a secret, by their code.
+var inSecret = func() (is [128]bool) {
+	for _, c := range secretChars {
+		is[c] = true
+	}
+	return is
+}()
+
 // secretOf returns what looks like a secret of [policies.NewSecret], also as an access token: 43 characters of all kinds.
 func secretOf(body []byte) string {
-	for word := range bytes.FieldsFuncSeq(body, func(c rune) bool { return !strings.ContainsRune(secretChars, c) }) {
+	for word := range bytes.FieldsFuncSeq(body, func(c rune) bool { return c >= rune(len(inSecret)) || !inSecret[c] }) {
 		if word = bytes.TrimPrefix(word, []byte("weir_")); len(word) == 43 && bytes.ContainsAny(word, digits) &&
 			bytes.ContainsAny(word, capitals) && bytes.ContainsAny(word, smalls) {
 			return string(word)

@@ -143,7 +143,8 @@ func (c *Cluster) spawn(name, program string, args ...string) (*running, error) 
 	defer log.Close()
 	cmd := exec.Command(program, args...)
 	cmd.Dir = c.dir
-	cmd.Env = []string{"PATH=" + systemPath, "HOME=" + c.dir}
+	// Most of their time, programs of a small cluster would collect garbage; there is memory.
+	cmd.Env = []string{"PATH=" + systemPath, "HOME=" + c.dir, "GOGC=400", "GOMEMLIMIT=1GiB"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

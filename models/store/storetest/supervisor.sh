@@ -6,7 +6,7 @@ trap 'rm -rf "$dir"' EXIT
 # The data need not survive a power failure, so nothing is synced to disk.
 options="-c listen_addresses= -c unix_socket_directories=$dir -c max_connections=200"
 options="$options -c shared_buffers=64MB -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
-options="$options -c max_wal_size=128MB -c min_wal_size=32MB"
+options="$options -c max_wal_size=128MB -c min_wal_size=32MB -c jit=off"
 
 if ! {
 	"$bin/initdb" --pgdata "$dir/data" --username postgres --encoding UTF8 --locale C.UTF-8 \
