@@ -19,6 +19,9 @@ func TestAccountInBrowser(t *testing.T) {
 	b.fill("Full name", "Eve Adams")
 	b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button[type=submit]")`) })
 	b.until("the new name", `document.querySelector("main h1").textContent.trim() === "Eve Adams"`)
+	b.fill("Time zone", "Asia/Shanghai")
+	b.loads(func() { b.pressAt("Save", `document.querySelector("form[action='/account'] button[type=submit]")`) })
+	b.until("times in this zone", `document.querySelector("section[aria-labelledby=h-sessions] time").title.endsWith("GMT+8")`)
 	if n := eval[int](b, `document.querySelectorAll("section[aria-labelledby=h-sessions] li").length`); n != 2 {
 		t.Errorf("%d sessions are listed", n)
 	}

@@ -257,8 +257,9 @@ func problemField(err error) ProblemField {
 	return ProblemField{Field: field, Reason: reason}
 }
 
+// logged logs a response that was not written, unless its client has gone: clients could fill the log.
 func (a *App) logged(r *http.Request, err error) {
-	if err != nil {
+	if err != nil && r.Context().Err() == nil {
 		a.Logger.WarnContext(r.Context(), "response not written", "err", err)
 	}
 }

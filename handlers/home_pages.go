@@ -56,8 +56,8 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 // availableIn is the availability of the common sizes in the first projects in which the actor can launch.
 func (a *App) availableIn(ctx context.Context, mine []projects.Membership) (map[int64][]workspaces.SizeAvailability, error) {
 	var list []models.Project
-	for i, m := range mine {
-		if m.CanLaunch && i < availableProjects {
+	for _, m := range mine {
+		if m.CanLaunch && len(list) < availableProjects {
 			list = append(list, m.Project)
 		}
 	}

@@ -114,15 +114,27 @@ func nameAddresses(err error, emails []string) error {
 	if !errors.As(err, &e) {
 		return err
 	}
+	email := map[string]string{}
+	for i, e := range emails {
+		email[projects.EmailField(i)] = e
+	}
 	named := *e
 	named.Fields = nil
+	var refused models.Text
 	for _, f := range e.Fields {
-		for i, email := range emails {
-			if f.Name == projects.EmailField(i) {
-				f = models.Field{Name: "emails", Reason: models.Say("%s: %s", email, f.Reason)}
-			}
+		if _, is := email[f.Name]; !is {
+			named.Fields = append(named.Fields, f)
+			continue
 		}
-		named.Fields = append(named.Fields, f)
+		one := models.Say("%s: %s", email[f.Name], f.Reason)
+		if refused.Empty() {
+			refused = one
+		} else {
+			refused = models.Say("%s; %s", refused, one)
+		}
+	}
+	if !refused.Empty() {
+		named.Fields = append(named.Fields, models.Field{Name: "emails", Reason: refused})
 	}
 	return &named
 }

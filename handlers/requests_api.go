@@ -36,7 +36,7 @@ type Request struct {
 	RequesterID    int64               `json:"requester_id"`
 	Confirmed      bool                `json:"requester_email_confirmed" doc:"the requester is known to have the email address"`
 	Requested      models.Requested    `json:"requested" doc:"requested change, under the key of its type"`
-	Present        *models.Resources   `json:"present,omitempty" doc:"current quota or limit, while a request to change it is pending"`
+	Present        *models.Resources   `json:"present,omitempty" doc:"quota or limit that it is about: the current one while it is pending, otherwise that when it was submitted"`
 	PresentEnd     *time.Time          `json:"present_end,omitempty" doc:"current end of the period or membership, while a request to extend it is pending"`
 	Reason         string              `json:"reason"`
 	Decided        *models.Requested   `json:"decided,omitempty" doc:"approved change"`

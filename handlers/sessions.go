@@ -38,7 +38,9 @@ func newSessions(c Config) *scs.SessionManager {
 	m.Cookie.SameSite = http.SameSiteLaxMode
 	m.Cookie.HttpOnly = true
 	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
-		c.Logger.ErrorContext(r.Context(), "session", "err", err)
+		if r.Context().Err() == nil { // its client has not gone
+			c.Logger.ErrorContext(r.Context(), "session", "err", err)
+		}
 		http.Error(w, "The database does not answer. Try again in a moment.", http.StatusServiceUnavailable)
 	}
 	return m

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -105,7 +106,11 @@ func (a *App) submitSignInPage(c echo.Context) error {
 // strangers can choose.
 func (a *App) logSignInRefused(c echo.Context, email string, err error) {
 	reason := err.Error()
-	a.Logger.InfoContext(c.Request().Context(), "sign-in refused", "email", email[:min(len(email), 500)], "address", c.RealIP(),
+	level := slog.LevelInfo
+	if models.KindOf(err) == models.KindRateLimited { // as often as a stranger likes
+		level = slog.LevelDebug
+	}
+	a.Logger.Log(c.Request().Context(), level, "sign-in refused", "email", email[:min(len(email), 500)], "address", c.RealIP(),
 		"reason", reason[:min(len(reason), 500)])
 }
 

@@ -129,7 +129,11 @@ func (a *App) renameWorkspacePage(ctx context.Context, c echo.Context, f *form) 
 
 func (a *App) confirmRestartPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	w, err := a.Workspaces.ForRestart(ctx, actorOf(ctx), number(c, "id"))
-	return confirmPage(c, web.ConfirmRestart(w)), err
+	if err != nil {
+		return nil, err
+	}
+	k, err := a.kernelsOf(ctx, w.ID)
+	return confirmPage(c, web.ConfirmRestart(w, k)), err
 }
 
 func (a *App) restartWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

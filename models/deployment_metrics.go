@@ -21,7 +21,7 @@ const (
 	MeasureInputTokens DeploymentMeasure = "input_tokens"
 	// MeasureOutputs counts the tokens that were generated, the texts or the images.
 	MeasureOutputs DeploymentMeasure = "outputs"
-	// MeasurePartActive counts the milliseconds in which a part has had requests; its bucket is the number of the part.
+	// MeasurePartActive counts the milliseconds in which a part has had requests, by [PartBucket].
 	MeasurePartActive DeploymentMeasure = "part_active"
 	// MeasurePartBusy counts those in which the part has computed.
 	MeasurePartBusy DeploymentMeasure = "part_busy"
@@ -171,7 +171,7 @@ type DeploymentMetrics struct {
 	Until      time.Time // end of the last step, which can lie ahead
 	Total      RequestMetrics
 	Steps      []RequestMetrics // of equal length, oldest first
-	Parts      []PartTime       // of each part, by its number, whatever it had before an update
+	Parts      []PartTime       // of each part of the deployment itself, by its number
 	At         time.Time        // when it was read
 }
 
@@ -179,10 +179,16 @@ type DeploymentMetrics struct {
 func (m *DeploymentMetrics) Add(step int, c DeploymentCount) {
 	m.Steps[step].Add(c)
 	m.Total.Add(c)
-	if c.Bucket >= 0 && c.Bucket < int64(len(m.Parts)) {
-		m.Parts[c.Bucket].add(c)
+	if part := c.Bucket - PartBucket(m.Deployment.ID, 0); part >= 0 && part < int64(len(m.Parts)) {
+		m.Parts[part].add(c)
 	}
 }
+
+// MaxParts is the most parts of a deployment.
+const MaxParts = 64
+
+// PartBucket is the bucket of a part, by the deployment: an update may have another cut.
+func PartBucket(deployment, number int64) int64 { return deployment*MaxParts + number }
 
 // Step is how long a step is.
 func (m DeploymentMetrics) Step() time.Duration {

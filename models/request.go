@@ -191,13 +191,16 @@ type RequestView struct {
 	PresentWithheld bool `gorm:"-"` // from this reader
 }
 
-// Before is the quota or limit that a pending request would change; nil if it is not
-// about one.
+// Before is the quota or limit that a pending request would change, or from which one that is
+// not pending any more began; nil if it is not about one.
 func (v RequestView) Before() *Resources {
-	if v.changesNow() && (v.Kind == RequestQuota || v.Kind == RequestLimit && v.RoleID != nil) {
+	switch {
+	case v.Kind != RequestQuota && (v.Kind != RequestLimit || v.RoleID == nil), v.PresentWithheld:
+		return nil
+	case v.State == RequestPending:
 		return &v.Present
 	}
-	return nil
+	return v.Baseline
 }
 
 // EndsBefore is the end of the period or membership that a pending request would

@@ -23,7 +23,7 @@ func TestAuditOrigin(t *testing.T) {
 		}{
 			{"a person", policies.Actor{User: u, Via: policies.ViaSession}, policies.Origin{Address: "192.0.2.1"}, "session", "192.0.2.1"},
 			{"a person's word goes first", policies.Actor{User: u, Via: "token ci"}, agent, "token ci", "192.0.2.1"},
-			{"Weir for an agent", policies.System("enrolment"), agent, "agent", "192.0.2.1"},
+			{"Weir for an agent", policies.System("enrollment"), agent, "agent", "192.0.2.1"},
 			{"Weir by itself", policies.System("reconciler"), policies.Origin{}, "system", ""},
 		} {
 			ctx := t.Context()

@@ -17,7 +17,7 @@ func Purpose(target string, project, member int64) models.Text {
 	case target == rules.ProjectDir(project):
 		return models.Say("All directories of the project. In Jupyter: %s", TeamLink)
 	case target == rules.MemberDir(project, member):
-		return models.Say("The home directory, by the path that all members use")
+		return models.Say("The home directory, by the path that all members use. In Jupyter also: %s", path.Join(TeamLink, below))
 	case rules.MemberOf(project, target) != 0:
 		return models.Say("The home directory of another member. In Jupyter: %s", path.Join(TeamLink, below))
 	case inProject:

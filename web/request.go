@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -189,12 +190,12 @@ func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 		other := decided.Amounts().Amounts()
 		for i, a := range v.Requested.Amounts().Amounts() {
 			change := amountChange(v.RequestView, v.Requested, i)
-			switch {
-			case change == "" || !v.concerns(i):
-			case v.Before() != nil:
+			switch as := other[i].Value == a.Value; {
+			case change == "" && as || !v.concerns(i):
+			case as:
 				text(a.Name, change, change)
 			default:
-				text(a.Name, change, models.Quantity(a.Name, other[i].Value))
+				text(a.Name, cmp.Or(change, models.Quantity(a.Name, a.Value)), models.Quantity(a.Name, other[i].Value))
 			}
 		}
 	}

@@ -19,6 +19,10 @@ func TestRequestChanges(t *testing.T) {
 		return models.RequestView{QuotaRequest: models.QuotaRequest{Kind: a.Kind(), Requested: a, State: state, RoleID: ptr(int64(1))},
 			Present: present, PresentEndsAt: &end, PresentWithheld: withheld}
 	}
+	since := func(r models.RequestView) models.RequestView {
+		r.Baseline = &present
+		return r
+	}
 	quota := models.Requested{Quota: &models.QuotaSpec{Quota: requested.Input()}}
 	limit := models.Requested{Limit: &models.LimitSpec{Limit: requested.Input()}}
 	period := models.Requested{Period: &models.PeriodSpec{EndsAt: &later}}
@@ -29,7 +33,9 @@ func TestRequestChanges(t *testing.T) {
 	}{
 		"a quota":            {request(quota, models.RequestPending, false), []string{"GPU cores: 100 → 300"}},
 		"a limit":            {request(limit, models.RequestPending, false), []string{"GPU cores: 100 → 300"}},
-		"one approved":       {request(quota, models.RequestApproved, false), all},
+		"one approved":       {since(request(quota, models.RequestApproved, false)), []string{"GPU cores: 100 → 300"}},
+		"one without before": {request(quota, models.RequestApproved, false), all},
+		"withheld, approved": {since(request(quota, models.RequestApproved, true)), all},
 		"for who has left":   {request(quota, models.RequestPending, true), all},
 		"a new role":         {request(models.Requested{Role: &models.RoleSpec{Limit: requested.Input()}}, models.RequestPending, false), all},
 		"a period":           {request(period, models.RequestPending, false), []string{"End date: 2026-03-01 → 2026-05-02"}},
@@ -46,7 +52,7 @@ func TestRequestChanges(t *testing.T) {
 	less := requested
 	less.GPUCores = 200
 	adjusted.Decided = &models.Requested{Quota: &models.QuotaSpec{Quota: less.Input()}}
-	if got := requestChanges(t.Context(), adjusted); got[0] != "GPU cores: 200" {
+	if got := requestChanges(t.Context(), since(adjusted)); !slices.Equal(got, []string{"GPU cores: 100 → 200"}) {
 		t.Errorf("approved with less: %q", got)
 	}
 	facts := RequestPageView{RequestView: request(quota, models.RequestPending, false)}.facts(t.Context())

@@ -41,8 +41,8 @@ func sampleDeploymentMetrics(task models.ModelTask) models.DeploymentMetrics {
 		add(i, models.MeasureFirstToken, load*40*time.Millisecond, int64(3*load))
 		add(i, models.MeasureOutputs, 0, int64(800*load))
 		for part := range int64(2) {
-			m.Add(i, models.DeploymentCount{Measure: models.MeasurePartActive, Bucket: part, Count: 40_000})
-			m.Add(i, models.DeploymentCount{Measure: models.MeasurePartBusy, Bucket: part, Count: 3000 * int64(load) * (part + 1) / 2})
+			m.Add(i, models.DeploymentCount{Measure: models.MeasurePartActive, Bucket: models.PartBucket(m.Deployment.ID, part), Count: 40_000})
+			m.Add(i, models.DeploymentCount{Measure: models.MeasurePartBusy, Bucket: models.PartBucket(m.Deployment.ID, part), Count: 3000 * int64(load) * (part + 1) / 2})
 		}
 		add(i, models.MeasureInputTokens, 0, int64(300*load))
 	}

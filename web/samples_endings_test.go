@@ -37,8 +37,8 @@ func periodSamples() []sample {
 	workspace.Directories = append(workspace.Directories, Directory{Path: "/notebook/1/9", Writable: true,
 		Note: models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")})
 	notifications := []models.Notification{
-		{ID: 8, Kind: "period.ending", Text: models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", "vision", "2026-07-01"), Link: "/projects/1", CreatedAt: ago(time.Hour)},
-		{ID: 7, Kind: "deadline.ended", Text: models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", "vision", "2026-07-01"), CreatedAt: ago(2 * time.Hour)},
+		{ID: 8, Kind: "period.ending", Text: models.Say("The project %s ends on %s. Its workspaces, runs and deployments will be stopped then. Its files are kept and remain readable.", "vision", "2026-07-01"), Link: "/projects/1", CreatedAt: ago(time.Hour)},
+		{ID: 7, Kind: "deadline.ended", Text: models.Say("Your membership in %s ended on %s. Your workspaces, runs and deployments there were stopped. Your files are kept.", "vision", "2026-07-01"), CreatedAt: ago(2 * time.Hour)},
 	}
 	measured := sampleWorkspace(models.StateRunning)
 	measured.Now, measured.CanRestart = now, true
@@ -57,7 +57,7 @@ func periodSamples() []sample {
 		{"workspace-log", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook", Log: "[I] Kernel started\n", Live: true})},
 		{"workspace-log-empty", "/workspaces/5/log", &li, WorkspaceLogPage(WorkspaceLogView{ID: 5, Name: "notebook"})},
 		{"workspace-measured", "/workspaces/5", &li, WorkspacePage(measured)},
-		{"workspace-restart", "/workspaces/5/restart", &li, ConfirmPage(ConfirmRestart(measured.Workspace.Workspace))},
+		{"workspace-restart", "/workspaces/5/restart", &li, ConfirmPage(ConfirmRestart(measured.Workspace.Workspace, Kernels{2, 1}))},
 		{"search", "/search?q=vision", &root, SearchPage(found)},
 		{"search-none", "/search?q=x", &li, SearchPage(SearchView{Text: "x", Form: Form{Values: map[string]string{"q": "x"}}})},
 		{"workspace-rename", "/workspaces/5/rename", &li, RenamePage(RenameView{Name: "notebook", Action: "/workspaces/5/rename", Back: "/workspaces/5", Form: Form{}.Refuse(

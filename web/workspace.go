@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -84,13 +85,17 @@ func (v WorkspaceLogView) frame(ctx context.Context) frame {
 }
 
 // ConfirmRestart asks for confirmation before programs end.
-func ConfirmRestart(w models.Workspace) ConfirmView {
+func ConfirmRestart(w models.Workspace, k Kernels) ConfirmView {
+	lost := []models.Text{models.Say("Running programs end, and what is only in their memory is lost. Files are kept."),
+		models.Say("It keeps its resources and starts again with the same parameters, in the present version of its environment.")}
+	if k.Running > 0 {
+		lost = slices.Insert(lost, 0, models.Say("%d kernels are running; %d busy.", k.Running, k.Busy))
+	}
 	return ConfirmView{
-		Title: models.Say("Restart %s?", w.Name),
-		Consequences: []models.Text{models.Say("Running programs end, and what is only in their memory is lost. Files are kept."),
-			models.Say("It keeps its resources and starts again with the same parameters, in the present version of its environment.")},
-		Button: models.Say("Restart"),
-		Action: workspacePath(w.ID) + "/restart",
-		Back:   workspacePath(w.ID),
+		Title:        models.Say("Restart %s?", w.Name),
+		Consequences: lost,
+		Button:       models.Say("Restart"),
+		Action:       workspacePath(w.ID) + "/restart",
+		Back:         workspacePath(w.ID),
 	}
 }

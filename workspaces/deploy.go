@@ -57,7 +57,6 @@ type DeployInput struct {
 
 const (
 	maxDeployments    = 20 // of a member in a project that have not ended
-	maxParts          = 64
 	maxIdleMinutes    = 525_600 // a year
 	partOverheadMiB   = 1024    // memory of a part's process besides its tensors
 	partCPUMilli      = 1000    // of each part, if the limit allows it
@@ -79,8 +78,8 @@ func (in *DeployInput) Check() error {
 	in.UpdateStrategy = cmp.Or(in.UpdateStrategy, models.UpdateRolling)
 	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
 	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
-	if in.Parts < 0 || in.Parts > maxParts {
-		p.Add("parts", "must be from 0 to %d", maxParts)
+	if in.Parts < 0 || in.Parts > models.MaxParts {
+		p.Add("parts", "must be from 0 to %d", models.MaxParts)
 	}
 	if in.IdleMinutes < 0 || in.IdleMinutes > maxIdleMinutes {
 		p.Add("idle_minutes", "must be from 0 to %d", int64(maxIdleMinutes))

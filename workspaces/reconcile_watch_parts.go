@@ -128,7 +128,7 @@ func (r *Reconciler) countParts(ctx context.Context, d models.Deployment, parts 
 			continue
 		}
 		passed := now.Sub(w.counted.at).Milliseconds() // a process says what it wants
-		of := requestCount{d.First(), now.UTC().Truncate(time.Minute), models.MeasurePartActive, p.Number}
+		of := requestCount{d.First(), now.UTC().Truncate(time.Minute), models.MeasurePartActive, models.PartBucket(d.ID, p.Number)}
 		taken[of] = amount{count: min(said.active-first.counted.active, passed)}
 		of.measure = models.MeasurePartBusy
 		taken[of] = amount{count: min(max(part.busy-w.counted.busy, 0), passed)}

@@ -95,7 +95,7 @@ func checkQuota(q *store.Queries, p models.Project) error {
 		return err
 	}
 	for _, e := range inUse.Exceeding(p.Quota) {
-		problems.Add("quota."+e.Name, "%s is in use by workspaces; the quota cannot be lower", models.Quantity(e.Name, e.Value))
+		problems.Add("quota."+e.Name, "%s is in use; the quota cannot be lower", models.Quantity(e.Name, e.Value))
 	}
 	return quotaError(problems)
 }

@@ -49,7 +49,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project int64
 		return u, err
 	}
 	step, n := stepsOf(u.Until.Sub(u.From))
-	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, n); err != nil {
+	if u.Steps, err = usageOver(q, actor.Scope(), project, u.Project.CreatedAt, u.From, step, n); err != nil {
 		return u, err
 	}
 	span := u.Until.Sub(u.Project.UsedSince(u.From, u.Until))

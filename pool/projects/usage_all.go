@@ -13,7 +13,7 @@ import (
 type AllUsage struct {
 	From, Until time.Time
 	Steps       []UsageStep      // without allocations
-	Used        models.Usage     // by all projects
+	Used        models.Usage     // by all projects, on average since the first was created, if that lies in the span
 	Simulated   bool             // it includes simulated GPUs
 	Capacity    models.Resources // of the pool at present; 0: not known
 	Projects    []UsageOfProject
@@ -37,9 +37,16 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	if u.From, u.Until, err = in.span(q.Now()); err != nil {
 		return u, err
 	}
-	span := u.Until.Sub(u.From)
-	step, n := stepsOf(span)
-	if u.Steps, err = usageOver(q, store.AllProjects, 0, u.From, step, n); err != nil {
+	first, err := q.ListProjects(store.AllProjects, store.ProjectFilter{}, store.Page{Limit: 1})
+	if err != nil {
+		return u, err
+	}
+	var oldest models.Project
+	if len(first) > 0 {
+		oldest = first[0]
+	}
+	step, n := stepsOf(u.Until.Sub(u.From))
+	if u.Steps, err = usageOver(q, store.AllProjects, 0, oldest.CreatedAt, u.From, step, n); err != nil {
 		return u, err
 	}
 	used, err := q.UsedByProjects(u.From, u.Until)
@@ -50,7 +57,7 @@ func (s *Service) AllUsage(ctx context.Context, actor policies.Actor, in UsageQu
 	for _, p := range used {
 		all = all.Plus(p)
 	}
-	u.Used = all.Over(span)
+	u.Used = all.Over(u.Until.Sub(oldest.UsedSince(u.From, u.Until)))
 	if u.Simulated, err = q.UsesSimulated(0, u.From, u.Until); err != nil {
 		return u, err
 	}

@@ -11,16 +11,16 @@ import (
 // UsageStep is one of equally long steps of the history of a project, or of all.
 type UsageStep struct {
 	From      time.Time
-	InUse     models.Resources  // average, without storage
+	InUse     models.Resources  // average since the creation of the project, if that lies in the step; without storage
 	Allocated *models.Resources // sum of the limits at the end of the step; nil if not recorded
 	Quota     *models.Resources // at the end of the step; nil if not recorded
 }
 
 // means is the average of two amounts in each of n steps, from the begins and ends
-// of their use, weighted by time.
-func means(begins, ends []store.Edges, step time.Duration, n int) (first, second []int64) {
+// of their use, weighted by time. lived is how many seconds of each step count.
+func means(begins, ends []store.Edges, step time.Duration, lived []float64) (first, second []int64) {
 	type sums struct{ amount, moment float64 }
-	length := step.Seconds()
+	length, n := step.Seconds(), len(lived)
 	average := func(of func(store.Edges) sums) []int64 {
 		changes := make([]sums, n)
 		add := func(edges []store.Edges, sign float64) {
@@ -36,7 +36,7 @@ func means(begins, ends []store.Edges, step time.Duration, n int) (first, second
 		level, list := 0.0, make([]int64, n)
 		for i, c := range changes {
 			end := float64(i+1) * length
-			list[i] = max(0, int64(math.Round(level+(c.amount*end-c.moment)/length)))
+			list[i] = max(0, int64(math.Round((level*length+c.amount*end-c.moment)/lived[i])))
 			level += c.amount
 		}
 		return list
@@ -60,18 +60,23 @@ func allocatedAt(steps []UsageStep, step time.Duration, history []store.ProjectH
 	}
 }
 
-// usageOver is the history of a project in n steps; of all if it is 0, without allocations.
-func usageOver(q *store.Queries, scope store.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
-	steps := make([]UsageStep, n)
+// usageOver is the history of a project, which was created at some time, in n steps; of all if it
+// is 0, without allocations.
+func usageOver(q *store.Queries, scope store.Scope, project int64, created, from time.Time, step time.Duration, n int) (
+	[]UsageStep, error) {
+	steps, lived := make([]UsageStep, n), make([]float64, n)
 	for i := range steps {
-		steps[i].From = from.Add(time.Duration(i) * step)
+		steps[i].From, lived[i] = from.Add(time.Duration(i)*step), step.Seconds()
+		if without := created.Sub(steps[i].From); without > 0 && without < step {
+			lived[i] -= without.Seconds()
+		}
 	}
 	for _, in := range []store.UsageTable{store.ShareUsage, store.HolderUsage} {
 		begins, ends, err := q.UsageEdges(in, project, from, step, n)
 		if err != nil {
 			return nil, err
 		}
-		first, second := means(begins, ends, step, n)
+		first, second := means(begins, ends, step, lived)
 		for i := range steps {
 			h := &steps[i].InUse
 			if in == store.ShareUsage {

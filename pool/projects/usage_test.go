@@ -193,6 +193,12 @@ func TestUsageOfAYoungProject(t *testing.T) {
 		near(t, "GPU cores of the role", u.Roles[0].Used.Average.GPUCores, 100)
 		near(t, "GPU cores of the member", people[0].Used.Average.GPUCores, 100)
 		near(t, "GPU core hours", u.Used.GPUCoreHours, 100)
+		near(t, "GPU cores of all projects", all.Used.Average.GPUCores, 100)
+		for _, steps := range [][]projects.UsageStep{u.Steps, all.Steps} {
+			last := len(steps) - 1
+			near(t, "GPU cores of the last step", steps[last].InUse.GPUCores, 100)
+			near(t, "GPU cores of the step before", steps[last-1].InUse.GPUCores, 0)
+		}
 	})
 }
 

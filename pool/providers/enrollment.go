@@ -57,4 +57,4 @@ func lockedTx(ctx context.Context, db *store.Store, fn func(*store.Queries) erro
 }
 
 // enrollment is the actor of agents' requests.
-var enrollment = policies.System("enrolment")
+var enrollment = policies.System("enrollment")

@@ -120,11 +120,11 @@ func checkChange(q *store.Queries, d models.Device, in DeviceInput) error {
 	inPart := slices.ContainsFunc(shares, func(v store.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
 	case len(holders) > 0 && needsRepartition(d, in):
-		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(holders))
+		return models.Conflict("%d workspaces, runs or deployments use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(holders))
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
-		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
+		return models.Conflict("What was granted exclusive use of this device still uses part of it. Wait until it ends.")
 	case in.Sharing == models.SharingExclusive && len(holders) > 1:
-		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.",
+		return models.Conflict("%d workspaces, runs or deployments use this device. Before making it exclusive, stop all but one or wait until they end.",
 			len(holders))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
 		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))

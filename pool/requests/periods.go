@@ -228,14 +228,14 @@ func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.No
 	n := models.Notification{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID), Data: data}
 	switch {
 	case e.Kind == models.EndOfProject && days == daysAtEnd:
-		n.Kind, n.Text = models.NotificationPeriodEnded, models.Say("The project %s ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", project, at)
+		n.Kind, n.Text = models.NotificationPeriodEnded, models.Say("The project %s ended on %s. Its workspaces, runs and deployments were stopped. Its files are kept and remain readable.", project, at)
 	case e.Kind == models.EndOfProject:
-		n.Kind, n.Text = models.NotificationPeriodEnding, models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", project, at)
+		n.Kind, n.Text = models.NotificationPeriodEnding, models.Say("The project %s ends on %s. Its workspaces, runs and deployments will be stopped then. Its files are kept and remain readable.", project, at)
 	case days == daysAtEnd: // without access to the project's page
-		n.Kind, n.Text = models.NotificationDeadlineEnded, models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", project, at)
+		n.Kind, n.Text = models.NotificationDeadlineEnded, models.Say("Your membership in %s ended on %s. Your workspaces, runs and deployments there were stopped. Your files are kept.", project, at)
 		n.Link = fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", e.ProjectID)
 	default:
-		n.Kind, n.Text = models.NotificationDeadlineEnding, models.Say("Your membership in %s ends on %s. Your workspaces there will be stopped then. Your files are kept.", project, at)
+		n.Kind, n.Text = models.NotificationDeadlineEnding, models.Say("Your membership in %s ends on %s. Your workspaces, runs and deployments there will be stopped then. Your files are kept.", project, at)
 	}
 	return n
 }

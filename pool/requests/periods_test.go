@@ -109,7 +109,7 @@ func TestNoticesOfAPeriod(t *testing.T) {
 		list, err := h.Store.Read(h.Ctx).Notifications(h.Ann.ID, store.Page{})
 		pooltest.NoError(t, err)
 		n := list[0]
-		text := fmt.Sprintf("The project vision ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", models.LastDay(end).Format(time.DateOnly))
+		text := fmt.Sprintf("The project vision ended on %s. Its workspaces, runs and deployments were stopped. Its files are kept and remain readable.", models.LastDay(end).Format(time.DateOnly))
 		if n.Text.String() != text || n.Link != fmt.Sprintf("/projects/%d", h.Vision.ID) || n.ProjectID == nil || *n.ProjectID != h.Vision.ID {
 			t.Errorf("%+v", n)
 		}
