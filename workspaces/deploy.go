@@ -56,7 +56,7 @@ type DeployInput struct {
 }
 
 const (
-	maxDeployments    = 20 // of a member in a project that have not ended
+	maxDeployments    = 20      // of a member in a project that have not ended
 	maxIdleMinutes    = 525_600 // a year
 	partOverheadMiB   = 1024    // memory of a part's process besides its tensors
 	partCPUMilli      = 1000    // of each part, if the limit allows it
