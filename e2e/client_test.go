@@ -49,13 +49,14 @@ func (s *server) tokenOf(email string) (secret string) {
 // accounts changes accounts as “weir admin” does, without the start of a program each time.
 func (s *server) accounts(change func(ctx context.Context, a *policies.Accounts) error) {
 	s.t.Helper()
-	db, err := store.Open(s.t.Context(), s.opts.database, filepath.Join(s.dir, "weir.db"))
+	ctx := context.Background() // also when the test's has ended
+	db, err := store.Open(ctx, s.opts.database, filepath.Join(s.dir, "weir.db"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	access, err := policies.NewAccess()
 	if err == nil {
-		err = change(policies.WithOrigin(s.t.Context(), policies.Origin{Via: policies.ViaCommand}), policies.NewAccounts(db, access))
+		err = change(policies.WithOrigin(ctx, policies.Origin{Via: policies.ViaCommand}), policies.NewAccounts(db, access))
 	}
 	if err = errors.Join(err, db.Close()); err != nil {
 		s.t.Fatal(err)

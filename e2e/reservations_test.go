@@ -33,6 +33,20 @@ func TestReservation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var preview handlers.ReservationDecision
+	shB.read(&preview, "reserve", "--preview", "--project", project, "--time", "30m", "--until", "45m")
+	if preview.Outcome != "refused" || preview.Earliest == nil || len(preview.Conflicts) != 1 || preview.Conflicts[0].GPUs != 1 {
+		t.Errorf("a preview: %+v", preview)
+	}
+	shA.read(&preview, "reservations", "change", fmt.Sprint(r.ID), "--preview", "--end", r.EndsAt.Add(time.Hour).Format(time.RFC3339))
+	if preview.Outcome != "granted" || len(preview.Grants) != 1 {
+		t.Errorf("a preview of a longer reservation: %+v", preview)
+	}
+	shA.read(&r, "reservations", "change", fmt.Sprint(r.ID), "--end", r.EndsAt.Add(-5*time.Minute).Format(time.RFC3339))
+	if r.DurationMinutes != 25 || r.EndsAt.Sub(r.StartsAt) > 25*time.Minute {
+		t.Errorf("shortened: %+v", r)
+	}
+	shA.fails(2, "nothing to change: set --start or --end", "reservations", "change", fmt.Sprint(r.ID))
 	var later handlers.Reservation
 	shB.read(&later, "reserve", "--project", project, "--time", "30m", "--from", at.Format(time.RFC3339))
 	if later.State != "granted" || later.Outcome != "granted" || later.StartsAt.Before(r.EndsAt) {

@@ -175,7 +175,7 @@ type server struct {
 func eachDatabase(t *testing.T, test func(t *testing.T, o options)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) { test(t, options{}) })
-	t.Run("postgres", func(t *testing.T) { test(t, options{database: storetest.Postgres(t)}) })
+	t.Run("postgres", func(t *testing.T) { test(t, options{database: storetest.MigratedPostgres(t)}) })
 }
 
 // newServer starts a server and waits until it is ready. When the test ends,
@@ -191,6 +191,9 @@ func newServer(t testing.TB, o options) *server {
 			t.Fatal("mount: ", err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	}
+	if o.database == "" {
+		storetest.MigratedSQLite(t, filepath.Join(dir, "weir.db"))
 	}
 	return serverOn(t, o, dir)
 }
@@ -462,23 +465,6 @@ func (s *server) setupLink() (link string) {
 	})
 	return link
 }
-
-// eventually polls until look finds nothing missing any more, ever more seldom. What it says is
-// missing is told when the time is over.
-func eventually(t testing.TB, within time.Duration, look func() string) {
-	t.Helper()
-	deadline, pause := time.Now().Add(within), 20*time.Millisecond
-	for missing := look(); missing != ""; missing = look() {
-		if time.Now().After(deadline) {
-			t.Fatalf("after %s still: %s", within, missing)
-		}
-		time.Sleep(pause)
-		pause = longer(pause)
-	}
-}
-
-// longer is the pause after one of a poll.
-func longer(pause time.Duration) time.Duration { return min(pause*3/2, 250*time.Millisecond) }
 
 // transcript keeps what a process prints, and can be read meanwhile.
 type transcript struct {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/pool/broker"
+	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -101,12 +103,18 @@ func (f *form) localTime(name string, zone *time.Location) *time.Time {
 	return &t
 }
 
-// calendarPage shows what a project can reserve, or has reserved; of the actor's first project unless
-// another one is chosen.
+// calendarPage shows what a project can reserve, or has reserved; of the first project in which the
+// actor can reserve, or else that they see, unless another one is chosen.
 func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	project, _ := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64)
 	list, err := a.Workspaces.Launchable(ctx, actorOf(ctx))
+	may := convert(list, func(p models.Project) int64 { return p.ID })
+	if err == nil && len(list) == 0 {
+		var seen []projects.ProjectView
+		seen, err = a.Projects.ListProjects(ctx, actorOf(ctx), projects.ProjectQuery{}, store.Page{Limit: store.PageSize})
+		list = convert(seen, func(p projects.ProjectView) models.Project { return p.Project })
+	}
 	if err != nil || project == 0 && len(list) == 0 {
 		return web.CalendarPage(web.CalendarView{}), err
 	}
@@ -116,8 +124,8 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	in := CalendarQuery{project, cmp.Or(c.QueryParam("view"), broker.ViewWeek), c.QueryParam("date"),
 		cmp.Or(c.QueryParam("time_zone"), actorOf(ctx).User.TimeZone), c.QueryParam("gpu_model"), c.QueryParam("reserved"), after}
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
-	v := web.CalendarView{ProjectID: project, Projects: projectOptions(list), View: in.View, TimeZone: in.TimeZone, GPUModel: in.GPUModel,
-		Reserved: in.Reserved, Slots: calendar.Slots, Now: a.Store.Now()}
+	v := web.CalendarView{ProjectID: project, CanReserve: slices.Contains(may, project), Projects: projectOptions(list), View: in.View,
+		TimeZone: in.TimeZone, GPUModel: in.GPUModel, Reserved: in.Reserved, Slots: calendar.Slots, Now: a.Store.Now()}
 	v.Devices = convert(calendar.Devices, func(d broker.CalendarDevice) web.CalendarDevice {
 		return web.CalendarDevice(d)
 	})

@@ -150,4 +150,6 @@ func TestCalendarOfReservations(t *testing.T) {
 	if a := w.send(w.member, "GET", at+"&reserved=all", ""); a.status != 422 {
 		t.Errorf("of all: %d %s", a.status, a.raw)
 	}
+	root := w.as("root@example.org") // who is in no project
+	root.shows(root.page(200, "GET", "/reservations/calendar"), `<table class="calendar">`, "!/reservations/new")
 }

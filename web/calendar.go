@@ -12,16 +12,17 @@ import (
 
 // CalendarView shows what a project can reserve in a day, week or month.
 type CalendarView struct {
-	ProjectID int64 // 0: the reader cannot reserve in any project
-	Projects  []Option
-	View      string // day, week, month
-	TimeZone  string
-	GPUModel  string
-	Reserved  string      // what is reserved is shown: project, mine; empty: what is available
-	Slots     []time.Time // in the time zone: the starts, and at last the end
-	Devices   []CalendarDevice
-	After     int64 // ID of the last device, if there are more; else 0
-	Now       time.Time
+	ProjectID  int64 // 0: the reader sees no project
+	CanReserve bool  // the reader, in it
+	Projects   []Option
+	View       string // day, week, month
+	TimeZone   string
+	GPUModel   string
+	Reserved   string      // what is reserved is shown: project, mine; empty: what is available
+	Slots      []time.Time // in the time zone: the starts, and at last the end
+	Devices    []CalendarDevice
+	After      int64 // ID of the last device, if there are more; else 0
+	Now        time.Time
 }
 
 // CalendarDevice is a row of the calendar; its GPU cores are those of the device.

@@ -32,7 +32,7 @@ func sampleReservation(state models.ReservationState) ReservationRow {
 }
 
 func sampleCalendar(view string, projects []Option) CalendarView {
-	v := CalendarView{ProjectID: 1, Projects: projects, View: view, TimeZone: "Asia/Shanghai", GPUModel: "H100", After: 2, Now: now}
+	v := CalendarView{ProjectID: 1, CanReserve: true, Projects: projects, View: view, TimeZone: "Asia/Shanghai", GPUModel: "H100", After: 2, Now: now}
 	n, step := 24, time.Hour
 	switch view {
 	case "week":

@@ -133,6 +133,16 @@ func (q *Queries) ProjectsToMeasure(since time.Time) (ids []int64, err error) {
 		&ids).Error
 }
 
+// ProjectsWithWork lists the projects in which a workspace or a run is active, so that programs can
+// write files.
+func (q *Queries) ProjectsWithWork() (ids []int64, err error) {
+	of := func(table string, states any) *gorm.DB {
+		return q.db.Table(table).Select("project_id").Where("state IN ?", states)
+	}
+	return ids, q.db.Table("projects").Where("id IN (?) OR id IN (?)", of("workspaces", models.ActiveStates), of("runs", models.LiveRuns)).
+		Order("id").Pluck("id", &ids).Error
+}
+
 // changedExcess is the condition that it is not recorded whether a use exceeds a limit.
 func changedExcess(use, limit string) string {
 	return "CASE WHEN " + limit + " <= ? AND " + use + ".used > " + limit + " * 1048576 THEN 1 ELSE 0 END <> CASE WHEN " + use +
@@ -141,10 +151,21 @@ func changedExcess(use, limit string) string {
 
 // ChangedStorageExcesses lists, at most a page, the projects and members that have
 // exceeded their storage, or no longer do, since this was recorded.
-func (q *Queries) ChangedStorageExcesses() (list []models.StorageExcess, err error) {
+func (q *Queries) ChangedStorageExcesses() ([]models.StorageExcess, error) {
+	return q.storageExcesses(changedExcess, models.MaxAmount)
+}
+
+// StorageExcessesUntil lists, at most a page, the projects and members that have exceeded their storage
+// and whose mounts will be read-only after a time.
+func (q *Queries) StorageExcessesUntil(after time.Time) ([]models.StorageExcess, error) {
+	return q.storageExcesses(func(use, _ string) string { return use + ".read_only_at > ?" }, after)
+}
+
+// storageExcesses lists the projects, and the members, of whose use and limit a condition holds.
+func (q *Queries) storageExcesses(holds func(use, limit string) string, arg any) (list []models.StorageExcess, err error) {
 	err = q.db.Table("storage_use").Select("projects.id AS project_id, projects.name AS project_name, storage_use.used, storage_use.read_only_at, projects.quota_storage_mib AS limit_mib").
 		Joins("JOIN projects ON projects.id = storage_use.project_id").
-		Where(changedExcess("storage_use", "projects.quota_storage_mib"), models.MaxAmount).Order("projects.id").Limit(PageSize).Scan(&list).Error
+		Where(holds("storage_use", "projects.quota_storage_mib"), arg).Order("projects.id").Limit(PageSize).Scan(&list).Error
 	if err != nil {
 		return nil, err
 	}
@@ -153,8 +174,8 @@ func (q *Queries) ChangedStorageExcesses() (list []models.StorageExcess, err err
 		"member_storage_use.used, member_storage_use.read_only_at, roles.limit_storage_mib AS limit_mib").
 		Joins("JOIN members ON members.id = member_storage_use.member_id").
 		Joins("JOIN roles ON roles.id = members.role_id").Joins("JOIN projects ON projects.id = members.project_id").
-		Where("members.removed_at IS NULL AND "+changedExcess("member_storage_use", "roles.limit_storage_mib"),
-			models.MaxAmount).Order("members.id").Limit(PageSize).Scan(&members).Error
+		Where("members.removed_at IS NULL AND "+holds("member_storage_use", "roles.limit_storage_mib"), arg).
+		Order("members.id").Limit(PageSize).Scan(&members).Error
 	return append(list, members...), err
 }
 

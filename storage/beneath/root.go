@@ -47,6 +47,15 @@ func OpenRoot(path string, owner Owner) (*Root, error) {
 // Close closes the root. Open directories and files stay open.
 func (r *Root) Close() error { return r.dir.Close() }
 
+// Space returns the bytes of the file system that ordinary users can still write, and how many it has.
+func (r *Root) Space() (free, size int64, err error) {
+	var fs unix.Statfs_t
+	if err := unix.Fstatfs(int(r.dir.Fd()), &fs); err != nil {
+		return 0, 0, os.NewSyscallError("fstatfs", err)
+	}
+	return int64(fs.Bavail) * fs.Bsize, int64(fs.Blocks) * fs.Bsize, nil
+}
+
 // Dir opens a directory by its path, relative to the root and without a leading slash;
 // "" is the root itself. A symbolic link anywhere in the path is an error.
 func (r *Root) Dir(path string) (*Dir, error) {

@@ -54,7 +54,7 @@ const (
 	// scanRecorded is after how many entries a measurement records how far it is.
 	scanRecorded = 5000
 	// scanSlice is after how many entries the next project is measured on.
-	scanSlice = 500_000
+	scanSlice = 25_000
 	// scanBurst is how many entries are read between two pauses.
 	scanBurst = 250
 )
@@ -98,6 +98,8 @@ func (s *Service) measureDue(ctx context.Context) error {
 // reserved, not used. It fails for a project without a directory, which counts as missing
 // once it was measured.
 func (s *Service) measure(ctx context.Context, project int64, rate int) (bool, error) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
 	use, err := s.Store.Read(ctx).StorageUse(project)
 	if err != nil {
 		return false, err

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,11 +61,18 @@ type Service struct {
 	effects   effects
 	transfers transfers
 	downloads downloads
+
+	space     func() (free, size int64, err error) // of the disk of the shared directories, in bytes
+	measuring sync.Mutex                           // by one goroutine at a time
+	recording sync.Mutex                           // of excesses
 }
 
 // New returns the service.
 func New(c Config) *Service {
 	s := &Service{Config: c}
+	if c.Root != nil {
+		s.space = c.Root.Space
+	}
 	c.Store.OnRevoke(s)
 	return s
 }

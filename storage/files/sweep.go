@@ -27,6 +27,10 @@ func (s *Service) Run(ctx context.Context) {
 			s.repeat(ctx, step)
 		})
 	}
+	work.Go(func() {
+		yieldDisk()
+		s.watchSpace(ctx)
+	})
 	work.Wait()
 }
 

@@ -17,7 +17,7 @@ var leaderLoops = map[string][]string{
 	"sender":     {"TestAFormerLeaderSendsNothing"},
 	"periods":    {"TestAFormerLeaderTellsOfNoEnd"},
 	"broker":     {"TestAFormerLeaderAdvancesNothing"},
-	"files":      {"TestAFormerLeaderSweepsNoFiles", "TestAFormerLeaderMeasuresNothing"},
+	"files":      {"TestAFormerLeaderSweepsNoFiles", "TestAFormerLeaderMeasuresNothing", "TestAFormerLeaderWatchesNoSpace"},
 	"owners":     {"TestAFormerLeaderTakesNoFilesOver"},
 	"advertise":  nil, // writes to the cluster
 }

@@ -48,7 +48,7 @@ func newDeviceShowCommand() *cobra.Command {
 func deviceTable(t *table, d handlers.DeviceHistory) {
 	t.field("Device", fmt.Sprintf("%s (id %d)", d.UUID, d.ID))
 	t.field("Provider", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
-	t.field("Model", strings.TrimSpace(modelWords(d.Device)+" "+d.Architecture))
+	t.field("Model", strings.TrimSpace(modelWords(d.Device.Model, d.Device.Simulated)+" "+d.Architecture))
 	t.field("Memory", mib(d.MemoryMiB))
 	t.field("PCI", d.PCI)
 	t.field("Driver", d.Driver)

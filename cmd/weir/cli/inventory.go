@@ -37,7 +37,7 @@ func providersTable(t *table, all []handlers.Provider) {
 func modelsOf(gpus []handlers.Device) string {
 	var names []string
 	for _, d := range gpus {
-		if name := modelWords(d); !slices.Contains(names, name) {
+		if name := modelWords(d.Model, d.Simulated); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -128,7 +128,8 @@ func hoursWords(t models.Terms) string {
 func devicesTable(t *table, devices []handlers.Device) {
 	t.section("ID", "GPU", "MODEL", "MEMORY", "SHARING", "AVAILABLE CORES", "AVAILABLE MEMORY", "UTILIZATION", "STATE")
 	for _, d := range devices {
-		t.row(d.ID, gpuWords(d), modelWords(d), mib(d.MemoryMiB), sharingWords(d), d.FreeCores, mib(d.FreeMemoryMiB), busy(d), deviceState(d))
+		t.row(d.ID, gpuWords(d), modelWords(d.Model, d.Simulated), mib(d.MemoryMiB), sharingWords(d), d.FreeCores, mib(d.FreeMemoryMiB),
+			busy(d), deviceState(d))
 	}
 }
 
@@ -139,11 +140,12 @@ func gpuWords(d handlers.Device) string {
 	return strconv.FormatInt(d.Number, 10)
 }
 
-func modelWords(d handlers.Device) string {
-	if d.Simulated {
-		return d.Model + " (simulated)"
+// modelWords is the model of a GPU, marked if it is simulated.
+func modelWords(model string, simulated bool) string {
+	if simulated {
+		return model + " (simulated)"
 	}
-	return d.Model
+	return model
 }
 
 func sharingWords(d handlers.Device) string {

@@ -17,6 +17,7 @@ import (
 type reserveFlags struct {
 	broker.ReservationInput
 	duration, from, until string
+	preview               bool
 }
 
 func newReserveCommand() *cobra.Command {
@@ -24,6 +25,9 @@ func newReserveCommand() *cobra.Command {
 	cmd := remoteCommand("reserve", "Reserve GPUs for a span of time, now or later", cobra.NoArgs, func(s *session, _ []string) error {
 		if err := f.parse(time.Now()); err != nil {
 			return err
+		}
+		if f.preview {
+			return send(s, http.MethodPost, "/reservations/preview", f.ReservationInput, "", decisionTables)
 		}
 		res, err := s.once("/reservations", f.ReservationInput)
 		if err != nil {
@@ -50,6 +54,8 @@ func (f *reserveFlags) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&f.until, "until", "", "latest end, an RFC 3339 `TIME` or a duration from now; default: 7 days after the earliest start and the duration")
 	flags.BoolVar(&f.AcceptPart, "accept-part", false, "accept a part at the earliest start and the rest later")
 	flags.BoolVar(&f.AcceptLater, "accept-later", false, "accept a later start")
+	flags.BoolVar(&f.preview, "preview", false, "print the decision, and reserve nothing")
+	flags.StringVar(&f.ClientZone, "client-zone", "", "client `ZONE` near which GPUs are preferred; default: that of your address")
 	flags.StringVar((*string)(&f.Class), "class", "", "priority `CLASS`: high, normal or low; default: normal")
 	flags.StringVar((*string)(&f.QoS), "qos", "", "QoS `LEVEL`: guaranteed, standard, best_effort or preemptible; default: standard")
 	flags.StringVar((*string)(&f.TaskType), "task", "", "task `TYPE`: interactive, inference, training or batch; default: interactive")
@@ -100,6 +106,7 @@ func newReservationsCommand() *cobra.Command {
 	cmd := listCommand("reservations", "live", reservationsTable)
 	cmd.AddCommand(
 		reservationCommand("show", "Show a reservation with its GPUs", http.MethodGet, ""),
+		newChangeReservationCommand(),
 		confirmable(reservationCommand("cancel", "Cancel a reservation; workspaces in it are stopped", http.MethodPost, "/cancel")))
 	return cmd
 }
@@ -120,6 +127,54 @@ func reservationCommand(name, short, method, path string) *cobra.Command {
 	})
 }
 
+// newChangeReservationCommand moves, extends or shortens a reservation, or tells what would be decided.
+func newChangeReservationCommand() *cobra.Command {
+	var start, end string
+	var preview bool
+	cmd := remoteCommand("change RESERVATION", "Move, extend or shorten a reservation of yours", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			id, err := parseID(args[0], "reservation")
+			if err != nil {
+				return err
+			}
+			var in broker.ReservationChange
+			for flag, moment := range map[string]struct {
+				text string
+				at   **time.Time
+			}{"start": {start, &in.StartsAt}, "end": {end, &in.EndsAt}} {
+				if *moment.at, err = parseMoment(moment.text, time.Now()); err != nil {
+					return config.Usagef("--%s: %v", flag, err)
+				}
+			}
+			if in.StartsAt == nil && in.EndsAt == nil {
+				return config.Usagef("nothing to change: set --start or --end")
+			}
+			path := fmt.Sprintf("/reservations/%d", id)
+			if preview {
+				return send(s, http.MethodPost, path+"/preview", in, "", decisionTables)
+			}
+			return send(s, http.MethodPatch, path, in, "", reservationTables)
+		})
+	f := cmd.Flags()
+	f.StringVar(&start, "start", "", "new start, before the reservation begins: an RFC 3339 `TIME` or a duration from now; default: unchanged")
+	f.StringVar(&end, "end", "", "new end, an RFC 3339 `TIME` or a duration from now; default: the duration is unchanged")
+	f.BoolVar(&preview, "preview", false, "print the decision, and change nothing")
+	return cmd
+}
+
+// decisionTables are a decision with its GPUs, or why there are none.
+func decisionTables(t *table, d handlers.ReservationDecision) {
+	t.section("DECISION", "EARLIEST", "FREE UNTIL", "CHANGES")
+	t.row(d.Outcome, momentOr(d.Earliest, "-"), momentOr(d.Latest, "-"), d.Moves)
+	grantsTable(t, d.Grants)
+	if len(d.Conflicts) > 0 {
+		t.section("IN THE WAY", "PROJECT", "USER", "GPUS", "CORES", "STARTS", "ENDS")
+		for _, c := range d.Conflicts {
+			t.row(c.ID, c.Project, c.User, c.GPUs, c.Cores, moment(c.StartsAt), moment(c.EndsAt))
+		}
+	}
+}
+
 func reservationsTable(t *table, list []handlers.Reservation) {
 	t.section("ID", "STATE", "DECISION", "GPUS", "CORES", "STARTS", "ENDS", "PROJECT", "USER", "REASON")
 	for _, r := range list {
@@ -130,8 +185,12 @@ func reservationsTable(t *table, list []handlers.Reservation) {
 // reservationTables are a reservation and its GPUs.
 func reservationTables(t *table, r handlers.Reservation) {
 	reservationsTable(t, []handlers.Reservation{r})
+	grantsTable(t, r.Grants)
+}
+
+func grantsTable(t *table, grants []handlers.ReservationGrant) {
 	t.section("MACHINE", "GPU", "MODEL", "CORES", "MEMORY", "STARTS", "ENDS")
-	for _, g := range r.Grants {
-		t.row(g.Provider, g.Number, g.Model, g.Cores, mib(g.MemoryMiB), moment(g.StartsAt), moment(g.EndsAt))
+	for _, g := range grants {
+		t.row(g.Provider, g.Number, modelWords(g.Model, g.Simulated), g.Cores, mib(g.MemoryMiB), moment(g.StartsAt), moment(g.EndsAt))
 	}
 }

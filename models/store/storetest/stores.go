@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -56,6 +58,48 @@ func openMigrated(t testing.TB, dialect string) (*store.Store, error) {
 		return nil, err
 	}
 	return open(t, "", path), nil
+}
+
+// MigratedPostgres is [Postgres] with the schema, as before the first start of a server.
+func MigratedPostgres(t testing.TB) string {
+	t.Helper()
+	template, err := migratedPostgres()
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := postgresFrom(t, template)
+	if err := newInstallation(url, ""); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// MigratedSQLite writes a SQLite file with the schema, as before the first start of a server.
+func MigratedSQLite(t testing.TB, path string) {
+	t.Helper()
+	file, err := migratedSQLite()
+	if err == nil {
+		err = os.WriteFile(path, file, 0o600)
+	}
+	if err == nil {
+		err = newInstallation("", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newInstallation makes a copy of a database that of another installation.
+func newInstallation(url, path string) error {
+	s, err := store.Open(context.Background(), url, path)
+	if err != nil {
+		return err
+	}
+	db, err := s.SQL()
+	if err == nil {
+		_, err = db.Exec(fmt.Sprintf("UPDATE installation SET uid = '%032x'", rand.Uint64()))
+	}
+	return errors.Join(err, s.Close())
 }
 
 // OpenEmpty returns a store without the schema and without a lease.
