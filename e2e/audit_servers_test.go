@@ -3,8 +3,11 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -20,13 +23,29 @@ func (s *server) tickerIn(k *cluster.Cluster) int64 {
 	return env.ID
 }
 
-// pause stops the processes of a server, and lets them go on.
+// pause stops the process of a server, and lets it go on. When it returns, no thread answers any more.
 func (s *server) pause(stop bool) {
 	s.t.Helper()
 	signal := map[bool]syscall.Signal{true: syscall.SIGSTOP, false: syscall.SIGCONT}[stop]
 	if err := s.cmd.Process.Signal(signal); err != nil {
 		s.t.Fatal(err)
 	}
+	if !stop {
+		return
+	}
+	eventually(s.t, gone, func() string {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+		if err != nil || len(threads) == 0 {
+			return fmt.Sprint("no threads: ", err)
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if _, state, _ := strings.Cut(string(text), ") "); err == nil && !strings.HasPrefix(state, "T") {
+				return string(text)
+			}
+		}
+		return ""
+	})
 }
 
 // A right that is taken away at one of two servers is gone at both when the call returns, also if the other

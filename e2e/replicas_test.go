@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -60,9 +59,7 @@ func TestReplicas(t *testing.T) {
 
 	topic := fmt.Sprintf("project:%d", team.Project)
 	bens := ben.follow(topic)
-	if err := one.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	one.pause(true)
 	// Gone when the call returns, also from the server that cannot hear of it.
 	other.api(other.admin()).must("DELETE", fmt.Sprintf("/projects/%d/members/%d", team.Project, ben.ID), nil, nil)
 	elsewhere.must("POST", workspacePath(first.ID)+"/stop", nil, nil)
@@ -72,9 +69,7 @@ func TestReplicas(t *testing.T) {
 	}
 	second := elsewhere.await(elsewhere.launch(team.Project, env, "two"), "running", starting)
 	pod := onlyPod(t, client, second.namespace())
-	if err := one.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	one.pause(false)
 	third := ada.await(ada.launch(team.Project, env, "three"), "running", starting)
 	if told, err := io.ReadAll(bens); err != nil || strings.Contains(string(told), "data: "+topic) {
 		t.Errorf("the paused server tells who was removed %q, %v", told, err)

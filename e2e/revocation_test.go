@@ -17,7 +17,7 @@ func (m member) follow(topic string) io.Reader {
 	}
 	req.Header.Set("Authorization", "Bearer "+m.token)
 	client := m.s.browser()
-	client.Timeout = 0
+	client.Timeout = 2 * starting // also of the stream, which must not go on for ever
 	res, err := client.Do(req)
 	if err != nil || res.StatusCode != http.StatusOK {
 		m.s.t.Fatalf("events: %v %v", res, err)

@@ -55,7 +55,6 @@ func TestGracefulShutdown(t *testing.T) {
 	download := s.opens(ada, fmt.Sprintf("/api/v1/projects/%d/files/content?path=%s", team.Project, url.QueryEscape(big)))
 	defer download.Body.Close()
 
-	began := time.Now()
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +69,6 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 	if code := s.wait(); code != 0 {
 		t.Errorf("exit code %d", code)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %s, more than the grace", took)
 	}
 	if !strings.Contains(s.log.String(), "workspaces keep running") || !strings.Contains(s.log.String(), "weir workspaces stop --all") {
 		t.Error("it does not say that workspaces keep running, and how they are stopped")

@@ -29,7 +29,7 @@ func (s *Service) recordExcesses(ctx context.Context) error {
 				return q.SetStorageReadOnly(e, nil)
 			}
 			at := q.Now().Add(grace)
-			return errors.Join(q.SetStorageReadOnly(e, &at), notifyExcess(q, e, at, grace == 0))
+			return errors.Join(q.SetStorageReadOnly(e, &at), notifyExcess(q, e, at, scarce))
 		}))
 	}
 	return errors.Join(errs...)
