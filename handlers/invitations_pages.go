@@ -120,21 +120,16 @@ func nameAddresses(err error, emails []string) error {
 	}
 	named := *e
 	named.Fields = nil
-	var refused models.Text
+	var refused []models.Text
 	for _, f := range e.Fields {
 		if _, is := email[f.Name]; !is {
 			named.Fields = append(named.Fields, f)
 			continue
 		}
-		one := models.Say("%s: %s", email[f.Name], f.Reason)
-		if refused.Empty() {
-			refused = one
-		} else {
-			refused = models.Say("%s; %s", refused, one)
-		}
+		refused = append(refused, models.Say("%s: %s", email[f.Name], f.Reason))
 	}
-	if !refused.Empty() {
-		named.Fields = append(named.Fields, models.Field{Name: "emails", Reason: refused})
+	if len(refused) > 0 {
+		named.Fields = append(named.Fields, models.Field{Name: "emails", Reason: models.Join(refused...)})
 	}
 	return &named
 }

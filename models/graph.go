@@ -68,8 +68,8 @@ type ModelGraph struct {
 	FLOPs     float64        `json:"flops" doc:"floating-point operations of all operators of which they are known"`
 	Kinds     []OperatorKind `json:"kinds" doc:"operators by kind, those with the most floating-point operations first"`
 	Times     FilePath       `json:"times,omitempty" doc:"percent-encoded path of the file with measured times that the plan uses; absent: none"`
-	Unused    string         `json:"times_unused,omitempty" doc:"why the file with measured times beside the model is not used; absent: it is, or there is none"`
-	Why       Text           `json:"-"` // Unused, in any language
+	NoTimes   string         `json:"times_unused,omitempty" doc:"why the file with measured times beside the model is not used; absent: it is, or there is none"`
+	WhyNot    Text           `json:"-"` // NoTimes, in any language
 	Unknown   []string       `json:"unknown" doc:"kinds whose operations are not all known; the mean of the others is assumed"`
 	Branches  []ModelBranch  `json:"branches" doc:"branches of the graph, in the order of the model"`
 	Plan      GraphPlan      `json:"plan" doc:"which CPUs the branches run on"`

@@ -19,6 +19,18 @@ type Text struct {
 // Say makes a Text. Arguments must survive JSON: strings, numbers, Instants, Texts.
 func Say(format string, args ...any) Text { return Text{Format: format, Args: args} }
 
+// Join makes one Text of several, separated by semicolons.
+func Join(list ...Text) (all Text) {
+	for i, t := range list {
+		if i == 0 {
+			all = t
+		} else {
+			all = Say("%s; %s", all, t)
+		}
+	}
+	return all
+}
+
 // Render renders a sentence in a language.
 func Render(language, format string, args ...any) string { return Say(format, args...).In(language) }
 

@@ -63,12 +63,8 @@ func (e Editor) confirmed(before, after models.Project, in Confirmation) (a audi
 func (e Editor) LockCapacity() error { return e.q.LockPool() }
 
 func notConfirmed(over []models.Text, in Confirmation) error {
-	all := over[0]
-	for _, t := range over[1:] {
-		all = models.Say("%s; %s", all, t)
-	}
 	e := models.NoCapacity("", "This would allocate more than the pool's capacity allows. No changes were made. Confirm and give a reason, or allocate less.")
-	e.Fields = []models.Field{{Name: "confirm", Reason: all}}
+	e.Fields = []models.Field{{Name: "confirm", Reason: models.Join(over...)}}
 	if in.Reason == "" {
 		e.Fields = append(e.Fields, models.Field{Name: "reason", Reason: models.Say("is required to exceed the capacity")})
 	}

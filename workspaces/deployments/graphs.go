@@ -53,7 +53,7 @@ func planFile(folder fs.FS, name string, machine models.GraphMachine) (v models.
 	}
 	timed := g.With(measured)
 	if v, err = Graph(timed, unknown, machine); err == nil {
-		if v.Why, v.Unused = why, why.String(); timed.Measured() {
+		if v.WhyNot, v.NoTimes = why, why.String(); timed.Measured() {
 			v.Times = models.FilePath(times)
 		}
 		return v, nil

@@ -130,6 +130,8 @@ func checkPlan(f models.ModelFacts, plan models.ModelPlan, parts int64) error {
 		return models.NoCapacity("parts", "%s", plan.Reasons[len(plan.Reasons)-1])
 	case parts > 0 && int64(len(plan.Parts)) != parts:
 		return models.Invalid("parts", "must be at most %d for this model", int64(len(plan.Parts)))
+	case len(plan.Parts) > models.MaxParts:
+		return models.NoCapacity("parts", "the model needs %d parts; a deployment has at most %d", len(plan.Parts), models.MaxParts)
 	case plan.Split == models.SplitHeads && f.Experts > 0:
 		return models.Invalid("service_type", "must split the model by layers or experts: experts are not divided by attention heads")
 	case !isServed(plan.Split, plan.Combine):

@@ -138,13 +138,11 @@ func newChangeReservationCommand() *cobra.Command {
 				return err
 			}
 			var in broker.ReservationChange
-			for flag, moment := range map[string]struct {
-				text string
-				at   **time.Time
-			}{"start": {start, &in.StartsAt}, "end": {end, &in.EndsAt}} {
-				if *moment.at, err = parseMoment(moment.text, time.Now()); err != nil {
-					return config.Usagef("--%s: %v", flag, err)
-				}
+			if in.StartsAt, err = parseMoment(start, time.Now()); err != nil {
+				return config.Usagef("--start: %v", err)
+			}
+			if in.EndsAt, err = parseMoment(end, time.Now()); err != nil {
+				return config.Usagef("--end: %v", err)
 			}
 			if in.StartsAt == nil && in.EndsAt == nil {
 				return config.Usagef("nothing to change: set --start or --end")
