@@ -166,7 +166,7 @@ func decisionTables(t *table, d handlers.ReservationDecision) {
 	t.row(d.Outcome, momentOr(d.Earliest, "-"), momentOr(d.Latest, "-"), d.Moves)
 	grantsTable(t, d.Grants)
 	if len(d.Conflicts) > 0 {
-		t.section("IN THE WAY", "PROJECT", "USER", "GPUS", "CORES", "STARTS", "ENDS")
+		t.section("CONFLICT", "PROJECT", "USER", "GPUS", "CORES", "STARTS", "ENDS")
 		for _, c := range d.Conflicts {
 			t.row(c.ID, c.Project, c.User, c.GPUs, c.Cores, moment(c.StartsAt), moment(c.EndsAt))
 		}
