@@ -21,8 +21,12 @@ func TestVSCode(t *testing.T) {
 	spec, home := notebookSpec(1), share(t)
 	spec.Mounts = []models.Mount{{Source: home, Target: runtime.NotebookHome}}
 	at := running(t, r, start(t, r, spec))
-	get := func(token, path string) (int, string) {
-		return runtimetest.Call(t, at, token, http.MethodGet, path, "")
+	get := func(token, path string) (code int, body string) {
+		eventually(t, "VS Code has started", func() bool {
+			code, body = runtimetest.Call(t, at, token, http.MethodGet, path, "")
+			return code != http.StatusServiceUnavailable // the page, while it starts
+		})
+		return code, body
 	}
 	if code, body := get("", "/code/healthz"); strings.Contains(body, "lastHeartbeat") {
 		t.Errorf("it is served without the token: %d %.300s", code, body)
@@ -96,6 +100,36 @@ func TestBrokenVSCode(t *testing.T) {
 	at := running(t, r, start(t, r, spec))
 	code, body := runtimetest.Call(t, at, spec.Token, http.MethodGet, "/code/", "")
 	if code != http.StatusBadGateway || !strings.Contains(body, "it exited with code 7. its modules are missing") {
+		t.Errorf("its page: %d %.500s", code, body)
+	}
+}
+
+// A start that fails because the machine is busy is repeated.
+func TestSlowVSCode(t *testing.T) {
+	bin := t.TempDir()
+	program := `#!/usr/bin/python3
+import http.server, os, socketserver, sys
+path = sys.argv[sys.argv.index("--socket") + 1]
+if not os.path.exists(path + ".tried"):
+    open(path + ".tried", "w").close()
+    sys.exit("error timed out")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"it serves")
+    def address_string(self):
+        return "-"
+socketserver.UnixStreamServer(path, Handler).serve_forever()
+`
+	if err := os.WriteFile(filepath.Join(bin, models.CodeServer), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	r := open(t, config(t.TempDir()))
+	spec := notebookSpec(1)
+	at := running(t, r, start(t, r, spec))
+	if code, body := runtimetest.Call(t, at, spec.Token, http.MethodGet, "/code/", ""); code != http.StatusOK || body != "it serves" {
 		t.Errorf("its page: %d %.500s", code, body)
 	}
 }

@@ -17,7 +17,11 @@ import time
 
 from tornado import iostream, web
 
-START_SECONDS = 60
+START_SECONDS = 180  # it takes half a minute on a busy machine
+STARTS = 3  # in a row: it gives up when its own processes are slow
+PAGE_SECONDS = 20  # for which the page itself waits: proxies cut off longer ones
+STARTING_PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>VS Code</title></head>
+<body style="font-family: sans-serif; color-scheme: light dark"><p>%s</p></body></html>"""
 HEALTH_SECONDS = 5  # for one look at whether it serves pages
 SAVED_SECONDS = 60  # for which the answer of saved is kept
 # Somebody else can write the tasks of a shared directory, so none begins by itself.
@@ -44,6 +48,10 @@ class Failed(Exception):
     """VS Code does not run; the message says why."""
 
 
+class Starting(Failed):
+    """VS Code has not started in time, and goes on starting."""
+
+
 class CodeServer:
     """One process of code-server."""
 
@@ -56,6 +64,7 @@ class CodeServer:
         self.socket = os.path.join(self.dir, "http.sock")
         self.log = os.path.join(self.dir, "log")
         self.process = None
+        self.starts = 0  # in a row that it has not served
         self.starting = asyncio.Lock()
 
         home = os.path.expanduser("~")
@@ -69,29 +78,29 @@ class CodeServer:
             "--disable-getting-started-override", "--ignore-last-opened", os.path.expanduser("~"),
         ]
 
-    async def connect(self):
+    async def connect(self, seconds=START_SECONDS):
         """Return a stream to the program, which is started unless it runs."""
         async with self.starting:
-            started, until = False, time.monotonic() + START_SECONDS
+            until = time.monotonic() + seconds
             while time.monotonic() < until:
                 if self.process is None or self.process.poll() is not None:
-                    if started:
+                    if self.starts == STARTS:
+                        self.starts = 0
                         raise Failed(f"it exited with code {self.process.returncode}. {self.last_line()}")
                     self.start()
-                    started = True
                 try:
                     if self.ready or await asyncio.wait_for(self.healthy(), HEALTH_SECONDS):
-                        self.ready = True
+                        self.ready, self.starts = True, 0
                         return await self.stream()
                 except (OSError, iostream.StreamClosedError, asyncio.TimeoutError):
                     pass  # it does not listen or respond yet, or has just ended
                 await asyncio.sleep(0.05)
-        raise Failed(f"it did not start within {START_SECONDS} seconds. {self.last_line()}")
+        raise Starting(f"it did not start within {seconds} seconds. {self.last_line()}")
 
-    async def begin(self, request, repeatable):
+    async def begin(self, request, repeatable, seconds):
         """Send a request, and return the stream with the first bytes of the response."""
         for last in (not repeatable, True):
-            upstream = await self.connect()
+            upstream = await self.connect(seconds)
             try:
                 await upstream.write(request)
                 return upstream, await upstream.read_bytes(CHUNK, partial=True)
@@ -126,7 +135,7 @@ class CodeServer:
                 self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         except OSError as e:
             raise Failed(str(e)) from None
-        self.began, self.ready = time.time(), False
+        self.began, self.ready, self.starts = time.time(), False, self.starts + 1
 
     def write_settings(self):
         """Write the settings of somebody who has none."""
@@ -229,7 +238,13 @@ def load(app):
                 self.request.headers.pop("Accept-Encoding", None)
             request = request_head(self.request, prefix) + self.request.body
             try:
-                upstream, first = await server.begin(request, self.request.method == "GET")
+                upstream, first = await server.begin(request, self.request.method == "GET", PAGE_SECONDS if workbench else START_SECONDS)
+            except Starting as e:
+                if not workbench or time.time() - server.began > START_SECONDS:
+                    raise web.HTTPError(504, f"VS Code does not run: {e}") from None
+                chinese = self.request.headers.get("Accept-Language", "").startswith("zh")
+                self.set_status(503)
+                return self.finish(STARTING_PAGE % ("VS Code 正在启动…" if chinese else "VS Code is starting…"))
             except Failed as e:
                 raise web.HTTPError(502, f"VS Code does not run: {e}") from None
             if workbench:
