@@ -102,6 +102,12 @@ func SessionCookie(secure bool) string {
 	return "weir"
 }
 
+// SignInCookie is the name of the cookie of a browser that signs in elsewhere.
+func SignInCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
+
+// DeviceCookie is the name of the cookie of a browser in which somebody has signed in.
+func DeviceCookie(secure bool) string { return SessionCookie(secure) + "-device" }
+
 // Cookies are the names of the portal's cookies that no notebook may have.
 func Cookies(secure bool) []string {
 	return []string{SessionCookie(secure), SignInCookie(secure), DeviceCookie(secure)}

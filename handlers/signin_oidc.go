@@ -23,9 +23,6 @@ const (
 	signInTimeout    = 10 * time.Minute // for signing in at the provider
 )
 
-// SignInCookie is the name of the cookie of a browser that signs in elsewhere.
-func SignInCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
-
 func (a *App) oidcRoutes(g *echo.Group) {
 	if a.OIDC != nil {
 		g.GET(oidcPath, a.startOIDCPage)

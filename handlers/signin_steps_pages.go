@@ -50,9 +50,6 @@ func (a *App) afterPassword(c echo.Context, u models.User, next string) (to stri
 // deviceRemembered is for how long a browser is known in which nobody signs in again.
 const deviceRemembered = 180 * 24 * time.Hour
 
-// DeviceCookie is the name of the cookie of a browser in which somebody has signed in.
-func DeviceCookie(secure bool) string { return SessionCookie(secure) + "-device" }
-
 // devicesOf are what the browser keeps of accounts in which somebody has signed in.
 func (a *App) devicesOf(r *http.Request) (list []string) {
 	for _, c := range r.CookiesNamed(DeviceCookie(a.Secure)) {

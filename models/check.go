@@ -2,6 +2,7 @@ package models
 
 import (
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -75,6 +76,21 @@ func CheckEmail(field, email string, p *Problems) string {
 		checkVisible(field, email, p)
 	}
 	return email
+}
+
+// CheckScopes refuses unknown scopes, and returns the others once and in display
+// order.
+func CheckScopes(field string, scopes []TokenScope, p *Problems) []TokenScope {
+	var sorted []TokenScope
+	for _, s := range TokenScopes {
+		if slices.Contains(scopes, s) {
+			sorted = append(sorted, s)
+		}
+	}
+	if slices.ContainsFunc(scopes, func(s TokenScope) bool { return !slices.Contains(TokenScopes, s) }) {
+		p.Add(field, "must be read, launch, project or admin")
+	}
+	return sorted
 }
 
 // CheckYear rejects times that not every database can store.

@@ -140,6 +140,13 @@ func Forbidden(format string, args ...any) *Error {
 	return &Error{Kind: KindForbidden, Message: Say(format, args...)}
 }
 
+// InsufficientScope means that the actor's access token does not have a scope.
+func InsufficientScope(s TokenScope) *Error {
+	e := Forbidden("This needs an access token with the scope %s.", string(s))
+	e.Scope = s
+	return e
+}
+
 // Conflict means that the state of the thing does not allow this, or has
 // changed.
 func Conflict(format string, args ...any) *Error {

@@ -2,6 +2,7 @@ package models
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -78,6 +79,21 @@ func scaled(number string, scale float64) (int64, error) {
 	return int64(f), nil
 }
 
+// Quantity formats an amount of the named resource for people: "50 cores",
+// "16 GiB", "1.5 CPU", and "∞" for an unlimited one.
+func Quantity(name string, value int64) string {
+	switch {
+	case IsUnlimited(value):
+		return unlimitedSign
+	case name == "cpu_milli":
+		return hundredths(value / 10)
+	case strings.HasSuffix(name, "_mib"):
+		return FormatMiB(value)
+	default:
+		return strconv.FormatInt(value, 10)
+	}
+}
+
 // ExactQuantity is Quantity with as many decimals as it takes to parse without loss, for
 // forms.
 func ExactQuantity(name string, value int64) string {
@@ -92,6 +108,39 @@ func ExactQuantity(name string, value int64) string {
 	return exactGiB(value)
 }
 
+// FormatBytes formats a number of bytes with two or three digits: "512 B", "1.5 KiB", "16 GiB".
+func FormatBytes(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(n, 10) + " B"
+	}
+	value, unit := float64(n)/1024, 0
+	for ; value >= 1000 && unit < 4; unit++ {
+		value /= 1024
+	}
+	digits := 0
+	if value < 10 {
+		digits = 1
+	}
+	return strconv.FormatFloat(value, 'f', digits, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[unit]
+}
+
+// FormatMiB formats an amount of MiB: "512 MiB", "1.5 GiB", "16 GiB", "12.5 TiB". Below 10 GiB
+// it parses without loss.
+func FormatMiB(mib int64) string {
+	switch {
+	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:
+		return hundredths(mib*100/(1<<20)) + " TiB"
+	case mib%1024 == 0, mib >= 10<<10, mib <= -10<<10:
+		return hundredths(mib*100/1024) + " GiB"
+	case mib <= -1<<10:
+		return "-" + exactGiB(-mib)
+	case mib >= 1<<10:
+		return exactGiB(mib)
+	default:
+		return fmt.Sprintf("%d MiB", mib)
+	}
+}
+
 // exactGiB formats an amount of MiB in GiB, with as many decimals as it takes to parse
 // without loss.
 func exactGiB(mib int64) string {
@@ -102,6 +151,12 @@ func exactGiB(mib int64) string {
 		}
 	}
 	return strconv.FormatInt(mib, 10) + " MiB"
+}
+
+// hundredths formats a number of hundredths with at most two decimals. What is cut off makes
+// an amount smaller, so that a shown limit that somebody enters is within the limit.
+func hundredths(n int64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(n)/100), "0"), ".")
 }
 
 // Ranges are sorted numbers such as 0–3, 5.

@@ -1,26 +1,5 @@
 package models
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
-
-// MaxAmount is the maximum amount of a resource, so that no sum over a million
-// rows overflows.
-const MaxAmount = int64(1_000_000_000_000)
-
-// Unlimited is the amount of a quota or limit that nothing bounds. It is larger
-// than every amount, also in sums of a million rows; the methods of Resources keep
-// it, and JSON has it as "unlimited".
-const Unlimited = 2 * MaxAmount
-
-// UnlimitedWord is Unlimited in JSON and in forms.
-const UnlimitedWord = "unlimited"
-
-// IsUnlimited reports whether an amount, or a sum of amounts, is unlimited.
-func IsUnlimited(n int64) bool { return n > MaxAmount }
-
 // Resources is an amount of each resource: GPU cores (100 are one whole GPU),
 // GPU memory in MiB, CPU in thousandths of a core, memory and storage in MiB. In
 // quotas and limits, the last three can be Unlimited.
@@ -128,61 +107,4 @@ func checkAmount(field string, n int64, p *Problems) {
 	} else if n > MaxAmount {
 		p.Add(field, "must be at most %d", MaxAmount)
 	}
-}
-
-// unlimitedSign is an unlimited amount in tables. In sentences it is a word; see [Text.In].
-const unlimitedSign = "∞"
-
-// Quantity formats an amount of the named resource for people: "50 cores",
-// "16 GiB", "1.5 CPU", and "∞" for an unlimited one.
-func Quantity(name string, value int64) string {
-	switch {
-	case IsUnlimited(value):
-		return unlimitedSign
-	case name == "cpu_milli":
-		return hundredths(value / 10)
-	case strings.HasSuffix(name, "_mib"):
-		return FormatMiB(value)
-	default:
-		return strconv.FormatInt(value, 10)
-	}
-}
-
-// FormatBytes formats a number of bytes with two or three digits: "512 B", "1.5 KiB", "16 GiB".
-func FormatBytes(n int64) string {
-	if n < 1024 {
-		return strconv.FormatInt(n, 10) + " B"
-	}
-	value, unit := float64(n)/1024, 0
-	for ; value >= 1000 && unit < 4; unit++ {
-		value /= 1024
-	}
-	digits := 0
-	if value < 10 {
-		digits = 1
-	}
-	return strconv.FormatFloat(value, 'f', digits, 64) + " " + []string{"KiB", "MiB", "GiB", "TiB", "PiB"}[unit]
-}
-
-// FormatMiB formats an amount of MiB: "512 MiB", "1.5 GiB", "16 GiB", "12.5 TiB". Below 10 GiB
-// it parses without loss.
-func FormatMiB(mib int64) string {
-	switch {
-	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:
-		return hundredths(mib*100/(1<<20)) + " TiB"
-	case mib%1024 == 0, mib >= 10<<10, mib <= -10<<10:
-		return hundredths(mib*100/1024) + " GiB"
-	case mib <= -1<<10:
-		return "-" + exactGiB(-mib)
-	case mib >= 1<<10:
-		return exactGiB(mib)
-	default:
-		return fmt.Sprintf("%d MiB", mib)
-	}
-}
-
-// hundredths formats a number of hundredths with at most two decimals. What is cut off makes
-// an amount smaller, so that a shown limit that somebody enters is within the limit.
-func hundredths(n int64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", float64(n)/100), "0"), ".")
 }

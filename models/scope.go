@@ -29,25 +29,3 @@ func (s TokenScope) Challenge() string {
 func Covers(scopes []TokenScope, wanted TokenScope) bool {
 	return slices.ContainsFunc(scopes, func(s TokenScope) bool { return s == wanted || slices.Contains(includedScopes[s], wanted) })
 }
-
-// CheckScopes refuses unknown scopes, and returns the others once and in display
-// order.
-func CheckScopes(field string, scopes []TokenScope, p *Problems) []TokenScope {
-	var sorted []TokenScope
-	for _, s := range TokenScopes {
-		if slices.Contains(scopes, s) {
-			sorted = append(sorted, s)
-		}
-	}
-	if slices.ContainsFunc(scopes, func(s TokenScope) bool { return !slices.Contains(TokenScopes, s) }) {
-		p.Add(field, "must be read, launch, project or admin")
-	}
-	return sorted
-}
-
-// InsufficientScope means that the actor's access token does not have a scope.
-func InsufficientScope(s TokenScope) *Error {
-	e := Forbidden("This needs an access token with the scope %s.", string(s))
-	e.Scope = s
-	return e
-}

@@ -3,6 +3,7 @@ package policies
 import (
 	_ "embed"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -29,7 +30,7 @@ const Platform int64 = 0
 // auditor, user, owner, launcher, service. They are in access.csv.
 //
 // Rules of a project have a role as their subject. They are projected from our
-// tables, never from text that a user typed (decide.go).
+// tables, never from text that a user typed (roleRule).
 type Access struct {
 	// Log gets the rules that cannot be evaluated. Set it before use.
 	Log *slog.Logger
@@ -160,4 +161,68 @@ func (a *Access) CheckOwned(actor Actor, owner, project int64, right Right) erro
 	default:
 		return models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")
 	}
+}
+
+// maxDecisions bounds the cache of decisions. There are some forty rights, and roles mostly
+// have the permissions of others.
+const maxDecisions = 1 << 14
+
+// query is what a decision depends on: the fixed subjects of an actor, or the permissions of a
+// role.
+type query struct {
+	subjects    subjects
+	permissions models.Permissions
+	right       Right
+}
+
+// decide answers a query. Decisions are cached, and never stale: the query has the role's
+// permissions as they were just read from the tables, so that a revocation is effective as soon
+// as it is committed. Connections that were admitted before are closed by
+// [store.Queries.Revoke] before the revoking call returns.
+func (a *Access) decide(q query, find func() (rule, bool, error)) bool {
+	a.mu.RLock()
+	decision, cached := a.decisions[q]
+	a.mu.RUnlock()
+	if cached {
+		return decision
+	}
+	_, decision, err := find()
+	if err != nil {
+		a.Log.Error("an access rule cannot be evaluated; access is denied", "right", q.right, "err", err)
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.decisions) >= a.max {
+		clear(a.decisions)
+	}
+	a.decisions[q] = decision
+	return decision
+}
+
+// fixedRule finds the rule of access.csv that permits subjects a right.
+func (a *Access) fixedRule(s subjects, right Right) (permits rule, ok bool, err error) {
+	object, act := right.split()
+	for i, name := range subjectNames {
+		if s&(1<<i) == 0 {
+			continue
+		}
+		if permits, ok, err = a.decider.first(rule{name, "*", object, act}, a.fixed[name]); ok || err != nil {
+			break
+		}
+	}
+	return permits, ok, err
+}
+
+// roleRule finds the rule of a role that permits a right in its project.
+func (a *Access) roleRule(project int64, grant Grant, right Right) (permits rule, ok bool, err error) {
+	object, act := right.split()
+	subject, domain := "role:"+strconv.FormatInt(grant.Role, 10), strconv.FormatInt(project, 10)
+	var rules []rule
+	for _, name := range grant.Permissions.Names() {
+		if o, does := Right(name).split(); o == object {
+			rules = append(rules, rule{subject, domain, o, does})
+		}
+	}
+	return a.decider.first(rule{subject, domain, object, act}, rules)
 }

@@ -43,6 +43,16 @@ func GrantsOf(memberships []models.MemberView) map[int64]Grant {
 	return grants
 }
 
+// actorOf reads the grants of a user.
+func actorOf(q *store.Queries, u models.User) (Actor, error) {
+	now := q.Now()
+	memberships, err := q.MembershipsOf(u.ID, now)
+	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
+}
+
+// Inside is a workspace whose programs act as its owner without a token, and its project.
+type Inside struct{ Workspace, Project int64 }
+
 // Validity is how long the actor's grants are valid.
 func (a Actor) Validity() store.Validity {
 	v := store.Validity{Keys: []string{store.RevocationKey("user", a.User.ID)}}
@@ -87,6 +97,34 @@ func (a Actor) authenticatedAs(b Actor) Actor {
 	return a.limited(b.Inside)
 }
 
+// ActInside limits an actor to what programs inside a workspace may do: what the scope
+// launch allows its owner in its project. Services limit it further, to the runs of the
+// workspace; see [Actor.MayReach].
+func (a Actor) ActInside(in Inside, via string) Actor {
+	a.Via, a.Scopes = via, []models.TokenScope{models.ScopeLaunch}
+	return a.limited(in)
+}
+
+// limited takes the rights outside of a workspace's project away.
+func (a Actor) limited(in Inside) Actor {
+	if in == (Inside{}) {
+		return a
+	}
+	grants := map[int64]Grant{}
+	if grant, ok := a.Grants[in.Project]; ok {
+		grants[in.Project] = grant
+	}
+	a.Inside, a.Grants = in, grants
+	a.User.Admin, a.User.Auditor = false, false
+	return a
+}
+
+// MayReach reports whether the actor can reach what belongs to a workspace, or with nil to
+// none: from inside of a workspace nothing else.
+func (a Actor) MayReach(workspace *int64) bool {
+	return a.Inside.Workspace == 0 || workspace != nil && *workspace == a.Inside.Workspace
+}
+
 // CanLaunchAnywhere reports whether that is so in any project.
 func (a Actor) CanLaunchAnywhere() bool {
 	for project := range a.Grants {
@@ -113,6 +151,21 @@ func (a Actor) CheckUser() error {
 		return unauthenticated(nil)
 	}
 	return nil
+}
+
+// checkAccountWrite refuses actors that cannot change their own account.
+func checkAccountWrite(actor Actor) error {
+	if err := actor.CheckUser(); err != nil {
+		return err
+	}
+	return actor.CheckScope(AccountWrite)
+}
+
+func unauthenticated(err error) error {
+	if models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 }
 
 // Scope is the scope of the actor's queries.

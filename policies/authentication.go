@@ -10,22 +10,6 @@ import (
 	"weir/models/store"
 )
 
-// authentication caches who is authenticated by what, and their grants.
-type authentication struct {
-	actors   *store.Cache[int64, Actor]               // by user
-	sessions *store.Cache[string, models.Session]     // by hash
-	tokens   *store.Cache[string, models.AccessToken] // by hash
-	owners   *store.Cache[string, owner]              // by topic
-}
-
-// owner is whose a workspace or reservation is. That never changes.
-type owner struct{ user, project int64 }
-
-func newAuthentication(s *store.Store) authentication {
-	return authentication{store.NewCache[int64, Actor](s, store.MaxCached), store.NewCache[string, models.Session](s, store.MaxCached),
-		store.NewCache[string, models.AccessToken](s, store.MaxCached), store.NewCache[string, owner](s, store.MaxCached)}
-}
-
 // Load reads an account and its grants. Unknown and disabled accounts are
 // unauthenticated.
 func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
@@ -45,13 +29,6 @@ func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 	})
 	actor.At = a.store.Now()
 	return actor, err
-}
-
-// actorOf reads the grants of a user.
-func actorOf(q *store.Queries, u models.User) (Actor, error) {
-	now := q.Now()
-	memberships, err := q.MembershipsOf(u.ID, now)
-	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
 }
 
 // useRecorded is how old the recorded use of a session becomes.

@@ -162,18 +162,6 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 	})
 }
 
-// writeUsers changes accounts or departments under the lock on administrators,
-// so that no account can get a department while it is deleted. Write does not lock for
-// system actors.
-func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*store.Queries) error) error {
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
-		if err := q.LockUsers(); err != nil {
-			return err
-		}
-		return fn(q)
-	})
-}
-
 // DepartmentNames caches names of departments by id, for imports.
 type DepartmentNames map[int64]string
 

@@ -243,21 +243,6 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 	})
 }
 
-// requirePassword refuses accounts that sign in with an identity provider only.
-func requirePassword(q *store.Queries, u models.User) error {
-	if u.IsService() {
-		return models.Conflict("A service account has no password and does not sign in.")
-	}
-	if u.PasswordHash != "" {
-		return nil
-	}
-	list, err := q.Identities(u.ID)
-	if err == nil && len(list) > 0 {
-		err = models.Conflict("This account signs in through an identity provider (%s) and has no password.", list[0].Issuer)
-	}
-	return err
-}
-
 func auditIdentity(i models.Identity, u models.User) map[string]any {
 	return map[string]any{"account": u.Email, "issuer": i.Issuer, "subject": i.Subject, "email": i.Email}
 }

@@ -40,6 +40,14 @@ func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User
 	return a.store.Read(ctx).User(id)
 }
 
+// UserByEmail finds an account by its email address.
+func (a *Accounts) UserByEmail(ctx context.Context, actor Actor, email string) (models.User, error) {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
+		return models.User{}, err
+	}
+	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+}
+
 // UserForm returns an account, with the departments to choose from, for the page
 // that shows and changes it; with id 0, only the departments, for forms that
 // create accounts.
@@ -59,6 +67,64 @@ func (a *Accounts) UserForm(ctx context.Context, actor Actor, id int64) (u model
 	}
 	departments, err = q.DepartmentsByName()
 	return u, departments, err
+}
+
+// NewUser is the input for creating an account.
+type NewUser struct {
+	Email    string `json:"email" maxLength:"254" doc:"email address; used to sign in"`
+	Name     string `json:"name" maxLength:"100" doc:"display name"`
+	Password string `json:"password" maxLength:"1000" doc:"password; at least 10 characters"`
+	Admin    bool   `json:"admin,omitempty" doc:"platform administrator"`
+	Auditor  bool   `json:"auditor,omitempty" doc:"auditor: read-only access to the whole platform"`
+
+	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
+}
+
+// Check validates and normalizes the input.
+func (n *NewUser) Check() error {
+	var p models.Problems
+	n.Email = models.CheckEmail("email", n.Email, &p)
+	n.Name = models.CheckName("name", n.Name, &p)
+	checkPasswordRules("password", n.Password, &p)
+	return p.Err()
+}
+
+// CreateUser adds an account.
+func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (models.User, error) {
+	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
+		return models.User{}, err
+	}
+	u, err := a.NewAccount(ctx, in)
+	if err != nil {
+		return u, err
+	}
+	return u, a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error {
+		u.ID = 0
+		return a.AddAccount(q, actor, &u)
+	})
+}
+
+// NewAccount checks the input for an account and hashes its password, which takes too
+// long for a transaction.
+func (a *Accounts) NewAccount(ctx context.Context, in NewUser) (models.User, error) {
+	if err := in.Check(); err != nil {
+		return models.User{}, err
+	}
+	hash, err := a.hash(ctx, in.Password)
+	return models.User{Email: in.Email, Name: in.Name, Admin: in.Admin, Auditor: in.Auditor, DepartmentID: in.DepartmentID, PasswordHash: hash,
+		SessionGeneration: 1, Version: 1, CreatedAt: a.store.Now()}, err
+}
+
+// AddAccount adds an account from NewAccount within a transaction, without checking
+// permissions.
+func (a *Accounts) AddAccount(q *store.Queries, actor Actor, u *models.User) error {
+	if err := CheckDepartment(q, u.DepartmentID); err != nil {
+		return err
+	}
+	if err := q.CreateUser(u); err != nil {
+		return err
+	}
+	return actor.Audit(q, Change{Action: "create", Object: "account", ID: u.ID, After: auditUser(*u)})
 }
 
 // UpdateUser changes an account. The last administrator stays one. Disabling an
@@ -155,105 +221,8 @@ func (a *Accounts) checkLastAdministrator(q *store.Queries, before, after models
 	return err
 }
 
-// ResetPassword sets an account's password and ends its sessions and tokens.
-// Accounts that sign in with an identity provider have no password.
-func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, password string) error {
-	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
-		return err
-	}
-	hash, err := a.newHash(ctx, password)
-	if err != nil {
-		return err
-	}
-	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *store.Queries) error { return recoverAccount(q, actor, id, hash) })
-}
-
-// ChangePassword replaces the actor's own password, which ends all sessions; the
-// caller signs in again.
-func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
-	if err := a.checkPerson(ctx, actor, "current", current); err != nil {
-		return err
-	}
-	hash, err := a.newHash(ctx, password)
-	if err != nil {
-		return err
-	}
-	return a.access.WriteSelf(ctx, a.store, actor, func(q *store.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
-}
-
-// checkPerson refuses a field of the input that is not the password of the actor's own account, which
-// the actor may change.
-func (a *Accounts) checkPerson(ctx context.Context, actor Actor, field, password string) error {
-	if err := checkAccountWrite(actor); err != nil {
-		return err
-	}
-	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
-		return err
-	}
-	own := bound{[2]string{actor.User.Email, ""}, failureLimit} // what strangers try locks out nobody who has signed in
-	if wait := a.failures.take(a.store.Now(), own); wait > 0 {
-		return tooManyAttempts(wait)
-	}
-	ok, err := a.verify(ctx, clientOf(ctx), password, actor.User.PasswordHash)
-	if err != nil {
-		a.failures.undo(own)
-		return err
-	}
-	if !ok {
-		return models.Invalid(field, "is not your current password")
-	}
-	a.failures.clear(own)
-	return nil
-}
-
-// newHash checks and hashes a new password. It takes too long for a transaction.
-func (a *Accounts) newHash(ctx context.Context, password string) (string, error) {
-	if err := CheckPassword(password); err != nil {
-		return "", err
-	}
-	return a.hash(ctx, password)
-}
-
-// CheckPassword checks the rules for a new password.
-func CheckPassword(password string) error {
-	var p models.Problems
-	checkPasswordRules("password", password, &p)
-	return p.Err()
-}
-
-// recoverAccount sets a password without the present one. It removes the passkeys:
-// whoever knew the last password may have added some.
-func recoverAccount(q *store.Queries, actor Actor, id int64, hash string) error {
-	if err := setPassword(q, actor, id, hash); err != nil {
-		return err
-	}
-	_, err := q.DeletePasskeysOf(id)
-	return err
-}
-
-func setPassword(q *store.Queries, actor Actor, id int64, hash string) error {
-	u, err := q.User(id)
-	if err != nil {
-		return err
-	}
-	if err := requirePassword(q, u); err != nil {
-		return err
-	}
-	u.PasswordHash = hash
-	u.SessionGeneration++
-	if err := q.UpdateUser(&u); err != nil {
-		return err
-	}
-	if err := q.DeleteTokensOf(id); err != nil {
-		return err
-	}
-	return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
-}
-
-// UserByEmail finds an account by its email address.
-func (a *Accounts) UserByEmail(ctx context.Context, actor Actor, email string) (models.User, error) {
-	if err := a.access.Check(actor, Platform, UserRead); err != nil {
-		return models.User{}, err
-	}
-	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+// auditUser is an account in the audit, without secrets.
+func auditUser(u models.User) map[string]any {
+	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "auditor": u.Auditor,
+		"disabled": u.Disabled, "department_id": u.DepartmentID, "email_confirmed": !u.EmailUnconfirmed, "time_zone": u.TimeZone}
 }

@@ -37,12 +37,6 @@ func (a *Accounts) SecondFactor(ctx context.Context, actor Actor) (s SecondFacto
 	return s, err
 }
 
-// Proof is what a person proves before the second factor of the own account changes.
-type Proof struct {
-	Password string `json:"password" maxLength:"1000" doc:"current password"`
-	Code     string `json:"code,omitempty" maxLength:"100" doc:"code of the app, or recovery code; required with a second factor"`
-}
-
 // Enrollment is a new authenticator app that is not confirmed.
 type Enrollment struct {
 	Secret    string // in base 32
@@ -146,19 +140,6 @@ func setSecondFactor(q *store.Queries, user int64, at *time.Time) error {
 	u.SecondFactorAt = at
 	u.SessionGeneration++
 	return q.UpdateUser(&u)
-}
-
-// tellOfSecondFactor records a change of an account's second factor, and notifies its
-// person, who may not have made it.
-func tellOfSecondFactor(q *store.Queries, actor Actor, user int64, action string, text models.Text) error {
-	if err := actor.Audit(q, Change{Action: action, Object: "account", ID: user}); err != nil {
-		return err
-	}
-	return notifyOfSecondFactor(q, user, text)
-}
-
-func notifyOfSecondFactor(q *store.Queries, user int64, text models.Text) error {
-	return q.Notify([]int64{user}, models.Notification{Kind: models.NotificationSecondFactor, Text: text, Link: "/account"})
 }
 
 // enrolled returns an account that has a second factor.

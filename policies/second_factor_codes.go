@@ -15,12 +15,10 @@ func wrongCode() error {
 	return models.Invalid("code", "is not valid now; each code works once and for about a minute")
 }
 
-// checkAccountWrite refuses actors that cannot change their own account.
-func checkAccountWrite(actor Actor) error {
-	if err := actor.CheckUser(); err != nil {
-		return err
-	}
-	return actor.CheckScope(AccountWrite)
+// Proof is what a person proves before the second factor of the own account changes.
+type Proof struct {
+	Password string `json:"password" maxLength:"1000" doc:"current password"`
+	Code     string `json:"code,omitempty" maxLength:"100" doc:"code of the app, or recovery code; required with a second factor"`
 }
 
 // withProof runs fn in a transaction after the password, and a code if a second factor is

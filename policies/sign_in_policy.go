@@ -51,3 +51,13 @@ func (a *Accounts) SetSignInPolicy(ctx context.Context, actor Actor, in SignInPo
 	})
 	return p, err
 }
+
+// secondFactorDue reports whether the sign-in policy requires a second factor that an
+// account does not have.
+func secondFactorDue(q *store.Queries, u models.User) (bool, error) {
+	if u.SecondFactorAt != nil || u.PasswordHash == "" {
+		return false, nil
+	}
+	p, err := q.SignInPolicy()
+	return p.Requires(u), err
+}

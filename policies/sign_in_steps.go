@@ -54,16 +54,6 @@ func (a *Accounts) NextStep(ctx context.Context, u models.User, byPasskey bool) 
 	return SignedIn, PendingSignIn{}, err
 }
 
-// secondFactorDue reports whether the sign-in policy requires a second factor that an
-// account does not have.
-func secondFactorDue(q *store.Queries, u models.User) (bool, error) {
-	if u.SecondFactorAt != nil || u.PasswordHash == "" {
-		return false, nil
-	}
-	p, err := q.SignInPolicy()
-	return p.Requires(u), err
-}
-
 // pendingActor is the person of a pending sign-in, who may take a step.
 func (a *Accounts) pendingActor(ctx context.Context, p PendingSignIn, step SignInStep) (Actor, error) {
 	if p.UserID == 0 || !a.store.Now().Before(p.Until) {

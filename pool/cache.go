@@ -1,12 +1,12 @@
 package pool
 
-import "weir/models/store"
+import (
+	"context"
+	"slices"
+	"time"
 
-// cached is a snapshot with the version of the pool at which it was read.
-type cached struct {
-	version  int64
-	snapshot snapshot
-}
+	"weir/models/store"
+)
 
 // load is the snapshot as of now. As long as the pool's version is the same,
 // it is the cached one; otherwise the machines that have changed since are
@@ -41,4 +41,43 @@ func (s *Scheduler) load(q *store.Queries) (snap snapshot, err error) {
 		s.cached.CompareAndSwap(c, &cached{version, snap})
 	}
 	return snap, err
+}
+
+// read reads the state.
+func (s *Scheduler) read(q *store.Queries) (st state, err error) {
+	if st.snapshot, err = s.load(q); err != nil {
+		return st, err
+	}
+	if st.queued, err = q.Queued(); err == nil {
+		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued),
+			func(v store.QueuedView) bool { return !st.reserves(v.Claim) }))
+	}
+	return st, err
+}
+
+// displayAge bounds the age of what views show, for changes without a topic.
+const displayAge = time.Second
+
+// display returns the state for views. It is read once for all readers until it changes.
+// Decisions read their own.
+func (s *Scheduler) display(ctx context.Context) (state, error) {
+	st, err := s.displayed.Get(ctx, struct{}{}, func(ctx context.Context) (state, store.Validity, error) {
+		st, err := s.read(s.store.Read(ctx))
+		st.involved = st.owners()
+		return st, store.Validity{Topics: []string{"pool", "projects"}, MaxAge: displayAge}, err
+	})
+	st.snapshot = st.at(s.store.Now())
+	return st, err
+}
+
+// owners are the owners of machines and the users of shares.
+func (s snapshot) owners() map[int64]bool {
+	users := map[int64]bool{}
+	for _, m := range s.machines {
+		users[m.Owner()] = true
+		for _, share := range m.shares {
+			users[share.UserID] = true
+		}
+	}
+	return users
 }

@@ -1,8 +1,10 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
+	"weir/models"
 	"weir/models/store"
 	"weir/pool/queue"
 )
@@ -36,4 +38,19 @@ func orderQueue(views []store.QueuedView, snap snapshot) waitQueue {
 	}
 	w.ranked = queue.Order(requests, snap.now, reserveAfter)
 	return w
+}
+
+// queueWith is the queue with some other requests in it.
+func (s state) queueWith(views ...store.QueuedView) waitQueue {
+	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
+}
+
+// hypotheticalID is the id of a hypothetical request, larger than any real id.
+const hypotheticalID = int64(1) << 62
+
+// hypothetical is a new request of a project: the newest of all.
+func (s state) hypothetical(p models.Project, d models.Demand) store.QueuedView {
+	v := store.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
+	v.ID, v.ProjectID, v.Demand, v.RequestedAt = hypotheticalID, p.ID, d, s.now
+	return v
 }

@@ -28,6 +28,12 @@ type Scheduler struct {
 	engine *placement.Engine // as some snapshot was
 }
 
+// cached is a snapshot with the version of the pool at which it was read.
+type cached struct {
+	version  int64
+	snapshot snapshot
+}
+
 // Providers are the service of the providers.
 type Providers interface {
 	// Reachable reports whether workspaces can use a provider's GPUs, which may

@@ -25,18 +25,6 @@ type snapshot struct {
 	until     *time.Time        // what is decided on ends by then; nil: never
 }
 
-// machine is a provider with its devices and their open shares. It is not
-// changed.
-type machine struct {
-	models.Provider
-	devices   []models.Device
-	shares    []store.ShareView
-	reserved  []models.ReservedView // that has not ended when it was read
-	nodes     [horizonCount]*placement.Node
-	until     *time.Time // when its hours begin or end, or a reservation ends; nil: never
-	simulated bool       // it has no real GPU
-}
-
 // readSnapshot reads all machines.
 func readSnapshot(q *store.Queries, reachable func(*models.Provider, bool) bool) (snapshot, error) {
 	return snapshot{reachable: reachable}.reread(q, store.AllMachines)
@@ -176,6 +164,15 @@ func (s snapshot) at(now time.Time) snapshot {
 		return s
 	}
 	return s.with(changed)
+}
+
+// placement is what is decided over.
+func (s snapshot) placement(h horizon) placement.Snapshot {
+	snap := placement.Snapshot{Nodes: make([]placement.Node, len(s.machines))}
+	for i, m := range s.machines {
+		snap.Nodes[i] = *m.nodes[h]
+	}
+	return snap
 }
 
 // device finds a device that is there or still has a share.

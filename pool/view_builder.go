@@ -112,18 +112,6 @@ func (s *Scheduler) SharedReader(ctx context.Context, actor policies.Actor) (rea
 	return reader, key, nil
 }
 
-// owners are the owners of machines and the users of shares.
-func (s snapshot) owners() map[int64]bool {
-	users := map[int64]bool{}
-	for _, m := range s.machines {
-		users[m.Owner()] = true
-		for _, share := range m.shares {
-			users[share.UserID] = true
-		}
-	}
-	return users
-}
-
 // loadDetails reads what the views of providers need beside the snapshot.
 func (v *viewBuilder) loadDetails() (err error) {
 	if v.deviceStates, err = v.q.DeviceStates(); err != nil {

@@ -122,11 +122,11 @@ func (v LaunchView) withDefault(name string, spec field) field {
 // whenInsufficient is the chosen way when not all is free; the first one offered
 // unless another was chosen.
 func (v LaunchView) whenInsufficient() string {
-	a, chosen := v.Decision, v.Form.Value("when_insufficient")
+	d, chosen := v.Decision, v.Form.Value("when_insufficient")
 	switch {
-	case a.Wait != nil && (chosen == "wait" || a.Fewer == nil):
+	case d.Wait != nil && (chosen == "wait" || d.Fewer == nil):
 		return "wait"
-	case a.Fewer != nil:
+	case d.Fewer != nil:
 		return "fewer"
 	}
 	return "refuse"
@@ -134,20 +134,20 @@ func (v LaunchView) whenInsufficient() string {
 
 // button is the label of the launch button.
 func (v LaunchView) button(ctx context.Context) string {
-	a := v.Decision
-	if a.needsChoice() {
+	d := v.Decision
+	if d.needsChoice() {
 		switch v.whenInsufficient() {
 		case "wait":
-			return T(ctx, "Wait for %d GPU cores", a.RequestedCores)
+			return T(ctx, "Wait for %d GPU cores", d.RequestedCores)
 		case "fewer":
-			return T(ctx, "Start now with %d GPU cores", a.Fewer.Cores)
+			return T(ctx, "Start now with %d GPU cores", d.Fewer.Cores)
 		}
 	}
 	switch {
-	case a.Outcome == "", !v.CanLaunch && a.RequestedCores == 0 && v.Form.Value("gpus") != "0":
+	case d.Outcome == "", !v.CanLaunch && d.RequestedCores == 0 && v.Form.Value("gpus") != "0":
 		return T(ctx, "Launch workspace")
-	case a.RequestedCores > 0:
-		return T(ctx, "Launch with %d GPU cores", a.RequestedCores)
+	case d.RequestedCores > 0:
+		return T(ctx, "Launch with %d GPU cores", d.RequestedCores)
 	}
 	return T(ctx, "Launch without a GPU")
 }

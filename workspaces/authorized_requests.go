@@ -11,13 +11,6 @@ import (
 	"weir/policies"
 )
 
-// Actors reads the present rights of actors.
-type Actors interface {
-	// RefreshActor returns the actor with its present grants; an error if its account is
-	// disabled or its session or token has ended.
-	RefreshActor(ctx context.Context, actor policies.Actor) (policies.Actor, error)
-}
-
 // requestRecheck is how long a request goes on until its right is checked again: the end
 // of a membership is no event.
 const requestRecheck = 5 * time.Second

@@ -197,6 +197,42 @@ func (c *OpenCompletion) check(in CompletionInput, conversation []serving.Messag
 	return err
 }
 
+// checkChat is a conflict if the model is not one for conversations.
+func (c *OpenCompletion) checkChat() error {
+	switch {
+	case c.generation.Chat == nil:
+		return models.Conflict("The model has no chat template, in tokenizer_config.json or chat_template.jinja. Use completions.")
+	case c.generation.NoText != "":
+		return models.Conflict("The model has no tokenizer.json that can be used: %s", c.generation.NoText)
+	case c.generation.Text == nil:
+		return models.Conflict("The model has no tokenizer.json, which conversations need.")
+	}
+	return nil
+}
+
+// render makes the prompt of a conversation, which also ends at the token that its tokenizer names.
+// Templates that do not know developers, as OpenAI calls them now, get their messages as those of
+// the system.
+func (c *OpenCompletion) render(conversation []serving.Message, most int64) error {
+	chat := *c.generation.Chat
+	for i := range conversation {
+		if conversation[i].Role == "developer" && !strings.Contains(chat.Template, "developer") {
+			conversation[i].Role = "system"
+		}
+	}
+	if end := c.generation.Text.EncodeWhole(chat.EOS); len(end) == 1 {
+		c.request.End = append(slices.Clone(c.request.End), end[0])
+	}
+	text, why, err := c.model.Render(c.ctx, chat, conversation)
+	if err := cmp.Or(context.Cause(c.ctx), err); err != nil {
+		return partFailed(err)
+	}
+	if why != "" {
+		return models.Invalid("messages", "cannot be made a prompt by the chat template: %s", why)
+	}
+	return c.fit("messages", c.generation.Text.EncodeWhole(text), most, c.Deployment.Context)
+}
+
 // CompletionEnd is how a completion ended.
 type CompletionEnd struct {
 	Stopped bool   // by the model or a stop sequence, not by the maximum of tokens

@@ -12,33 +12,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
-
-	"weir/workspaces/deployments/serving"
 )
-
-// Served plans models that are served, and writes their parts.
-type Served interface {
-	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for on devices
-	// with so many GPU cores, as if a holder had nothing.
-	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
-		in models.ServedInput, holder int64) (models.ServedModel, error)
-	// Write writes the parts of a deployment.
-	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
-	// LinkParts gives a deployment the parts of another one, which has the same plan.
-	LinkParts(d models.Deployment, of int64) error
-	// Files is the state of the files of a deployment's model: another one for other files.
-	Files(ctx context.Context, d models.Deployment) (string, error)
-	// Generation is what computing with a deployment needs besides its parts.
-	Generation(d models.Deployment) (serving.Generation, error)
-	// Directory is what the sandbox of a part sees.
-	Directory(d models.Deployment, part int64) string
-	// WriteWorker gives a part the program of this version, before its process starts.
-	WriteWorker(d models.Deployment, part int64) error
-	// Remove deletes what a deployment has on the disk, but its parts, which others can have, too.
-	Remove(d models.Deployment) error
-	// Sweep deletes what no deployment uses that live returns.
-	Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error
-}
 
 // DeployInput describes a deployment.
 type DeployInput struct {
@@ -56,20 +30,12 @@ type DeployInput struct {
 }
 
 const (
-	maxDeployments    = 20      // of a member in a project that have not ended
 	maxIdleMinutes    = 525_600 // a year
 	partOverheadMiB   = 1024    // memory of a part's process besides its tensors
 	partCPUMilli      = 1000    // of each part, if the limit allows it
 	minPartCPUMilli   = 250
 	deploymentKeySize = 32 // bytes
 )
-
-func checkDeploymentCount(n int64) error {
-	if n < maxDeployments {
-		return nil
-	}
-	return models.NoCapacity("", "You have %d deployments in this project; the maximum is %d. Stop one first.", n, maxDeployments)
-}
 
 // Check validates and normalizes the input alone.
 func (in *DeployInput) Check() error {
@@ -88,6 +54,12 @@ func (in *DeployInput) Check() error {
 		p.Add("cores", "must be from 1 to %d", 100)
 	}
 	return p.Err()
+}
+
+func checkStrategy(s models.UpdateStrategy, p *models.Problems) {
+	if s != "" && s != models.UpdateRolling && s != models.UpdateRecreate {
+		p.Add("update_strategy", "must be rolling or recreate")
+	}
 }
 
 // Deploy plans a model on GPUs, and takes the shares of all its parts in one decision: all or
@@ -166,6 +138,23 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		err = errors.Join(refused, s.recordUnmet(ctx, owner, p))
 	}
 	return d, err
+}
+
+// planned is the model as its present files are planned, or as it was for what is deployed again.
+func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployInput, u *deploymentUpdate) (models.ServedModel, error) {
+	if u != nil && u.fallback != nil {
+		f := u.fallback
+		return models.ServedModel{Path: f.Path, Plan: f.Plan, Hidden: f.Hidden, Vocabulary: f.Vocabulary, Context: f.Context,
+			Task: f.Task, TextPrompts: f.TextPrompts, Files: f.Files}, nil
+	}
+	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
+	if err != nil && u == nil {
+		return model, models.NotFoundAs(err, models.Invalid("path", "was not found, or you cannot read it"))
+	}
+	if err != nil {
+		err = &planError{err}
+	}
+	return model, err
 }
 
 // partMemory is the memory that each part needs on its GPU, with the margin, and on its machine, in MiB,
@@ -271,6 +260,19 @@ func computing(all []models.Environment, requested int64) (list []models.Environ
 	return list, nil
 }
 
+// keptEnvironment is in which environment a deployment is deployed again from its parts: the requested one, or what
+// it had while that can be used; 0: any.
+func keptEnvironment(q *store.Queries, d models.Deployment) (int64, error) {
+	if d.Request.EnvironmentID != 0 {
+		return d.Request.EnvironmentID, nil
+	}
+	e, err := q.Environment(d.EnvironmentID)
+	if err != nil || !CanCompute(e) {
+		return 0, err
+	}
+	return e.ID, nil
+}
+
 // commitDeployment writes the planned deployment and takes its shares.
 func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan) error {
 	d.ID, d.ProjectID, d.EnvironmentID = 0, p.Project.ID, p.Environment.ID
@@ -331,25 +333,6 @@ func (s *Service) StopDeployment(ctx context.Context, actor policies.Actor, id i
 // stopped without.
 func canStop(d models.Deployment) bool {
 	return !d.State.Ended() && (d.State != models.DeploymentStopping || d.Updating)
-}
-
-// stopDeployment moves d to stopping.
-func stopDeployment(q *store.Queries, actor policies.Actor, d *models.Deployment, why models.Text) error {
-	from := d.State
-	d.State = models.DeploymentStopping
-	if from != d.State || !d.Failed { // what has failed says why
-		d.Reason = why
-	}
-	if err := q.TransitionDeployment(d, from, why); err != nil {
-		return err
-	}
-	if from == models.DeploymentDeploying && d.FirstID != nil {
-		if err := keepPrevious(q, *d, why); err != nil {
-			return err
-		}
-	}
-	return actor.Audit(q, policies.Change{Action: "stop", Object: "deployment", ID: d.ID, Project: d.ProjectID,
-		Before: map[string]any{"state": from}, After: map[string]any{"state": d.State}})
 }
 
 // authorizeDeployment returns a deployment for which the actor has the permission. One that the

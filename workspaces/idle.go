@@ -24,12 +24,6 @@ const (
 	freshGPU       = 2 * time.Minute  // age of a measurement of a GPU at most
 )
 
-// observed is what was last seen of a workspace.
-type observed struct {
-	observation *idleness.Observation // nil before the first one
-	state       idleness.State        // which may not be stored yet
-}
-
 // watchIdleness observes all running workspaces until ctx ends. It reminds the users
 // of idle ones, and stops those that stay idle.
 func (r *Reconciler) watchIdleness(ctx context.Context) {
@@ -179,6 +173,15 @@ func limitOf(target []models.Parameter, name string) idleness.Limit {
 func idleStateOf(w models.Workspace) idleness.State {
 	s := idleness.State{Signal: idleness.Signal(w.WorkSignal), RemindedAt: w.RemindedAt}
 	if at := cmp.Or(w.WorkedAt, w.StartedAt); at != nil {
+		s.WorkedAt = *at
+	}
+	return s
+}
+
+// runIdleState is the state of a run with a lease by which it is ended as idle.
+func runIdleState(r models.Run) idleness.State {
+	s := idleness.State{Signal: idleness.Code, RemindedAt: r.RemindedAt}
+	if at := cmp.Or(r.WorkedAt, r.StartedAt); at != nil {
 		s.WorkedAt = *at
 	}
 	return s

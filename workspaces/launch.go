@@ -120,6 +120,27 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 	return w, err
 }
 
+// readModel reads the model of a launch. The error is for the field.
+func (s *Service) readModel(ctx context.Context, actor policies.Actor, in LaunchInput) (m Model, err error) {
+	if in.ModelPath == "" {
+		return m, nil
+	}
+	if s.Models == nil {
+		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
+	}
+	m.Path, m.Needs, err = s.Models.ModelNeeds(ctx, actor, in.ProjectID, in.ModelPath)
+	switch e, _ := errors.AsType[*models.Error](err); models.KindOf(err) {
+	case models.KindNotFound:
+		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
+	case models.KindConflict, models.KindInvalid:
+		if len(e.Fields) > 0 {
+			return m, models.Invalid(modelParameter, "%s", e.Fields[0].Reason)
+		}
+		return m, models.Invalid(modelParameter, "%s", e.Message)
+	}
+	return m, err
+}
+
 // workspace is the planned workspace as requested.
 func (p Plan) workspace(q *store.Queries, actor policies.Actor, m store.LaunchMember) models.Workspace {
 	return models.Workspace{ProjectID: p.Project.ID, MemberID: m.ID, UserID: actor.User.ID, EnvironmentID: p.Environment.ID,

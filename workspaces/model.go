@@ -2,7 +2,6 @@ package workspaces
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"weir/models"
@@ -23,27 +22,6 @@ type Model struct {
 
 // modelParameter is the launch parameter with the path of the model.
 const modelParameter = "model_path"
-
-// readModel reads the model of a launch. The error is for the field.
-func (s *Service) readModel(ctx context.Context, actor policies.Actor, in LaunchInput) (m Model, err error) {
-	if in.ModelPath == "" {
-		return m, nil
-	}
-	if s.Models == nil {
-		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
-	}
-	m.Path, m.Needs, err = s.Models.ModelNeeds(ctx, actor, in.ProjectID, in.ModelPath)
-	switch e, _ := errors.AsType[*models.Error](err); models.KindOf(err) {
-	case models.KindNotFound:
-		return m, models.Invalid(modelParameter, "was not found, or you cannot read it")
-	case models.KindConflict, models.KindInvalid:
-		if len(e.Fields) > 0 {
-			return m, models.Invalid(modelParameter, "%s", e.Fields[0].Reason)
-		}
-		return m, models.Invalid(modelParameter, "%s", e.Message)
-	}
-	return m, err
-}
 
 // environments are those of the catalog with the minimum of the model.
 func (m Model) environments(all []models.Environment) []models.Environment {

@@ -128,6 +128,17 @@ func otherTask(d models.Deployment) error {
 	}
 }
 
+// partFailed is the error for users, if a part has failed.
+func partFailed(err error) error {
+	if errors.Is(err, serving.ErrNotNumber) {
+		return models.Conflict("The model has computed a value that is not a number. Its files may be damaged, or its values too large for their type.")
+	}
+	if failed, ok := errors.AsType[*serving.PartError](err); ok {
+		return models.Unavailable(err, "Part %d did not respond. It is started again; repeat the request then.", int64(failed.Part+1))
+	}
+	return err
+}
+
 // openFor checks a request to a deployment, and waits until it can be computed.
 func (s *Service) openFor(ctx context.Context, actor policies.Actor, d models.Deployment, check func(*openRequest) error) (
 	*openRequest, error) {
@@ -231,4 +242,55 @@ func (s *Service) servedModel(d models.Deployment, parts []models.DeploymentPart
 		})
 	}
 	return m, nil
+}
+
+// firstToken counts the time to the first token.
+func (r *openRequest) firstToken() {
+	now := r.s.store.Now()
+	r.s.countDuration(requestCount{r.Deployment.First(), now.UTC().Truncate(time.Minute), models.MeasureFirstToken, 0}, now.Sub(r.began))
+}
+
+// done counts the request, which has ended with an error, or without, and what it had and gave.
+func (r *openRequest) done(inputTokens, outputs int, err error) {
+	r.s.countRequest(r.Deployment, r.began, err)
+	of := requestCount{deployment: r.Deployment.First(), minute: r.s.store.Now().UTC().Truncate(time.Minute)}
+	of.measure = models.MeasureInputTokens
+	r.s.counts.add(of, amount{count: int64(inputTokens)})
+	of.measure = models.MeasureOutputs
+	r.s.counts.add(of, amount{count: int64(outputs)})
+}
+
+// countRequest counts a request to a deployment that began at a time and has ended with an error, or without.
+func (s *Service) countRequest(d models.Deployment, began time.Time, err error) {
+	now := s.store.Now()
+	of := requestCount{deployment: d.First(), minute: now.UTC().Truncate(time.Minute), measure: outcome(err)}
+	switch of.measure {
+	case "":
+	case models.MeasureDuration:
+		s.countDuration(of, now.Sub(began))
+	default:
+		s.counts.add(of, amount{count: 1})
+	}
+}
+
+func (s *Service) countDuration(of requestCount, d time.Duration) {
+	of.bucket = models.DurationBucket(d)
+	s.counts.add(of, amount{1, max(d, 0).Milliseconds()})
+}
+
+// outcome says as what a request counts whose error is err; "" for what the client has caused, which does not count.
+func outcome(err error) models.DeploymentMeasure {
+	_, ofPart := errors.AsType[*serving.PartError](err)
+	switch kind := models.KindOf(err); {
+	case err == nil:
+		return models.MeasureDuration
+	case errors.Is(err, context.Canceled):
+		return ""
+	case ofPart || errors.Is(err, serving.ErrNotNumber) || kind == models.KindUnavailable || kind == models.KindInternal:
+		return models.MeasureFailed
+	case kind == models.KindRateLimited:
+		return models.MeasureRejected
+	default:
+		return ""
+	}
 }

@@ -249,3 +249,12 @@ func (t *Target) setDemand(d models.Demand) {
 		}
 	}
 }
+
+// parameter returns the value of a target launch parameter, or "".
+func parameter(target []models.Parameter, name string) string {
+	i := slices.IndexFunc(target, func(p models.Parameter) bool { return p.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return target[i].Value
+}

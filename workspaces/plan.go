@@ -371,10 +371,6 @@ func headroomText(e quota.Excess) models.Text {
 	return models.Say("%s: %s in use, %s requested, limit of the role %s; %s remaining", e.Label, taken, requested, bound, remaining)
 }
 
-// maxWorkspaces is the maximum of active workspaces of a member in a project. It includes
-// queued ones, so that no member can fill the queue.
-const maxWorkspaces = 20
-
 func (in planInput) checkCount() error {
 	if in.liveDeployments != nil {
 		return checkDeploymentCount(*in.liveDeployments)
@@ -383,14 +379,6 @@ func (in planInput) checkCount() error {
 		return checkRunCount(*in.liveRuns)
 	}
 	return checkWorkspaceCount(in.member.ActiveWorkspaces)
-}
-
-func checkWorkspaceCount(n int64) error {
-	if n < maxWorkspaces {
-		return nil
-	}
-	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n,
-		maxWorkspaces)
 }
 
 // withMinimum removes an alternative below the environment's minimum.

@@ -11,12 +11,6 @@ import (
 	"weir/workspaces/deployments/serving"
 )
 
-// requestsSeen is what was seen of the requests to a deployment.
-type requestsSeen struct {
-	begun int64     // how many the first part has begun
-	last  time.Time // when one was computed or begun last, or the deployment was seen to serve first
-}
-
 // becomesIdle reports whether a deployment that serves has had no requests for the time that was
 // requested for it. After a restart of the server, that time begins again. Changed files of its
 // model are deployed first. Its first part knows the requests of all servers.

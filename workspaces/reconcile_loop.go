@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	stepTimeout = 5 * time.Second // of each part of a resync
-	workers     = 8               // concurrent steps
-	resyncShare = 10              // the pause after a resync, as a multiple of its duration
+	workers     = 8  // concurrent steps
+	resyncShare = 10 // the pause after a resync, as a multiple of its duration
 )
 
 // Run reconciles all workspaces until ctx ends, each in one worker at a time:

@@ -4,18 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"weir/models"
 )
-
-// lostGPU is what is known of a GPU that a deployment has lost, which serves or is loaded.
-type lostGPU struct {
-	missing bool      // or broken is only the GPU, of a machine that responds
-	since   time.Time // it was seen to be lost first
-	next    time.Time // of the next attempt to move the deployment
-	waiting string    // why it cannot be moved, as it was said, without its numbers
-}
 
 // overdue reports whether the time has passed after which a deployment is moved.
 func (r *Reconciler) overdue(deployment int64) bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"weir/models"
@@ -19,15 +18,6 @@ const (
 	updatePause      = time.Minute      // between two attempts of an update that has to wait
 	planTimeout      = 10 * time.Minute // of an update
 )
-
-// modelWatch is what was last seen of the files of a deployment's model.
-type modelWatch struct {
-	looking atomic.Bool // somebody does, and has the rest
-	next    time.Time   // of the next look
-	files   string
-	since   time.Time // that they are like this
-	waiting string    // why the update has to wait, as it was said, without its numbers
-}
 
 // followModels updates the deployments whose model has changed, each in the background: storage
 // and planning can take long, and a directory that hangs concerns its own deployments alone.
@@ -232,17 +222,6 @@ func (r *Reconciler) redeploy(ctx context.Context, d models.Deployment, parts []
 		}
 		return stopDeployment(q, policies.System("reconciler"), &now, evictionReason(e, q.Now()))
 	})
-}
-
-// restartParts has the parts of a deployment, which have ended, started again.
-func restartParts(q *store.Queries, d models.Deployment, parts []models.DeploymentPart) error {
-	for _, p := range parts {
-		p.State, p.Failures = models.PartWaiting, 0
-		if err := q.TransitionPart(d, &p, models.PartEnded, models.Text{}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // reasonOf is why an update is not deployed.

@@ -15,14 +15,6 @@ import (
 // runPeriod is the maximum time between two looks at all runs.
 const runPeriod = time.Second
 
-// StepRuns requests a step of all runs. It never blocks.
-func (r *Reconciler) StepRuns() {
-	select {
-	case r.runSteps <- struct{}{}:
-	default:
-	}
-}
-
 // watchRuns moves all runs towards their end, until ctx ends. They go on after it. A round
 // does not wait for the steps of the one before it, so that one that takes long delays no
 // other run.
@@ -125,9 +117,6 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	}
 	return r.watchRunIdleness(ctx, *run)
 }
-
-// outputTopic is the topic of a run's output, before its id.
-const outputTopic = "run-output:"
 
 // tellPrinted tells the pages of a run that it has printed more since the last look.
 func (r *Reconciler) tellPrinted(run int64, status runtime.RunStatus) {
@@ -260,13 +249,6 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	}
 	models.Failpoint("run.ended")
 	return r.transitionRun(ctx, run, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, run.HolderID) })
-}
-
-// transitionRun writes run, whose state was from, and then calls the functions in the same
-// transaction.
-func (r *Reconciler) transitionRun(ctx context.Context, run *models.Run, from models.RunState, message models.Text,
-	then ...func(*store.Queries) error) error {
-	return r.inTx(ctx, &run.Version, func(q *store.Queries) error { return q.TransitionRun(run, from, message) }, then)
 }
 
 // sweepRuns stops what runs although no row says so, removes what runs without a row have

@@ -8,6 +8,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 
 	"weir/workspaces/runtime"
 )
@@ -222,6 +223,27 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)
+}
+
+// endForRestart stops what runs of a workspace that restarts. Its next generation starts
+// when that is gone, without the runs that were renewed from there.
+func (r *Reconciler) endForRestart(ctx context.Context, w *models.Workspace) error {
+	if gone, err := r.stopped(ctx, w); err != nil || !gone {
+		return err
+	}
+	models.Failpoint("restart.gone")
+	w.Restarting, w.RuntimeState, w.Generation = false, nil, w.Generation+1
+	w.Mounts, w.FileAccess, w.Limits = "", []models.PathAccess{}, []models.Limit{}
+	message := models.Say("Stopped. Starting again with the same resources.")
+	return r.transition(ctx, w, models.StateStarting, message, func(q *store.Queries) error {
+		runs, err := q.LeasedRuns(w.ID)
+		for i := range runs {
+			if err == nil {
+				err = stopRun(q, policies.System("reconciler"), &runs[i], models.Say("Its workspace was restarted."))
+			}
+		}
+		return err
+	})
 }
 
 // stopped calls Stop of the runtime, and reports whether nothing runs any more.

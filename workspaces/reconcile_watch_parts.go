@@ -14,34 +14,9 @@ import (
 )
 
 const (
-	partAskTimeout   = 2 * time.Second  // of a question to a part, which may compute at the same time
-	partLoadTimeout  = 10 * time.Minute // without progress, from the start of the process to ready
-	partReadyTimeout = time.Minute      // without an answer, when it is loaded
-	maxMemoryStep    = 50               // part of the most memory so far by which that must grow to be recorded
+	partLoadTimeout = 10 * time.Minute // without progress, from the start of the process to ready
+	maxMemoryStep   = 50               // part of the most memory so far by which that must grow to be recorded
 )
-
-// partWatch is what was last seen of the process of a part.
-type partWatch struct {
-	restarts int64     // of the part, so that each process has its own
-	at       time.Time // of its last progress or, when it is loaded, of its last answer
-	progress int64
-	heard    bool // it has answered
-	said     serving.Status
-	counted  *countedTime // up to which its time is counted; nil: nothing is
-	start    tracker
-	cpu      time.Duration         // used by its processes so far; 0 also if it is not known
-	looked   *idleness.Observation // of the first part: the last one of all parts
-	ending   bool                  // it was stopped, and what it was needed for has ended
-	stopped  models.Text           // why it was stopped; empty: it was not
-
-	pausesUntil time.Time // that it is not started
-}
-
-// countedTime is what a part has said of its time at a moment.
-type countedTime struct {
-	at           time.Time
-	active, busy int64
-}
 
 // time is what the part has said last; nil if it has not, or its program is of a version that does not.
 func (w *partWatch) time(now time.Time) *countedTime {
@@ -49,18 +24,6 @@ func (w *partWatch) time(now time.Time) *countedTime {
 		return nil
 	}
 	return &countedTime{now, w.said.Active, *w.said.Busy}
-}
-
-type partWatches map[int64]*partWatch
-
-// of is the watch of the present process of a part.
-func (w partWatches) of(p models.DeploymentPart) *partWatch {
-	one := w[p.ID]
-	if one == nil || one.restarts != p.Restarts {
-		one = &partWatch{restarts: p.Restarts}
-		w[p.ID] = one
-	}
-	return one
 }
 
 // watchPart records how far a part is, and stops its process if it has hung: then it is

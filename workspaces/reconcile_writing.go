@@ -15,15 +15,6 @@ const (
 	writePause       = 10 * time.Second // between them
 )
 
-// partsWriting is the writing of the parts of a deployment.
-type partsWriting struct {
-	done     chan error         // receives the result; nil while no attempt goes on
-	cancel   context.CancelFunc // ends the attempt
-	failures int
-	next     time.Time   // of the next attempt
-	changes  *modelWatch // of a model that has changed since it was planned; nil: it has not
-}
-
 // What is found of a model that has changed since it was planned.
 var (
 	errUnsettled = errors.New("its files still change")
@@ -34,9 +25,6 @@ var (
 type changedError struct{ error }
 
 func (e *changedError) Unwrap() error { return e.error }
-
-// goesOn reports whether an attempt has not ended.
-func (w *partsWriting) goesOn() bool { return w != nil && w.done != nil && len(w.done) == 0 }
 
 // writeParts writes the parts in the background, and records them when that is done.
 func (r *Reconciler) writeParts(ctx context.Context, d *models.Deployment, parts []models.DeploymentPart) error {
@@ -103,6 +91,23 @@ func (r *Reconciler) partFiles(ctx context.Context, d models.Deployment) (files 
 	return files, errors.Join(err, r.config.Served.LinkParts(d, *d.RestoredID))
 }
 
+// recordParts records what was written.
+func (r *Reconciler) recordParts(ctx context.Context, d models.Deployment, parts []models.DeploymentPart,
+	files []models.WrittenPart) error {
+	if len(files) != len(parts) {
+		return models.Conflict("The model has changed since it was planned.")
+	}
+	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
+		for i, p := range parts {
+			p.File, p.Size = files[i].File, files[i].Size
+			if err := q.TransitionPart(d, &p, models.PartWaiting, models.Text{}); err != nil {
+				return err
+			}
+		}
+		return q.AddDeploymentEvent(d, models.Say("%d parts are on the disk.", int64(len(parts))))
+	})
+}
+
 // settled looks whether a model that has changed stays the same: it is errSettled or
 // errUnsettled. A model that is not there, or cannot be read, may be being replaced.
 func (r *Reconciler) settled(ctx context.Context, d models.Deployment, changes *modelWatch) error {
@@ -152,10 +157,6 @@ func (r *Reconciler) writingFailed(ctx context.Context, w *partsWriting, d *mode
 	}
 	w.next = now.Add(writePause)
 	return errors.Join(err, r.addDeploymentEvent(ctx, *d, models.Say("Writing the parts is repeated: %s", why)))
-}
-
-func (r *Reconciler) addDeploymentEvent(ctx context.Context, d models.Deployment, message models.Text) error {
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error { return q.AddDeploymentEvent(d, message) })
 }
 
 // stopForFiles stops a deployment whose model has changed while its parts were written, so

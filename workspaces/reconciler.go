@@ -21,6 +21,8 @@ import (
 	"weir/workspaces/runtime"
 )
 
+const stepTimeout = 5 * time.Second // of each part of a resync
+
 // Reconciler moves every workspace from its actual state in the runtime to its
 // desired state in the database. On the leader, it alone starts and stops
 // workspaces; see [Reconciler.Run].
@@ -109,33 +111,6 @@ func (r *Reconciler) now() time.Time { return r.config.Store.Clock() }
 // delayingQueue contains each workspace that is due for a step once.
 type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
-// transition writes w, whose state was from, and then calls the functions in
-// the same transaction.
-func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text,
-	then ...func(*store.Queries) error) error {
-	return r.inTx(ctx, &w.Version, func(q *store.Queries) error {
-		if err := q.Transition(w, from, message); err != nil {
-			return err
-		}
-		return notifyTransition(q, w, from)
-	}, then)
-}
-
-// inTx writes a row of a version, and then calls the functions in the same transaction.
-func (r *Reconciler) inTx(ctx context.Context, version *int64, write func(*store.Queries) error, then []func(*store.Queries) error) error {
-	before := *version
-	return r.config.Store.InTx(ctx, func(q *store.Queries) error {
-		*version = before // the transaction may be retried
-		err := write(q)
-		for _, fn := range then {
-			if err == nil {
-				err = fn(q)
-			}
-		}
-		return err
-	})
-}
-
 // forEach calls fn for every item and joins the errors. Conflicts are not errors:
 // another transaction was first.
 func forEach[T any](list []T, fn func(T) error) error {
@@ -147,6 +122,9 @@ func forEach[T any](list []T, fn func(T) error) error {
 	}
 	return errors.Join(failed...)
 }
+
+// outputTopic is the topic of a run's output, before its id.
+const outputTopic = "run-output:"
 
 // onChange receives the topics of every commit.
 func (r *Reconciler) onChange(topics []string) {
@@ -183,6 +161,22 @@ func (r *Reconciler) Resync() {
 func (r *Reconciler) Enqueue(workspace int64) {
 	if queue := r.workQueue.Load(); queue != nil {
 		(*queue).Add(workspace)
+	}
+}
+
+// StepRuns requests a step of all runs. It never blocks.
+func (r *Reconciler) StepRuns() {
+	select {
+	case r.runSteps <- struct{}{}:
+	default:
+	}
+}
+
+// StepDeployments requests a step of all deployments. It never blocks.
+func (r *Reconciler) StepDeployments() {
+	select {
+	case r.partSteps <- struct{}{}:
+	default:
 	}
 }
 

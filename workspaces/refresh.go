@@ -40,25 +40,6 @@ func (r *Reconciler) refreshAll(ctx context.Context) error {
 	return forEach(running, func(w models.Workspace) error { return r.refresh(ctx, w) })
 }
 
-// unmounted are the IDs of those whose mounts could not be changed, in this round of refreshes
-// and the one before.
-type unmounted struct{ before, now map[int64]bool }
-
-func (u *unmounted) begin() { u.before, u.now = u.now, map[int64]bool{} }
-
-// passes reports whether the result of a change of mounts, or the next one's, can be waited for:
-// it succeeded, or failed for the first time. Otherwise access that was withdrawn would stay.
-func (u *unmounted) passes(ctx context.Context, id int64, err error) bool {
-	switch {
-	case err == nil || ctx.Err() != nil || models.KindOf(err) == models.KindConflict:
-		return true
-	case errors.Is(err, errors.ErrUnsupported):
-		return false
-	}
-	u.now[id] = true
-	return !u.before[id]
-}
-
 // refresh mounts what a start of the workspace would mount now. Where only a restart can,
 // its page says so, and the workspace is stopped if access was withdrawn.
 func (r *Reconciler) refresh(ctx context.Context, w models.Workspace) error {

@@ -57,24 +57,3 @@ func (s *Service) Restart(ctx context.Context, actor policies.Actor, id int64) (
 			Before: map[string]any{"state": models.StateRunning}, After: map[string]any{"state": w.State}})
 	})
 }
-
-// endForRestart stops what runs of a workspace that restarts. Its next generation starts
-// when that is gone, without the runs that were renewed from there.
-func (r *Reconciler) endForRestart(ctx context.Context, w *models.Workspace) error {
-	if gone, err := r.stopped(ctx, w); err != nil || !gone {
-		return err
-	}
-	models.Failpoint("restart.gone")
-	w.Restarting, w.RuntimeState, w.Generation = false, nil, w.Generation+1
-	w.Mounts, w.FileAccess, w.Limits = "", []models.PathAccess{}, []models.Limit{}
-	message := models.Say("Stopped. Starting again with the same resources.")
-	return r.transition(ctx, w, models.StateStarting, message, func(q *store.Queries) error {
-		runs, err := q.LeasedRuns(w.ID)
-		for i := range runs {
-			if err == nil {
-				err = stopRun(q, policies.System("reconciler"), &runs[i], models.Say("Its workspace was restarted."))
-			}
-		}
-		return err
-	})
-}

@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -11,12 +10,6 @@ import (
 	"weir/policies"
 	"weir/workspaces/idleness"
 	"weir/workspaces/runtime"
-)
-
-// Bounds of the lease of a run, in seconds.
-const (
-	minLease = 10
-	maxLease = 3600
 )
 
 // RunRenewal renews the lease of a run.
@@ -48,15 +41,6 @@ func (s *Service) RenewRun(ctx context.Context, actor policies.Actor, id int64, 
 		return q.SaveLease(r, in.Worked && v.RemindedAt != nil)
 	})
 	return r, err
-}
-
-// runIdleState is the state of a run with a lease by which it is ended as idle.
-func runIdleState(r models.Run) idleness.State {
-	s := idleness.State{Signal: idleness.Code, RemindedAt: r.RemindedAt}
-	if at := cmp.Or(r.WorkedAt, r.StartedAt); at != nil {
-		s.WorkedAt = *at
-	}
-	return s
 }
 
 // RunIdleLimit is for how long the program of a run with a lease may be idle. Its end costs less

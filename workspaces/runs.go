@@ -35,8 +35,13 @@ const (
 	maxCommandBytes = 100_000
 	maxRunName      = 100 // characters
 	maxDirectory    = 4096
-	maxRuns         = 100 // of a member in a project that have not ended
 	keptRuns        = 200 // of a member in a project that have ended; older ones are deleted
+)
+
+// Bounds of the lease of a run, in seconds.
+const (
+	minLease = 10
+	maxLease = 3600
 )
 
 // Check validates and normalizes the input alone.
@@ -86,13 +91,6 @@ func checkDirectory(dir string, p *models.Problems) string {
 		p.Add("directory", "must be a single line")
 	}
 	return path.Clean(dir)
-}
-
-func checkRunCount(n int64) error {
-	if n < maxRuns {
-		return nil
-	}
-	return models.NoCapacity("", "You have %d runs that run or wait in this project; the maximum is %d. Stop one first.", n, maxRuns)
 }
 
 // ofWorkspace completes the input from the actor's workspace that it names.

@@ -7,6 +7,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/workspaces/deployments/serving"
 	"weir/workspaces/runtime"
 )
 
@@ -45,6 +46,37 @@ type Storage interface {
 	Withdrawn(ctx context.Context, h models.DirectoryUser, access []models.PathAccess) (models.FilePath, error)
 	// IDs returns the user of the member and the group of the project; 0: all share one.
 	IDs(h models.DirectoryUser) (uid, gid int64, err error)
+}
+
+// Served plans models that are served, and writes their parts.
+type Served interface {
+	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for on devices
+	// with so many GPU cores, as if a holder had nothing.
+	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
+		in models.ServedInput, holder int64) (models.ServedModel, error)
+	// Write writes the parts of a deployment.
+	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
+	// LinkParts gives a deployment the parts of another one, which has the same plan.
+	LinkParts(d models.Deployment, of int64) error
+	// Files is the state of the files of a deployment's model: another one for other files.
+	Files(ctx context.Context, d models.Deployment) (string, error)
+	// Generation is what computing with a deployment needs besides its parts.
+	Generation(d models.Deployment) (serving.Generation, error)
+	// Directory is what the sandbox of a part sees.
+	Directory(d models.Deployment, part int64) string
+	// WriteWorker gives a part the program of this version, before its process starts.
+	WriteWorker(d models.Deployment, part int64) error
+	// Remove deletes what a deployment has on the disk, but its parts, which others can have, too.
+	Remove(d models.Deployment) error
+	// Sweep deletes what no deployment uses that live returns.
+	Sweep(ctx context.Context, live func(context.Context) ([]int64, error)) error
+}
+
+// Actors reads the present rights of actors.
+type Actors interface {
+	// RefreshActor returns the actor with its present grants; an error if its account is
+	// disabled or its session or token has ended.
+	RefreshActor(ctx context.Context, actor policies.Actor) (policies.Actor, error)
 }
 
 // Service launches and stops workspaces. It writes the desired state, which the
@@ -88,6 +120,12 @@ type Service struct {
 // NewService returns a service.
 func NewService(db *store.Store, access *policies.Access, pool Pool) *Service {
 	return &Service{store: db, access: access, pool: pool, admissions: store.NewCache[admissionKey, store.Admission](db, store.MaxCached)}
+}
+
+// admissionKey is who is admitted where: the visit with a hash, or the owner.
+type admissionKey struct {
+	visit           string
+	user, workspace int64
 }
 
 // stopWorkspace moves w to stopping, or to stopped if it has no shares.

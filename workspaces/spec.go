@@ -3,7 +3,6 @@ package workspaces
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -105,13 +104,4 @@ func gpusOf(q *store.Queries, holder int64) (list []runtime.GPU, node string, er
 	}
 	p, err := q.Provider(provider)
 	return list, p.Name, err
-}
-
-// parameter returns the value of a target launch parameter, or "".
-func parameter(target []models.Parameter, name string) string {
-	i := slices.IndexFunc(target, func(p models.Parameter) bool { return p.Name == name })
-	if i < 0 {
-		return ""
-	}
-	return target[i].Value
 }

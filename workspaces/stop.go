@@ -22,8 +22,8 @@ type StopInput struct {
 	Reason string // told to their owners; may be empty
 }
 
-// check checks the input, and cuts what surrounds the reason.
-func (in *StopInput) check() error {
+// normalize checks the input, and cuts what surrounds the reason.
+func (in *StopInput) normalize() error {
 	var p models.Problems
 	switch n := len(in.IDs); {
 	case n == 0:
@@ -57,7 +57,7 @@ type StopFailure struct {
 // is. If it can stop none of them, the error is why it cannot stop the first. It does not stop half-way because
 // the client has gone: a repeated request with the same key would not go on.
 func (s *Service) StopAll(ctx context.Context, actor policies.Actor, in StopInput) (result Stopped, err error) {
-	if err := in.check(); err != nil {
+	if err := in.normalize(); err != nil {
 		return result, err
 	}
 	ctx = context.WithoutCancel(ctx)

@@ -130,12 +130,6 @@ func (s *Service) Leave(ctx context.Context, id int64, secret string) error {
 	return s.store.InRevokingTx(ctx, func(q *store.Queries) error { return q.EndVisit(policies.HashSecret(secret), id) })
 }
 
-// admissionKey is who is admitted where: the visit with a hash, or the owner.
-type admissionKey struct {
-	visit           string
-	user, workspace int64
-}
-
 // AdmitVisit returns the endpoint of the notebook for a visit. For an invalid or
 // expired visit the error is of kind unauthenticated.
 func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (store.Admission, error) {

@@ -102,19 +102,6 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 	})
 }
 
-// keptEnvironment is in which environment a deployment is deployed again from its parts: the requested one, or what
-// it had while that can be used; 0: any.
-func keptEnvironment(q *store.Queries, d models.Deployment) (int64, error) {
-	if d.Request.EnvironmentID != 0 {
-		return d.Request.EnvironmentID, nil
-	}
-	e, err := q.Environment(d.EnvironmentID)
-	if err != nil || !CanCompute(e) {
-		return 0, err
-	}
-	return e.ID, nil
-}
-
 // commitWake writes that an idle deployment is deployed again, and takes its shares.
 func (s *Service) commitWake(q *store.Queries, actor policies.Actor, d *models.Deployment, p Plan) error {
 	d.State, d.Demand, d.Target, d.StartedAt = models.DeploymentDeploying, p.Target.Demand, p.Target.Parameters, nil

@@ -17,13 +17,6 @@ import (
 	"weir/policies"
 )
 
-func newAdminCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents, backups and the audit log directly in the database"}
-	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newResetSecondFactorCommand(),
-		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand(), newBackupCommand(), newRestoreCommand(), newGenerationCommand())
-	return cmd
-}
-
 // withAccounts runs fn with the accounts of the configured database. Access to
 // the database replaces authentication.
 func withAccounts(cmd *cobra.Command, fn func(context.Context, *store.Store, *policies.Accounts) error) error {

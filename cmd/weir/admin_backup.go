@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -188,6 +189,16 @@ func saveDatabase(ctx context.Context, db *store.Store, file string) (err error)
 		return err
 	}
 	return target.Settle(ctx)
+}
+
+// removeLogs removes what SQLite keeps beside a closed database.
+func removeLogs(dir string) (err error) {
+	for _, suffix := range []string{"-wal", "-shm"} {
+		if failed := os.Remove(filepath.Join(dir, databaseName+suffix)); !errors.Is(failed, fs.ErrNotExist) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 // noBackup says with the error of a database what it prevented.

@@ -250,16 +250,6 @@ func moveInto(dir, from string, last ...string) error {
 	return archive.SyncDir(dir)
 }
 
-// removeLogs removes what SQLite keeps beside a closed database.
-func removeLogs(dir string) (err error) {
-	for _, suffix := range []string{"-wal", "-shm"} {
-		if failed := os.Remove(filepath.Join(dir, databaseName+suffix)); !errors.Is(failed, fs.ErrNotExist) {
-			err = errors.Join(err, failed)
-		}
-	}
-	return err
-}
-
 // keptFree are bytes that a restore leaves on the disk.
 const keptFree = 64 << 20
 

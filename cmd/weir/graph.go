@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 
-	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/workspaces"
@@ -25,12 +24,6 @@ import (
 
 // sampleTime is how long the utilization is measured before a plan.
 const sampleTime = 500 * time.Millisecond
-
-func newGraphCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "graph", Short: "Plan and run task graphs on shares of CPUs"}
-	cmd.AddCommand(newGraphPlanCommand(), newGraphRunCommand(), cli.NewGraphModelCommand())
-	return cmd
-}
 
 // graphCommand is what the commands about graphs have in common.
 type graphCommand struct {

@@ -21,3 +21,22 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(newReferenceCommand(root))
 	return root
 }
+
+func newAdminCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents, backups and the audit log directly in the database"}
+	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newResetSecondFactorCommand(),
+		newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand(), newBackupCommand(), newRestoreCommand(), newGenerationCommand())
+	return cmd
+}
+
+func newSimulateCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "simulate", Short: "Simulate the pool"}
+	cmd.AddCommand(newSimulatePlacementCommand(), newSimulateNotebooksCommand())
+	return cmd
+}
+
+func newGraphCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "graph", Short: "Plan and run task graphs on shares of CPUs"}
+	cmd.AddCommand(newGraphPlanCommand(), newGraphRunCommand(), cli.NewGraphModelCommand())
+	return cmd
+}

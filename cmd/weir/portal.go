@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 
 	"weir/cmd/weir/config"
@@ -12,6 +13,7 @@ import (
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/pool"
+	"weir/pool/authority"
 	"weir/pool/broker"
 	"weir/pool/providers"
 	"weir/pool/requests"
@@ -79,6 +81,13 @@ type workspaceParts interface {
 	runtime.Parts
 	OnChange(listener func(part int64))
 	Close() error
+}
+
+// agentEndpoint serves the agents of machines.
+type agentEndpoint struct {
+	authority  *authority.Authority
+	enrollment *providers.Enrollment
+	listener   net.Listener // nil: agents cannot join
 }
 
 // close closes everything that wirePortal has opened. Workspaces keep running.

@@ -20,8 +20,6 @@ import (
 	"weir/handlers"
 )
 
-const setupLifetime = 24 * time.Hour
-
 // gcPercent is the usual GOGC. Little of the heap of a server stays in use, and marking
 // that again and again is a fifth of the processor time of a small request. GOMEMLIMIT
 // bounds the memory.

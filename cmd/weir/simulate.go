@@ -23,12 +23,6 @@ import (
 // maxSeeds bounds how often a simulation is repeated.
 const maxSeeds = 10_000
 
-func newSimulateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "simulate", Short: "Simulate the pool"}
-	cmd.AddCommand(newSimulatePlacementCommand(), newSimulateNotebooksCommand())
-	return cmd
-}
-
 // simulation is the command line of “weir simulate placement”.
 type simulation struct {
 	nodes, pods, policy, seeds, output string

@@ -10,11 +10,14 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/workspaces/local"
 )
+
+const setupLifetime = 24 * time.Hour
 
 // summary is what a started server tells the person or program that started it.
 type summary struct {

@@ -13,13 +13,6 @@ import (
 	"weir/pool/providers"
 )
 
-// agentEndpoint serves the agents of machines.
-type agentEndpoint struct {
-	authority  *authority.Authority
-	enrollment *providers.Enrollment
-	listener   net.Listener // nil: agents cannot join
-}
-
 func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err error) {
 	if p.agents.authority, err = authority.Open(p.cfg.AuthorityFile, p.store.Now); err != nil {
 		return err

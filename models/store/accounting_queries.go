@@ -11,15 +11,6 @@ import (
 	"weir/models"
 )
 
-// ShareSpan selects the shares of a span of time, and by whom. Times count in whole
-// milliseconds.
-type ShareSpan struct {
-	From, Until time.Time
-	Project     int64   // 0: all
-	User        int64   // 0: all
-	Among       []int64 // projects or users, as the sums are grouped; nil: all
-}
-
 // ShareSum is the sum of shares in a span of time, at one price.
 type ShareSum struct {
 	Key       int64 // see [ShareGroup]
@@ -30,25 +21,6 @@ type ShareSum struct {
 	Simulated bool  // some of the devices are simulated
 	CoreMS    int64 // GPU cores × milliseconds
 }
-
-// ShareGroup is by what shares are summed, and what is reserved: of a reservation s, empty where it has none.
-type ShareGroup struct{ key, name, reserved string }
-
-// Groups of shares. Those with a key are by ID, the others by a name.
-var (
-	SharesByProject = ShareGroup{"s.project_id", "''", "''"}
-	SharesByUser    = ShareGroup{"s.user_id", "''", "''"}
-	SharesByModel   = ShareGroup{"0", "d.model", "d.model"}
-	SharesByHolder  = ShareGroup{"0", "(SELECT kind FROM holders WHERE holders.id = s.holder_id)", ""}
-	SharesByBilling = ShareGroup{"0", billingOf, "CASE s.qos WHEN 'preemptible' THEN 'preemptible' ELSE 'reserved' END"}
-	SharesTogether  = ShareGroup{"0", "''", "''"}
-)
-
-const billingOf = `CASE WHEN s.grant_id IS NULL THEN 'on_demand' WHEN EXISTS (SELECT 1 FROM reservation_grants g
-	JOIN reservations o ON o.id = g.reservation_id AND o.qos = 'preemptible' WHERE g.id = s.grant_id) THEN 'preemptible' ELSE 'reserved' END`
-
-// Keyed reports whether the group is by ID.
-func (g ShareGroup) Keyed() bool { return g.key != "0" }
 
 // ShareKeys lists the IDs of a group that has shares or reservations in a span, by ID; more tells whether
 // there are others after the page.
@@ -163,29 +135,6 @@ func priceTable(prices []models.GPUPrice) (string, []any) {
 	return "VALUES " + strings.Join(rows, ", "), args
 }
 
-// milliseconds is SQL for the milliseconds since 1970 of a time in a column, cut off.
-func (q *Queries) milliseconds(column string) string {
-	if q.postgres {
-		return "CAST(FLOOR(EXTRACT(EPOCH FROM " + column + ") * 1000) AS BIGINT)"
-	}
-	return fmt.Sprintf("(CAST(strftime('%%s', substr(%[1]s, 1, 19)) AS INTEGER) * 1000 + "+
-		"CAST(CAST(substr(%[1]s, 20, 4) AS REAL) * 1000 + 0.5 AS INTEGER))", column)
-}
-
-func (q *Queries) least(a, b string) string {
-	if q.postgres {
-		return "LEAST(" + a + ", " + b + ")"
-	}
-	return "MIN(" + a + ", " + b + ")"
-}
-
-func (q *Queries) greatest(a, b string) string {
-	if q.postgres {
-		return "GREATEST(" + a + ", " + b + ")"
-	}
-	return "MAX(" + a + ", " + b + ")"
-}
-
 // MeasuredUse is what was measured of shares in whole hours in which a share had its GPU
 // alone: use is measured of devices, not of shares.
 type MeasuredUse struct {
@@ -233,14 +182,6 @@ func inSpan(db *gorm.DB, in ShareSpan, by ShareGroup) *gorm.DB {
 		db = db.Where(by.key+" IN ?", in.Among)
 	}
 	return db
-}
-
-// hourAfter is SQL for the time an hour after that in a column, of a whole hour.
-func (q *Queries) hourAfter(column string) string {
-	if q.postgres {
-		return "(" + column + " + INTERVAL '1 hour')"
-	}
-	return "strftime('%Y-%m-%d %H:%M:%S+00:00', " + column + ", '+1 hour')"
 }
 
 // KeyNames are the names of the IDs of a group.

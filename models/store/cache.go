@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 )
@@ -30,28 +29,6 @@ type Cache[K comparable, V any] struct {
 	total   int // weight of entries
 	entries map[K]entry[V]
 	loads   map[K]*load[V]
-}
-
-// Validity limits how long a cached value may be used.
-type Validity struct {
-	Keys []string // revocation keys on which it depends
-
-	// Topics are what else it depends on. Changes of topics on other servers arrive
-	// shortly after the commit, so a value with topics is for display only.
-	Topics []string
-
-	// Until is when the value changes by itself, such as an expiry; zero: never.
-	Until time.Time
-
-	// MaxAge is a bound of the age shorter than a minute; 0: none.
-	MaxAge time.Duration
-}
-
-// EndAt limits v to the time t, if there is one.
-func (v *Validity) EndAt(t *time.Time) {
-	if t != nil && (v.Until.IsZero() || t.Before(v.Until)) {
-		v.Until = *t
-	}
 }
 
 type entry[V any] struct {
@@ -175,68 +152,4 @@ func (c *Cache[K, V]) put(key K, e entry[V]) {
 		c.total = weight
 	}
 	c.entries[key] = e
-}
-
-// changes numbers what has changed, as far as this server knows.
-type changes struct {
-	mu           sync.RWMutex
-	last         int64            // the number of the last change
-	keys, topics map[string]int64 // the number of the last change of each
-	allKeys      int64            // all changed with this number or before
-	allTopics    int64
-}
-
-// maxNames is the number of keys and of topics that changes distinguish.
-const maxNames = 1 << 16
-
-func (c *changes) number() int64 {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.last
-}
-
-// changedSince reports whether something on which v depends has changed after change.
-func (c *changes) changedSince(change int64, v Validity) bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	later := func(numbers map[string]int64) func(string) bool {
-		return func(name string) bool { return numbers[name] > change }
-	}
-	return c.allKeys > change || len(v.Topics) > 0 && c.allTopics > change ||
-		slices.ContainsFunc(v.Keys, later(c.keys)) || slices.ContainsFunc(v.Topics, later(c.topics))
-}
-
-func (c *changes) addKeys(keys []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(&c.keys, &c.allKeys, keys)
-}
-
-func (c *changes) addTopics(topics []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.add(&c.topics, &c.allTopics, topics)
-	if slices.Contains(topics, AllTopics) {
-		c.allTopics = c.last
-	}
-}
-
-func (c *changes) add(numbers *map[string]int64, all *int64, names []string) {
-	c.last++
-	if *numbers == nil || len(*numbers) > maxNames {
-		*numbers, *all = map[string]int64{}, c.last
-	}
-	for _, name := range names {
-		(*numbers)[name] = c.last
-	}
-}
-
-// addAll is a change of everything: some changes may have been missed.
-func (c *changes) addAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last++
-	c.allKeys, c.allTopics = c.last, c.last
-	clear(c.keys)
-	clear(c.topics)
 }

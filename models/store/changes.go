@@ -1,99 +1,79 @@
 package store
 
 import (
-	"context"
-	"database/sql"
-	"errors"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
+	"sync"
 )
 
 const (
-	// channel carries the changes between servers on one PostgreSQL.
-	channel = "weir_changes"
 	// AllTopics stands for all topics: changes of other servers may have been
 	// missed.
 	AllTopics = "*"
 	// Reconnected comes beside AllTopics after the connection to the database was lost: the
 	// database may be another one now, with other changes by the same numbers.
 	Reconnected = "reconnected"
-
-	maxPayload = 7000 // bytes of a NOTIFY; PostgreSQL takes just below 8000
-	retryPause = time.Second
 )
 
-// notifyServers sends the changed topics to the other servers on this
-// PostgreSQL when the transaction commits.
-func (q *Queries) notifyServers() error {
-	if !q.postgres || len(q.topics) == 0 {
-		return nil
-	}
-	text := strings.Join(slices.Collect(maps.Keys(q.topics)), " ")
-	if len(text) > maxPayload {
-		text = AllTopics
-	}
-	return q.db.Exec("SELECT pg_notify(?, ?)", channel, q.origin+" "+text).Error
+// changes numbers what has changed, as far as this server knows.
+type changes struct {
+	mu           sync.RWMutex
+	last         int64            // the number of the last change
+	keys, topics map[string]int64 // the number of the last change of each
+	allKeys      int64            // all changed with this number or before
+	allTopics    int64
 }
 
-// Listen passes what other servers on the same PostgreSQL change to the
-// listeners of [Store.OnChange] until ctx ends. After a lost connection the
-// listeners get AllTopics and Reconnected. On SQLite there are no other servers.
-func (s *Store) Listen(ctx context.Context, onError func(error)) {
-	if s.dialect != "postgres" {
-		return
+// maxNames is the number of keys and of topics that changes distinguish.
+const maxNames = 1 << 16
+
+func (c *changes) number() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.last
+}
+
+// changedSince reports whether something on which v depends has changed after change.
+func (c *changes) changedSince(change int64, v Validity) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	later := func(numbers map[string]int64) func(string) bool {
+		return func(name string) bool { return numbers[name] > change }
 	}
-	missed := []string{AllTopics} // what came before LISTEN
-	for ctx.Err() == nil {
-		if err := s.listen(ctx, missed); err != nil && ctx.Err() == nil {
-			onError(fmt.Errorf("changes of other servers are not heard: %w", err))
-		}
-		missed = []string{AllTopics, Reconnected}
-		sleep(ctx, retryPause)
+	return c.allKeys > change || len(v.Topics) > 0 && c.allTopics > change ||
+		slices.ContainsFunc(v.Keys, later(c.keys)) || slices.ContainsFunc(v.Topics, later(c.topics))
+}
+
+func (c *changes) addKeys(keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(&c.keys, &c.allKeys, keys)
+}
+
+func (c *changes) addTopics(topics []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(&c.topics, &c.allTopics, topics)
+	if slices.Contains(topics, AllTopics) {
+		c.allTopics = c.last
 	}
 }
 
-func (s *Store) listen(ctx context.Context, missed []string) error {
-	conn, err := s.connection(ctx)
-	if err != nil {
-		return err
+func (c *changes) add(numbers *map[string]int64, all *int64, names []string) {
+	c.last++
+	if *numbers == nil || len(*numbers) > maxNames {
+		*numbers, *all = map[string]int64{}, c.last
 	}
-	err = conn.Raw(func(driver any) error {
-		raw, ok := driver.(*stdlib.Conn)
-		if !ok {
-			return errors.New("not a connection of pgx")
-		}
-		return s.receive(ctx, raw.Conn(), missed)
-	})
-	if errors.Is(err, sql.ErrConnDone) {
-		err = nil
+	for _, name := range names {
+		(*numbers)[name] = c.last
 	}
-	// A listening connection must not go back into the pool.
-	return errors.Join(err, discard(conn))
 }
 
-// receive publishes NOTIFY payloads of other servers until ctx ends or the
-// connection breaks.
-func (s *Store) receive(ctx context.Context, conn *pgx.Conn, missed []string) error {
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-		return err
-	}
-	s.listening.Store(true)
-	defer s.listening.Store(false)
-	s.Publish(missed...)
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
-			return err
-		}
-		origin, topics, _ := strings.Cut(n.Payload, " ")
-		if origin != s.origin {
-			s.Publish(strings.Fields(topics)...)
-		}
-	}
+// addAll is a change of everything: some changes may have been missed.
+func (c *changes) addAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	c.allKeys, c.allTopics = c.last, c.last
+	clear(c.keys)
+	clear(c.topics)
 }

@@ -22,13 +22,6 @@ func init() { schema.RegisterSerializer("encrypted", encrypted{}) }
 
 type secretsKey struct{}
 
-func (s *Store) withSecrets(ctx context.Context) context.Context {
-	if s.Secrets == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, secretsKey{}, s.Secrets)
-}
-
 // encrypted stores a text encrypted by the Secrets of its store. Without them, and where the key is
 // another, it is passed on as it is stored: what needs it is refused, and all else goes on.
 type encrypted struct{}

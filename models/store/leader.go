@@ -2,24 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"gorm.io/gorm/clause"
 )
-
-// Leader is the leader election of one task among several servers.
-type Leader struct {
-	Name      string `gorm:"primaryKey"`
-	Holder    string
-	Epoch     int64 // grows with every change of the holder
-	ExpiresAt time.Time
-}
-
-// ErrFenced means that another server is the leader by now, and that the write
-// of the old one must not be committed.
-var ErrFenced = errors.New("another server leads by now")
 
 // Lead tries to become, or stay, the leader of a task for ttl. It returns the
 // epoch of holder's leadership, or 0 when another holder is the leader.
@@ -66,59 +52,4 @@ func (s *Store) Resign(ctx context.Context, name, holder string) error {
 	return s.InTx(ctx, func(q *Queries) error {
 		return q.db.Model(&Leader{}).Where("name = ? AND holder = ?", name, holder).Update("expires_at", time.Unix(0, 0).UTC()).Error
 	})
-}
-
-// leases are those of leaders, as they were seen, by the epoch and the end.
-type leases struct {
-	mu   sync.Mutex
-	seen sightings[[2]int64]
-}
-
-// unchanged is for how long a lease has not been renewed, whatever the clock of its holder says.
-func (s *leases) unchanged(l Leader, now time.Duration) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen == nil {
-		s.seen = sightings[[2]int64]{}
-	}
-	return s.seen.unchanged(l.Name, [2]int64{l.Epoch, l.ExpiresAt.UnixNano()}, now)
-}
-
-// Term is an epoch of the leadership of a task, for which a context works.
-type Term struct {
-	task  string
-	epoch int64
-	end   context.CancelFunc
-}
-
-type termKey struct{}
-
-// AsLeader returns the context for the work of the leader of a task in an epoch. Every
-// transaction in this context and its descendants is fenced: it checks the epoch first
-// and fails with ErrFenced when it is no longer the newest. The context then ends.
-func AsLeader(ctx context.Context, task string, epoch int64) (context.Context, context.CancelFunc) {
-	ctx, end := context.WithCancel(ctx)
-	return context.WithValue(ctx, termKey{}, Term{task, epoch, end}), end
-}
-
-// termOf is the term that a context works for; the zero value fences nothing.
-func termOf(ctx context.Context) Term {
-	t, _ := ctx.Value(termKey{}).(Term)
-	return t
-}
-
-// fence fails with ErrFenced in a term of an older epoch. Otherwise the leader cannot
-// change before the transaction has ended.
-func (q *Queries) fence(t Term) error {
-	if t.task == "" {
-		return nil
-	}
-	var l Leader
-	if err := q.locking("SHARE").Where("name = ?", t.task).Take(&l).Error; err != nil {
-		return err
-	}
-	if l.Epoch != t.epoch {
-		return ErrFenced
-	}
-	return nil
 }

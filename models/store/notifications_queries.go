@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -186,4 +187,12 @@ func (q *Queries) PruneNotifications(sent, read, old time.Time) error {
 	}
 	return q.db.Where("(read_at < ? OR created_at < ?) AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.notification_id = notifications.id AND d.finished_at IS NULL)", read, old).
 		Delete(&models.Notification{}).Error
+}
+
+// CountNotified returns of how many events this process has notified, by the kind of the
+// notification: each counts once, whoever was notified.
+func (s *Store) CountNotified() map[string]int64 {
+	s.notified.mu.Lock()
+	defer s.notified.mu.Unlock()
+	return maps.Clone(s.notified.byKind)
 }

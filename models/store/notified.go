@@ -1,7 +1,6 @@
 package store
 
 import (
-	"maps"
 	"sync"
 
 	"weir/models"
@@ -33,12 +32,4 @@ func (c *notifiedCounts) add(list []notified) {
 	for _, n := range list {
 		c.byKind[n.kind]++
 	}
-}
-
-// CountNotified returns of how many events this process has notified, by the kind of the
-// notification: each counts once, whoever was notified.
-func (s *Store) CountNotified() map[string]int64 {
-	s.notified.mu.Lock()
-	defer s.notified.mu.Unlock()
-	return maps.Clone(s.notified.byKind)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -26,8 +27,12 @@ func (q *Queries) UpdateProject(p *models.Project) error {
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 
-func nameTaken(err error, what, name string) error {
-	return taken(err, "name", models.Say("Another %s named %s already exists.", models.Say(what), name))
+// markHistory marks a project whose allocated limits or quota this transaction
+// may change.
+func (q *Queries) markHistory(project int64) {
+	if q.topics != nil && !slices.Contains(q.historyOf, project) {
+		q.historyOf = append(q.historyOf, project)
+	}
 }
 
 // Project finds a project in scope. A snapshot reads it once for an actor.

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"weir/models"
 )
 
 const (
@@ -28,26 +26,6 @@ type Revocation struct {
 	At     time.Time
 	Origin string // the server that made it
 	Keys   string // revocation keys, separated by spaces
-}
-
-// RevocationListener has connections that stay open. The rights of each depend on
-// revocation keys, written like topics: "user:7", "session:…" with the hash of
-// the portal session or access token, "project:3", "workspace:5".
-type RevocationListener interface {
-	// Revoked checks the connections with one of these keys again and closes
-	// those that would not be admitted now. When it returns these pass nothing
-	// more, and connections that were just being admitted are checked again.
-	// Connections that cannot be checked before ctx ends are closed.
-	Revoked(ctx context.Context, keys []string)
-	// Cut closes all connections, including those just being admitted.
-	Cut()
-}
-
-// OnRevoke registers a listener for revocations, before anything is served.
-func (s *Store) OnRevoke(listener RevocationListener) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revocationListeners = append(s.revocationListeners, listener)
 }
 
 // Revoke records that this transaction may change rights that depend on this
@@ -87,31 +65,6 @@ func (q *Queries) recordRevocation() error {
 	return err
 }
 
-// InRevokingTx is InTx for transactions that may take rights away: when it
-// returns they are gone on every server, from open connections too. It does
-// not wait when nothing was revoked or there is no other server. With
-// [WithIdempotencyKey], a request is carried out once.
-func (s *Store) InRevokingTx(ctx context.Context, fn func(*Queries) error) error {
-	key := idempotencyKeyOf(ctx)
-	number, err := s.inTx(ctx, func(q *Queries) error {
-		if err := q.claim(key); err != nil {
-			return err
-		}
-		err := fn(q)
-		if key != nil {
-			models.Failpoint("request.applied")
-		}
-		return err
-	})
-	if err == nil && key != nil {
-		key.Claimed = true
-	}
-	if err != nil || number == 0 {
-		return err
-	}
-	return s.waitForServers(ctx, number)
-}
-
 // applyRevocations closes this process's connections that have lost their
 // right.
 func (s *Store) applyRevocations(ctx context.Context, keys []string) {
@@ -138,24 +91,4 @@ func (s *Store) listenersOfRevocations() []RevocationListener {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Clone(s.revocationListeners)
-}
-
-// waitForServers returns when every other server has applied a revocation or
-// was evicted.
-func (s *Store) waitForServers(ctx context.Context, number int64) error {
-	const first, longest = time.Millisecond, 20 * time.Millisecond
-	otherServers, began := heartbeats{}, s.Elapsed()
-	for pause := first; ; pause = min(2*pause, longest) {
-		behind, err := serversBehind(s.read.WithContext(ctx), s.origin, number)
-		if err == nil && len(behind) > 0 {
-			err = evict(s.write.WithContext(ctx), expired(otherServers, behind, s.Elapsed()))
-		} else if err == nil {
-			return nil
-		}
-		if err != nil && (ctx.Err() != nil || s.Elapsed()-began > 2*evictAfter) {
-			return models.Unavailable(err, "The change was saved, but some portal servers may still have open connections. They are closed within %d seconds.",
-				int64(evictAfter/time.Second))
-		}
-		sleep(ctx, pause)
-	}
 }

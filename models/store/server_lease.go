@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"gorm.io/gorm"
+
+	"weir/models"
 )
 
 const (
@@ -261,6 +262,26 @@ func (s *Store) onOwnConnection(ctx context.Context, sole bool, fn func(*gorm.DB
 	return s.write.WithContext(ctx).Connection(fn)
 }
 
+// waitForServers returns when every other server has applied a revocation or
+// was evicted.
+func (s *Store) waitForServers(ctx context.Context, number int64) error {
+	const first, longest = time.Millisecond, 20 * time.Millisecond
+	otherServers, began := heartbeats{}, s.Elapsed()
+	for pause := first; ; pause = min(2*pause, longest) {
+		behind, err := serversBehind(s.read.WithContext(ctx), s.origin, number)
+		if err == nil && len(behind) > 0 {
+			err = evict(s.write.WithContext(ctx), expired(otherServers, behind, s.Elapsed()))
+		} else if err == nil {
+			return nil
+		}
+		if err != nil && (ctx.Err() != nil || s.Elapsed()-began > 2*evictAfter) {
+			return models.Unavailable(err, "The change was saved, but some portal servers may still have open connections. They are closed within %d seconds.",
+				int64(evictAfter/time.Second))
+		}
+		sleep(ctx, pause)
+	}
+}
+
 // serversBehind lists the other servers that have not applied a revocation yet.
 func serversBehind(db *gorm.DB, origin string, number int64) (list []Server, err error) {
 	return list, db.Where("id <> ? AND applied < ?", origin, number).Find(&list).Error
@@ -273,23 +294,6 @@ func evict(db *gorm.DB, servers []Server) error {
 		errs = append(errs, db.Where("id = ? AND heartbeat = ?", v.ID, v.Heartbeat).Delete(&Server{}).Error)
 	}
 	return errors.Join(errs...)
-}
-
-// sightings remembers when each name's present value was first seen.
-type sightings[T comparable] map[string]sighting[T]
-
-type sighting[T comparable] struct {
-	value T
-	at    time.Duration // of Store.Elapsed
-}
-
-// unchanged is for how long the value of a name has been the present one, as far as was seen.
-func (s sightings[T]) unchanged(name string, value T, now time.Duration) time.Duration {
-	if last, known := s[name]; known && last.value == value {
-		return now - last.at
-	}
-	s[name] = sighting[T]{value, now}
-	return 0
 }
 
 // heartbeats are those of servers.
@@ -309,23 +313,4 @@ func expired(h heartbeats, list []Server, now time.Duration) (expired []Server) 
 		}
 	}
 	return expired
-}
-
-// sleep pauses for d and returns true; it returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
-// elapsed is a clock that cannot be set and that also counts suspended time.
-func elapsed() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return time.Duration(math.MaxInt64) // every lease has expired
-	}
-	return time.Duration(t.Nano())
 }

@@ -31,14 +31,6 @@ func (h ProjectHistory) same(o ProjectHistory) bool {
 	return h.Members == o.Members && h.Allocated == o.Allocated && h.Quota == o.Quota
 }
 
-// markHistory marks a project whose allocated limits or quota this transaction
-// may change.
-func (q *Queries) markHistory(project int64) {
-	if q.topics != nil && !slices.Contains(q.historyOf, project) {
-		q.historyOf = append(q.historyOf, project)
-	}
-}
-
 // recordHistory writes the history of the marked projects, once for each
 // project however many changes there were.
 func (q *Queries) recordHistory() error {
@@ -146,15 +138,6 @@ func (q *Queries) edges(step time.Duration, rows string, args ...any) (list []Ed
 	return list, q.db.Table("(?) AS rows_in_use", q.db.Raw(rows, args...)).
 		Select(number+" AS step, SUM(a) AS amount, SUM(a * t) AS moment, SUM(b) AS amount2, SUM(b * t) AS moment2", step.Seconds()).
 		Group("step").Order("step").Scan(&list).Error
-}
-
-// secondsUntil is SQL for the seconds from a time, its parameter, until the time
-// in a column.
-func (q *Queries) secondsUntil(column string) string {
-	if q.postgres {
-		return "CAST(EXTRACT(EPOCH FROM " + column + " - CAST(? AS TIMESTAMPTZ)) AS DOUBLE PRECISION)"
-	}
-	return "(julianday(" + column + ") - julianday(?)) * 86400"
 }
 
 // UsedBy is a project's usage from since until now, and the part of one user.

@@ -23,24 +23,6 @@ func (q *Queries) UpdateUser(u *models.User) error {
 	return q.update(u, &u.Version, u.ID, "account")
 }
 
-// update saves every column of row under optimistic locking.
-func (q *Queries) update(row any, version *int64, id int64, what string) error {
-	return replace(q.db.Where("id = ?", id), row, version, what, "id", "created_at")
-}
-
-// replace saves every column of a row but some, if it is still as db selects it and of its version;
-// otherwise it is a Conflict and nothing is written.
-func replace(db *gorm.DB, row any, version *int64, what string, but ...string) error {
-	expected := *version
-	*version++
-	res := db.Model(row).Where("version = ?", expected).Select("*").Omit(but...).Updates(row)
-	if res.Error == nil && res.RowsAffected == 0 {
-		*version = expected
-		return models.Stale(what)
-	}
-	return res.Error
-}
-
 // User finds an account by id.
 func (q *Queries) User(id int64) (u models.User, err error) {
 	return u, found(q.db.Take(&u, id).Error, "account")
@@ -137,24 +119,6 @@ func (q *Queries) Authenticated(now time.Time, hashes ...string) (valid []string
 	return append(valid, tokens...), err
 }
 
-// locking returns a database whose queries lock the rows that they return until
-// the end of the transaction.
-func (q *Queries) locking(strength string) *gorm.DB {
-	if q.topics == nil {
-		return q.db
-	}
-	return q.db.Clauses(clause.Locking{Strength: strength})
-}
-
-// lock runs a SELECT that takes locks until the end of the transaction. SQLite
-// has one writer and needs no locks.
-func (q *Queries) lock(query string, args ...any) error {
-	if !q.postgres || q.topics == nil {
-		return nil
-	}
-	return q.db.Exec(query, args...).Error
-}
-
 // CreateAccessToken inserts t; a taken name is a Conflict.
 func (q *Queries) CreateAccessToken(t *models.AccessToken) error {
 	return taken(q.db.Create(t).Error, "name", models.Say("You already have a token named %s.", t.Name))
@@ -198,13 +162,6 @@ func (q *Queries) DeleteTokensOf(userID int64) error {
 		return err
 	}
 	return q.db.Where("user_id = ?", userID).Delete(&models.OneTimeToken{}).Error
-}
-
-func (q *Queries) deleted(res *gorm.DB, what string) error {
-	if res.Error == nil && res.RowsAffected == 0 {
-		return models.NotFound(what)
-	}
-	return res.Error
 }
 
 // PutOneTimeToken stores a single-use secret.

@@ -10,9 +10,39 @@ import (
 	"net/http"
 	"net/url"
 	"syscall"
+	"time"
 
 	"weir/models"
 )
+
+// hookTimeout is that of a request to a webhook.
+const hookTimeout = 10 * time.Second
+
+// newClient returns a client that checks each address, follows no redirects and
+// uses no proxy, which would hide the address from the check.
+func newClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: hookTimeout / 2, Control: dialControl(allowPrivate)}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookTimeout / 2, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 1, MaxIdleConns: maxWebhooks, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       hookTimeout,
+	}
+}
+
+// connectionError explains why there was no response. It omits the URL, which may
+// contain a secret.
+func connectionError(err error) models.Text {
+	var refused refusedAddress
+	var timeout net.Error
+	switch {
+	case errors.As(err, &refused):
+		return refused.reason
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return models.Say("The receiver did not respond within %d seconds.", int(hookTimeout/time.Second))
+	}
+	return models.Say("Could not connect to the receiver: %s", connectionCause(err))
+}
 
 // connectionCause says for people why a connection failed; what is not known
 // here keeps the text of the error.

@@ -4,48 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"weir/models"
 )
-
-const (
-	hookTimeout = 10 * time.Second // of a request
-	maxAnswer   = 1 << 10          // bytes of a response that are stored
-)
-
-// outcome is the result of one attempt.
-type outcome struct {
-	done    bool
-	refused bool          // the receiver rejected this message
-	final   bool          // do not retry
-	wait    time.Duration // Retry-After of the receiver
-	status  int64
-	answer  string
-	problem models.Text
-}
-
-func failed(format models.Text) outcome { return outcome{problem: format} }
-
-// newClient returns a client that checks each address, follows no redirects and
-// uses no proxy, which would hide the address from the check.
-func newClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: hookTimeout / 2, Control: dialControl(allowPrivate)}
-	return &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookTimeout / 2, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 1, MaxIdleConns: maxWebhooks, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       hookTimeout,
-	}
-}
 
 // post sends a delivery to its webhook.
 func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) outcome {
@@ -108,35 +73,4 @@ func responseOutcome(res *http.Response) outcome {
 		o.wait = min(time.Duration(seconds)*time.Second, maxBackoff)
 	}
 	return o
-}
-
-// connectionError explains why there was no response. It omits the URL, which may
-// contain a secret.
-func connectionError(err error) models.Text {
-	var refused refusedAddress
-	var timeout net.Error
-	switch {
-	case errors.As(err, &refused):
-		return refused.reason
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return models.Say("The receiver did not respond within %d seconds.", int(hookTimeout/time.Second))
-	}
-	return models.Say("Could not connect to the receiver: %s", connectionCause(err))
-}
-
-// excerpt is a printable, short form of text from a receiver.
-func excerpt(text string) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	if text = strings.TrimSpace(text); len(text) > maxAnswer {
-		text = strings.ToValidUTF8(text[:maxAnswer], "")
-	}
-	return text
 }

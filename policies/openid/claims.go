@@ -3,7 +3,6 @@ package openid
 import (
 	"cmp"
 	"encoding/json"
-	"net/http"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
@@ -56,15 +55,4 @@ func (c claims) add(more claims) {
 func (c claims) assertion(id *oidc.IDToken, groups string) policies.Assertion {
 	return policies.Assertion{Issuer: id.Issuer, Subject: id.Subject, Email: c.text("email"), Verified: c.boolean("email_verified"),
 		Name: cmp.Or(c.text("name"), c.text("preferred_username")), Groups: c.list(groups)}
-}
-
-// limitedTransport refuses responses that are too long.
-type limitedTransport struct{ http.RoundTripper }
-
-func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		res.Body = http.MaxBytesReader(nil, res.Body, maxResponse)
-	}
-	return res, err
 }

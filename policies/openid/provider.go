@@ -65,6 +65,17 @@ func New(c Config) *Provider {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
+// limitedTransport refuses responses that are too long.
+type limitedTransport struct{ http.RoundTripper }
+
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		res.Body = http.MaxBytesReader(nil, res.Body, maxResponse)
+	}
+	return res, err
+}
+
 // AuthCodeURL is the URL for signing in. It is an unavailable error while the provider
 // does not respond.
 func (p *Provider) AuthCodeURL(ctx context.Context, state policies.SignInState) (string, error) {

@@ -5,38 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"weir/models"
 	"weir/pool/authority"
 	"weir/pool/providers"
 )
-
-// Config configures an agent.
-type Config struct {
-	Dir     string // its state directory
-	Server  string // see ParseServer; empty: as enrolled
-	Code    string // to enroll with; empty or the redeemed one if enrolled
-	Name    string // host name
-	Digest  string // of the machine's identity; see providers.MachineDigest
-	Machine providers.Machine
-	Cluster Cluster
-	Clock   func() time.Time // for certificates
-	Log     *slog.Logger
-}
-
-// Cluster configures an agent that enrolls with the token of its pod instead of a
-// code. The zero Cluster is none.
-type Cluster struct {
-	TokenFile string // of the pod's service account; it is rotated
-	Authority string // file with the certificate of the portal's authority
-}
-
-func (c Cluster) enrols() bool { return c.TokenFile != "" }
-
-// ErrNotEnrolled means that the agent is not enrolled and has no code.
-var ErrNotEnrolled = errors.New("the agent is not enrolled: give it a code and the portal's address")
 
 // Run enrolls the agent if needed, and sends heartbeats until ctx ends. The error is
 // ErrShutOut if the agent was revoked, except for an agent in a cluster, which
@@ -110,16 +84,6 @@ func (c *client) ensureEnrolled(ctx context.Context, config Config, over bool) e
 // calm is how long an enrollment must last for the next one to be without backoff,
 // which slows down two agents that replace each other.
 const calm = 10 * time.Minute
-
-// sleep waits, and reports whether ctx is not done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
 
 // enrol redeems the code unless it was redeemed. After a crash it continues with the
 // same key.

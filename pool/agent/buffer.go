@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	samplePeriod = 5 * time.Second
+
 	maxRounds  = int(time.Hour / samplePeriod)
 	maxFaults  = 1000
 	maxPerBeat = 20_000 // samples in one heartbeat

@@ -19,11 +19,7 @@ import (
 	"weir/pool/providers"
 )
 
-const (
-	requestTime = 10 * time.Second
-	maxAnswer   = 1 << 20 // bytes
-	maxConfirms = 5       // of one heartbeat
-)
+const maxConfirms = 5 // of one heartbeat
 
 // client is the portal's client for an agent, with the agent's state.
 type client struct {

@@ -11,6 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
+)
+
+const (
+	requestTime = 10 * time.Second
+	maxAnswer   = 1 << 20 // bytes
 )
 
 // ParseServer checks the address of a portal, or of its listener for agents:

@@ -19,10 +19,8 @@ var ErrShutOut = errors.New("the portal has shut this agent out")
 var errInvalid = errors.New("the portal does not accept the report")
 
 const (
-	samplePeriod = 5 * time.Second
-	beatPeriod   = 2 * time.Second  // unless the portal sets another
-	maxPause     = 15 * time.Second // between attempts to reach the portal
-	applyPause   = 10 * time.Second // between attempts to apply orders
+	beatPeriod = 2 * time.Second  // unless the portal sets another
+	applyPause = 10 * time.Second // between attempts to apply orders
 )
 
 // Portal processes heartbeats. The error ErrShutOut is final.
@@ -200,13 +198,4 @@ func period(every time.Duration) time.Duration {
 	}
 	every = min(max(every, 100*time.Millisecond), time.Minute)
 	return every - every/10 + rand.N(every/5)
-}
-
-// pause is the exponential backoff after consecutive failures, up to maxPause, with
-// a jitter of half.
-func pause(failures int) time.Duration { return pauseUpTo(maxPause, failures) }
-
-func pauseUpTo(most time.Duration, failures int) time.Duration {
-	d := min(most, time.Second<<min(max(failures-1, 0), 20))
-	return d/2 + rand.N(d/2)
 }

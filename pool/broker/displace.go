@@ -10,13 +10,6 @@ import (
 	"weir/pool/timeline"
 )
 
-// Move is a change of a reservation for a request with a higher score.
-type Move struct {
-	Before  models.Reservation
-	Project string // its name
-	Grants  []models.ReservationGrant
-}
-
 // displacement is a search for reservations that a request may change. The pool is locked
 // meanwhile, so what many reservations have in common is read once.
 type displacement struct {
@@ -88,19 +81,6 @@ func assumed(moves []Move) (as models.AssumedReservations) {
 		}
 	}
 	return as
-}
-
-func demandOf(d models.Demand, duration time.Duration, from, until time.Time) timeline.Demand {
-	return timeline.Demand{GPUs: int(d.GPUs), Each: timeline.Amount{Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB},
-		Duration: duration.Microseconds(), Window: timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}}
-}
-
-func recorded(grants []timeline.Grant) (list []models.ReservationGrant) {
-	for _, g := range grants {
-		list = append(list, models.ReservationGrant{DeviceID: g.Device, Cores: g.Amount.Cores, MemoryMiB: g.Amount.MemoryMiB,
-			StartsAt: time.UnixMicro(g.Span.From).UTC(), EndsAt: time.UnixMicro(g.Span.Until).UTC()})
-	}
-	return list
 }
 
 // movable are the reservations in a span that may be changed, each with its score now.

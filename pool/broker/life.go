@@ -246,14 +246,6 @@ func (s *Service) begin(q *store.Queries, r *models.Reservation) error {
 			describe(*r), int64(s.rules.UseWithin/time.Minute), models.Instant{At: r.EndsAt}))
 }
 
-// cutShort reports whether a reservation that had begun has ended before it had to be used,
-// because of a request with a higher score, or because it could not be used before: then its
-// member is not to blame.
-func (s *Service) cutShort(r models.Reservation) bool {
-	moved := r.MovedAt != nil && !r.MovedAt.Before(r.StartsAt) && r.EndsAt.Before(r.StartsAt.Add(s.rules.UseWithin))
-	return moved || usableSince(r).After(r.StartsAt) && r.EndsAt.Before(usableSince(r).Add(s.rules.UseWithin))
-}
-
 // releaseUnused releases the parts of a reservation in use, each with a start of its own,
 // that have begun and were not used in time.
 func (s *Service) releaseUnused(q *store.Queries, r models.Reservation) error {
@@ -271,7 +263,24 @@ func (s *Service) releaseUnused(q *store.Queries, r models.Reservation) error {
 		models.Say("%d × %d GPU cores", len(unused), unused[0].Cores)))
 }
 
-func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+// end ends a reservation now, with an entry in the audit log. Its user is told, unless they have canceled it; whoever
+// did not use it is told so instead.
+func end(q *store.Queries, actor policies.Actor, r *models.Reservation, state models.ReservationState, reason models.Text) error {
+	from, now := r.State, q.Now()
+	r.State, r.Reason, r.EndedAt = state, reason, &now
+	if err := q.TransitionReservation(r, from); err != nil {
+		return err
+	}
+	models.Failpoint("reservation.ended")
+	if state != models.ReservationExpired && actor.User.ID != r.UserID {
+		if err := notify(q, *r, models.NotificationReservationEnded,
+			models.Say("Your reservation of %s has ended. %s", describe(*r), reason)); err != nil {
+			return err
+		}
+	}
+	return actor.Audit(q, policies.Change{Action: "end", Object: "reservation", ID: r.ID, Project: r.ProjectID,
+		Before: map[string]any{"state": from}, After: map[string]any{"state": state}})
+}
 
 func describe(r models.Reservation) models.Text {
 	return models.Say("%d × %d GPU cores", r.GPUs, r.Cores)

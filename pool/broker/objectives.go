@@ -2,12 +2,9 @@ package broker
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"weir/models"
-	"weir/models/store"
-	"weir/pool/timeline"
 )
 
 // Objectives decide between devices that are free at the same time. Administrators choose
@@ -37,70 +34,6 @@ func ParsePlacement(name string) (Placement, error) {
 		return p, nil
 	}
 	return Pack, fmt.Errorf("%q must be pack, spread or nearest", name)
-}
-
-// request is what a calendar decides on for a wish, with the ranks of the models of its
-// devices and the distances of their machines.
-func (s *Service) request(q *store.Queries, d timeline.Demand, task models.TaskType, zone string, devices []timeline.Device) (
-	r timeline.Request, err error) {
-	preferred := s.rules.Objectives.Models[task]
-	if len(preferred) > 0 {
-		d.Ranks = map[string]int{}
-	}
-	for _, dev := range devices {
-		if i := slices.IndexFunc(preferred, func(p string) bool { return s.pool.MatchesModel(dev.Model, p) }); i >= 0 {
-			d.Ranks[dev.Model] = i
-		} else if d.Ranks != nil {
-			d.Ranks[dev.Model] = len(preferred)
-		}
-	}
-	r.Demand = d
-	if s.rules.Objectives.Placement == Spread {
-		r.Preference.Objective = timeline.Spread
-	}
-	r.Preference.Distance, err = s.distances(q, zone)
-	return r, err
-}
-
-// distances are the latencies of providers to a client zone in milliseconds; less makes no
-// difference to people. nil unless the nearest is wanted.
-func (s *Service) distances(q *store.Queries, zone string) (map[int64]int64, error) {
-	if s.rules.Objectives.Placement != Nearest || zone == "" {
-		return nil, nil
-	}
-	list, err := q.LatenciesTo(zone, q.Now().Add(-models.LatencyAge))
-	distances := make(map[int64]int64, len(list))
-	for _, l := range list {
-		distances[l.ProviderID] = l.Milliseconds()
-	}
-	return distances, err
-}
-
-// ClientZones are the names of the zones that a request can name; none unless the nearest
-// devices are reserved.
-func (s *Service) ClientZones() []string {
-	if s.rules.Objectives.Placement != Nearest {
-		return nil
-	}
-	return s.rules.Objectives.Zones.Names()
-}
-
-// clientZone is the zone of a request: the one that it names, or that of its client's
-// address; empty: unknown, or of no importance.
-func (s *Service) clientZone(named, address string) (string, error) {
-	zones := s.ClientZones()
-	switch {
-	case len(zones) == 0 && named != "":
-		return "", models.Invalid("client_zone", "must be absent: the nearest GPUs are not preferred on this server")
-	case len(zones) == 0:
-		return "", nil
-	case named == "":
-		return s.rules.Objectives.Zones.Of(address), nil
-	case !slices.Contains(zones, named):
-		return "", models.Invalid("client_zone", "must be one of %s", strings.Join(zones, ", "))
-	default:
-		return named, nil
-	}
 }
 
 // explain says by which objectives the devices of a wish are chosen.

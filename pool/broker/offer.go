@@ -2,6 +2,7 @@ package broker
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -48,6 +49,29 @@ func (s *Service) search(q *store.Queries, o offer, w wish) (f found, err error)
 		f.decided.Earliest = o.wholeMinute(request, f.decided.Earliest)
 	}
 	return f, nil
+}
+
+// request is what a calendar decides on for a wish, with the ranks of the models of its
+// devices and the distances of their machines.
+func (s *Service) request(q *store.Queries, d timeline.Demand, task models.TaskType, zone string, devices []timeline.Device) (
+	r timeline.Request, err error) {
+	preferred := s.rules.Objectives.Models[task]
+	if len(preferred) > 0 {
+		d.Ranks = map[string]int{}
+	}
+	for _, dev := range devices {
+		if i := slices.IndexFunc(preferred, func(p string) bool { return s.pool.MatchesModel(dev.Model, p) }); i >= 0 {
+			d.Ranks[dev.Model] = i
+		} else if d.Ranks != nil {
+			d.Ranks[dev.Model] = len(preferred)
+		}
+	}
+	r.Demand = d
+	if s.rules.Objectives.Placement == Spread {
+		r.Preference.Objective = timeline.Spread
+	}
+	r.Preference.Distance, err = s.distances(q, zone)
+	return r, err
 }
 
 const (

@@ -29,18 +29,6 @@ type arrivals struct {
 	waiting  []*arrival
 }
 
-// arrival is a request with its decision.
-type arrival struct {
-	ctx         context.Context
-	actor       policies.Actor
-	in          ReservationInput
-	request     checkedRequest
-	decision    Decision
-	reservation models.Reservation
-	err         error
-	answered    bool // reservation and err are the answer
-}
-
 func (a *arrivals) add(one *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -60,28 +60,3 @@ type Estimate struct {
 	// now, and for one that waits for the pool itself to change.
 	After []int64
 }
-
-// EstimateEach estimates for each queued request, in the order of the queue,
-// when it can be placed if shares end as expected. Ends of holders without
-// shares do not matter; of several ends of a holder the last counts.
-func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.Time, p placement.Policy) []Estimate {
-	r := newRun(s, ends, waiting, now, p)
-	if r.ends.Len() > 0 && r.ends[0].At.Equal(now) {
-		r.leave()
-	}
-	r.serve()
-	for r.open > 0 && r.ends.Len() > 0 {
-		r.leave()
-		r.serve()
-	}
-	for i := range r.waiting {
-		if w := &r.waiting[i]; !w.done {
-			w.estimate.After = r.missingHolders(w)
-		}
-	}
-	estimates := make([]Estimate, len(r.waiting))
-	for i := range r.waiting {
-		estimates[i] = r.waiting[i].estimate
-	}
-	return estimates
-}

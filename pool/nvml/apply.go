@@ -71,16 +71,6 @@ func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) erro
 	}
 }
 
-// sharedByMPS reports whether a device's MPS daemon responds.
-func (d *Driver) sharedByMPS(ctx context.Context, uuid string) bool {
-	if d.simulated {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return d.ordered[uuid]
-	}
-	return d.mps.alive(ctx, uuid)
-}
-
 // beginMPS starts the daemon of a device. As NVIDIA recommends (docs.nvidia.com/
 // deploy/mps), the compute mode allows only one process, the daemon's server, so
 // that no program can bypass it. Only root can set that mode.

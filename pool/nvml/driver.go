@@ -2,7 +2,6 @@ package nvml
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -87,54 +86,10 @@ type gpu struct {
 	providers.DeviceReport
 }
 
-// Devices reports every GPU that this process can use, in the driver's order, each
-// followed by its MIG instances with the index and minor number of the GPU. Lost
-// GPUs, and those that the process cannot open, are omitted. Unsupported values
-// stay empty. The context is checked between GPUs, since calls of the driver cannot
-// be interrupted.
-func (d *Driver) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
-	gpus, err := d.gpus(ctx)
-	if err != nil {
-		return nil, err
-	}
-	d.join(gpus)
-	reports := make([]providers.DeviceReport, 0, len(gpus))
-	for _, g := range gpus {
-		reports = append(reports, g.DeviceReport)
-		for _, i := range d.instances(g) {
-			reports = append(reports, i.DeviceReport)
-		}
-	}
-	return reports, nil
-}
+// NoMinor is an unknown minor number of a device.
+const NoMinor = -1
 
-func (d *Driver) gpus(ctx context.Context) ([]gpu, error) {
-	var failure error
-	version := field(&failure, "driver version", d.lib.SystemGetDriverVersion, "")
-	count, ret := d.lib.DeviceGetCount()
-	if ret != gonvml.SUCCESS {
-		failure = errors.Join(failure, fmt.Errorf("count: %w", ret))
-	}
-	if failure != nil {
-		return nil, fmt.Errorf("nvml: %w", failure)
-	}
-	gpus := make([]gpu, 0, max(count, 0))
-	for i := range count {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		g, err := d.gpu(ctx, i)
-		if errors.Is(err, gonvml.ERROR_GPU_IS_LOST) || errors.Is(err, gonvml.ERROR_NO_PERMISSION) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("nvml: GPU %d: %w", i, err)
-		}
-		g.Driver = version
-		gpus = append(gpus, g)
-	}
-	return gpus, nil
-}
+var errNoUUID = errors.New("the driver returns no UUID")
 
 // field calls the driver. It returns the fallback if the call is not supported, and
 // adds other errors to failure.

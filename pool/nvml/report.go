@@ -16,13 +16,57 @@ import (
 	"weir/pool/providers"
 )
 
-// NoMinor is an unknown minor number of a device.
-const NoMinor = -1
-
 // noNode is an unknown NUMA node.
 const noNode = -1
 
-var errNoUUID = errors.New("the driver returns no UUID")
+// Devices reports every GPU that this process can use, in the driver's order, each
+// followed by its MIG instances with the index and minor number of the GPU. Lost
+// GPUs, and those that the process cannot open, are omitted. Unsupported values
+// stay empty. The context is checked between GPUs, since calls of the driver cannot
+// be interrupted.
+func (d *Driver) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
+	gpus, err := d.gpus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.join(gpus)
+	reports := make([]providers.DeviceReport, 0, len(gpus))
+	for _, g := range gpus {
+		reports = append(reports, g.DeviceReport)
+		for _, i := range d.instances(g) {
+			reports = append(reports, i.DeviceReport)
+		}
+	}
+	return reports, nil
+}
+
+func (d *Driver) gpus(ctx context.Context) ([]gpu, error) {
+	var failure error
+	version := field(&failure, "driver version", d.lib.SystemGetDriverVersion, "")
+	count, ret := d.lib.DeviceGetCount()
+	if ret != gonvml.SUCCESS {
+		failure = errors.Join(failure, fmt.Errorf("count: %w", ret))
+	}
+	if failure != nil {
+		return nil, fmt.Errorf("nvml: %w", failure)
+	}
+	gpus := make([]gpu, 0, max(count, 0))
+	for i := range count {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		g, err := d.gpu(ctx, i)
+		if errors.Is(err, gonvml.ERROR_GPU_IS_LOST) || errors.Is(err, gonvml.ERROR_NO_PERMISSION) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("nvml: GPU %d: %w", i, err)
+		}
+		g.Driver = version
+		gpus = append(gpus, g)
+	}
+	return gpus, nil
+}
 
 // gpu reads one GPU.
 func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
@@ -76,6 +120,16 @@ func (d *Driver) currentSharing(ctx context.Context, dev gonvml.Device, uuid str
 		sharing = "mps"
 	}
 	return sharing, strings.Join(wrong, "; ")
+}
+
+// sharedByMPS reports whether a device's MPS daemon responds.
+func (d *Driver) sharedByMPS(ctx context.Context, uuid string) bool {
+	if d.simulated {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.ordered[uuid]
+	}
+	return d.mps.alive(ctx, uuid)
 }
 
 var architectures = map[gonvml.DeviceArchitecture]string{

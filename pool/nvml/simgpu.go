@@ -2,7 +2,9 @@ package nvml
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -11,6 +13,20 @@ import (
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 )
+
+// SimulatedPrefix begins the UUID of every simulated GPU, and
+// SimulatedMIGPrefix that of every instance of one.
+const (
+	SimulatedPrefix    = "GPU-sim-"
+	SimulatedMIGPrefix = "MIG-sim-"
+)
+
+// dgx is a simulated machine.
+type dgx struct {
+	server     func() *server.Server
+	links      int     // NVLinks of each GPU, all to switches
+	idle, full float64 // watts
+}
 
 // simGPU is a mock's GPU with the functions that the mock lacks.
 type simGPU struct {
@@ -235,4 +251,9 @@ func (i *simInstance) GetTemperature(gonvml.TemperatureSensors) (uint32, gonvml.
 
 func (i *simInstance) GetPowerUsage() (uint32, gonvml.Return) {
 	return 0, gonvml.ERROR_NOT_SUPPORTED
+}
+
+func identity(prefix, seed, kind string, index int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", seed, kind, index))
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }

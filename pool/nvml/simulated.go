@@ -1,7 +1,6 @@
 package nvml
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,20 +17,6 @@ import (
 
 // MaxSimulated is the maximum number of GPUs of a simulated machine, that of a DGX.
 const MaxSimulated = 8
-
-// SimulatedPrefix begins the UUID of every simulated GPU, and
-// SimulatedMIGPrefix that of every instance of one.
-const (
-	SimulatedPrefix    = "GPU-sim-"
-	SimulatedMIGPrefix = "MIG-sim-"
-)
-
-// dgx is a simulated machine.
-type dgx struct {
-	server     func() *server.Server
-	links      int     // NVLinks of each GPU, all to switches
-	idle, full float64 // watts
-}
 
 var machines = map[string]dgx{
 	"a100": {dgxa100.New, 12, 55, 400},
@@ -72,11 +57,6 @@ func (c Config) simulate(mock *server.Server, machine dgx) *Driver {
 	}
 	d.lib, d.simulated = sim, true
 	return d
-}
-
-func identity(prefix, seed, kind string, index int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", seed, kind, index))
-	return fmt.Sprintf("%s%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
 // simMachine is a mock with simGPUs. It implements the functions that are called

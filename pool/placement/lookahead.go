@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,33 +10,6 @@ import (
 // when the GPU that the CPU of a machine can serve is computed: it shares the
 // machine with kinds that need less. Results are flat between about 1.3 and 2.
 const cpuOvercommit = 1.5
-
-// demandFrequency is a kind of demand and how often it came, as a part of all.
-type demandFrequency struct {
-	Demand
-	frequency float64
-}
-
-// kindsOf are the different demands of a history, memory and project not
-// counted, in an order that does not depend on the history's.
-func kindsOf(history []Demand) (kinds []demandFrequency) {
-	counts, sum := map[Demand]int{}, 0
-	for _, d := range history {
-		if d.valid() && !d.empty() {
-			d.MemoryMiB, d.HostMemoryMiB, d.Project = 0, 0, 0
-			counts[d]++
-			sum++
-		}
-	}
-	for d, count := range counts {
-		kinds = append(kinds, demandFrequency{d, float64(count) / float64(sum)})
-	}
-	slices.SortFunc(kinds, func(a, b demandFrequency) int {
-		return cmp.Or(cmp.Compare(a.Cores, b.Cores), cmp.Compare(a.GPUs, b.GPUs),
-			cmp.Compare(a.CPUMilli, b.CPUMilli), cmp.Compare(a.Model, b.Model))
-	})
-	return kinds
-}
 
 // lookahead is Weir's own policy: it follows the gradient of what a machine
 // could still be used for by demands like those that came. It goes back to
@@ -86,18 +58,6 @@ type demandSize struct {
 	cpus      stepIndex // milli that each kind needs
 	frequency []float64 // how likely a demand is of these kinds
 	gpuPerCPU []float64 // Σ frequency × milli-GPU that one milli-CPU can feed
-}
-
-// usableGPUs is what a size sees on a machine: the GPUs that have enough left for
-// it, and how much they have together.
-type usableGPUs struct{ gpus, milli int32 }
-
-func (s usableGPUs) with(left, enough, sign int32) usableGPUs {
-	if left >= enough {
-		s.gpus += sign
-		s.milli += sign * left
-	}
-	return s
 }
 
 // expectedDemand is that of a kind of device.
@@ -248,9 +208,6 @@ func (r *remainder) change(p *expectedDemand, first int, m *machine, n *demandIn
 
 var lookaheadFields = []field{{NewToProject, 7, 1, 0}, {Fragmentation, 23, 1, 1 << 22}, {Unlinked, 11, 1, 0}, {LeftoverCores, 11, 1, 0},
 	{LeftoverMemory, 12, 1024, 0}}
-
-// opportunityCostShift is where the fragmentation stands in a cost.
-const opportunityCostShift = 11 + 11 + 12
 
 func (*lookahead) fields() []field { return lookaheadFields }
 

@@ -40,6 +40,18 @@ type deviceRange struct {
 	usable         []usableGPUs // by size
 }
 
+// usableGPUs is what a size sees on a machine: the GPUs that have enough left for
+// it, and how much they have together.
+type usableGPUs struct{ gpus, milli int32 }
+
+func (s usableGPUs) with(left, enough, sign int32) usableGPUs {
+	if left >= enough {
+		s.gpus += sign
+		s.milli += sign * left
+	}
+	return s
+}
+
 func newMachine(n *Node) *machine {
 	m := &machine{node: n, cpu: max(n.CPUMilli, 0), memory: max(n.MemoryMiB, 0), devices: make([]Device, 0, len(n.Devices))}
 	for i := range n.Devices {

@@ -5,6 +5,9 @@ import "slices"
 // Whole is all of one device's compute, in GPU cores.
 const Whole = 100
 
+// MaxGPUs is the most GPUs of one demand, so that no sum can overflow.
+const MaxGPUs = 1 << 10
+
 // Snapshot is the pool at one moment.
 type Snapshot struct {
 	Nodes []Node

@@ -1,10 +1,8 @@
 package placement
 
 import (
-	"fmt"
 	"math/rand"
 	"slices"
-	"strings"
 )
 
 // Names of the policies that the pool offers.
@@ -14,12 +12,6 @@ const (
 	Weir    = "weir"
 )
 
-// Default is the policy to use where none was chosen.
-const Default = Weir
-
-// Policies are the names that [PolicyNamed] knows, the simplest first.
-func Policies() []string { return []string{BestFit, Spread, Weir} }
-
 // Policy orders the nodes that fit a demand, and the devices of each. The zero
 // Policy is [BestFit]. Many pools may use one policy at once, unless it draws
 // lots.
@@ -27,25 +19,6 @@ type Policy struct {
 	Name   string
 	scorer func(*Engine) scorer
 	random *rand.Rand
-}
-
-// PolicyNamed is the policy of that name, or the default where the name is
-// empty; it fails on a name that is none of [Policies]. What weir expects to
-// come it learns from history, where a demand that stands twice is twice as
-// likely; an empty one teaches nothing, and the policy is best-fit and says so.
-func PolicyNamed(name string, history []Demand) (Policy, error) {
-	switch name {
-	case BestFit:
-		return Policy{Name: BestFit}, nil
-	case Spread:
-		return Policy{Name: Spread, scorer: func(*Engine) scorer { return spread{} }}, nil
-	case Weir, "":
-		if kinds := kindsOf(history); len(kinds) > 0 {
-			return Policy{Name: Weir, scorer: func(e *Engine) scorer { return &lookahead{reserve: &reserve{pool: e, kinds: kinds}} }}, nil
-		}
-		return Policy{Name: BestFit}, nil
-	}
-	return Policy{}, fmt.Errorf("there is no placement policy %q; there are %s", name, strings.Join(Policies(), ", "))
 }
 
 // Machine is a node as a policy made by [Scored] sees it.
@@ -62,72 +35,6 @@ type Machine struct {
 // GPU that a demand for one GPU goes to, or -1 for the tightest fit.
 func Scored(name string, score func(Machine, Demand) (score int32, gpu int), random *rand.Rand) Policy {
 	return Policy{Name: name, scorer: func(*Engine) scorer { return scored{score} }, random: random}
-}
-
-// Criterion names what a policy weighs; a smaller value is better.
-type Criterion int
-
-const (
-	// Order decides between equals: the lower node id.
-	Order Criterion = iota
-	// SplitsIdle counts idle devices of which only a fraction is taken; one
-	// that has one holder counts twice, because its remainder is lost to everybody.
-	SplitsIdle
-	// NewToProject counts devices that hold no share of the project yet.
-	NewToProject
-	// Fragmentation is how much free GPU, in thousandths of one, the demands to
-	// come lose beyond what the demand itself uses.
-	Fragmentation
-	// Unlinked counts the pairs of chosen devices without NVLink.
-	Unlinked
-	// DeviceLoad is the GPU cores in use on the chosen devices.
-	DeviceLoad
-	// MachineLoad is the GPU cores in use on all devices of the machine, in percent.
-	MachineLoad
-	// LeftoverCores is the GPU cores that stay free on the chosen devices.
-	LeftoverCores
-	// LeftoverMemory is the memory, in MiB, that stays free there.
-	LeftoverMemory
-	// Score is that of a policy made by [Scored].
-	Score
-)
-
-// cost is what a placement costs by the criteria of a policy, the weightiest
-// in the highest bits; less is better.
-type cost uint64
-
-// unfit is the cost of a node that cannot take the demand.
-const unfit = ^cost(0)
-
-// field is the place of a criterion in a cost: an amount in units, plus an
-// offset, that fills its bits at most.
-type field struct {
-	criterion Criterion
-	bits      uint
-	unit      int64
-	offset    int64
-}
-
-// put adds a criterion's amount below those that are in the cost already.
-func (c cost) put(f field, amount int64) cost {
-	most := int64(1)<<f.bits - 1
-	return c<<f.bits | cost(min(max(amount/f.unit+f.offset, 0), most))
-}
-
-// differs is the first criterion on which two costs differ, and by how much.
-func differs(fields []field, a, b cost) (Criterion, int64) {
-	shift := uint(0)
-	for _, f := range fields {
-		shift += f.bits
-	}
-	for _, f := range fields {
-		shift -= f.bits
-		mask := cost(1)<<f.bits - 1
-		if x, y := a>>shift&mask, b>>shift&mask; x != y {
-			return f.criterion, int64(y-x) * f.unit
-		}
-	}
-	return Order, 0
 }
 
 // scorer is a policy at work in a pool. A cost depends on nothing but the

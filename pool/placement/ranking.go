@@ -1,74 +1,10 @@
 package placement
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
-// journal lists the machines that changed, so that each ranking can catch up
-// when it is next asked.
-type journal struct {
-	start   int     // number of the first entry still there
-	entries []int32 // machines
-	limit   int
-	mark    []int // per machine, the last catching-up that looked at it
-	round   int
-}
-
-func newJournal(machines int) journal {
-	// A ranking that slept longer than this begins anew, which costs it no
-	// more than the entries would have.
-	return journal{limit: 8*machines + 64, mark: make([]int, machines)}
-}
-
-func (j *journal) note(machine int) {
-	if len(j.entries) == j.limit {
-		j.start += len(j.entries)
-		j.entries = j.entries[:0]
-	}
-	j.entries = append(j.entries, int32(machine))
-}
-
-func (j *journal) end() int { return j.start + len(j.entries) }
-
-// tournament has the costs of some machines in a tree: that of the i-th is at
-// [leaves+i], and [i] is the lower of [2i] and [2i+1].
-type tournament []cost
-
-func newTournament(machines int) tournament {
-	t := make(tournament, 2<<bits.Len(uint(max(machines, 1)-1)))
-	for i := range t {
-		t[i] = unfit
-	}
-	return t
-}
-
-func (t tournament) leaf(i int) cost { return t[len(t)/2+i] }
-
-func (t tournament) set(i int, c cost) {
-	i += len(t) / 2
-	for t[i] != c {
-		t[i] = c
-		if i /= 2; i == 0 {
-			return
-		}
-		c = min(t[2*i], t[2*i+1])
-	}
-}
-
-// top is the lowest cost of all.
-func (t tournament) top() cost { return t[1] }
-
-// first is the number of the first machine with the lowest cost.
-func (t tournament) first() int {
-	i := 1
-	for i < len(t)/2 {
-		if i *= 2; t[i] != t[1] {
-			i++
-		}
-	}
-	return i - len(t)/2
-}
+// maxRankings is for how many demands the costs of all nodes are remembered,
+// so that memory stays bounded.
+const maxRankings = 1 << 10
 
 // ranking has the costs of all machines for one demand, the machines of each
 // group among themselves: what the kinds of devices of a group are worth to
@@ -207,6 +143,21 @@ func (r *ranking) best(e *Engine) (machine int, least cost) {
 		}
 	}
 	return machine, least
+}
+
+// opportunityCost is what a demand pays for a group: the mean of the kinds of its
+// devices that the demand allows.
+func (g *group) opportunityCost(n *demandInfo, costs []cost) (sum cost) {
+	if costs == nil {
+		return 0
+	}
+	count := cost(0)
+	for _, k := range g.kinds {
+		if n.allowed[k] {
+			sum, count = sum+costs[k], count+1
+		}
+	}
+	return sum / max(count, 1) >> opportunityCostShift << opportunityCostShift
 }
 
 // draw is any machine that fits; a policy that draws lots scores all alike.

@@ -14,6 +14,9 @@ const protectionFactor = 4
 // maxOpportunityCost keeps an opportunity cost within its place in a cost.
 const maxOpportunityCost = 1 << 21
 
+// opportunityCostShift is where the fragmentation stands in a cost, see lookaheadFields.
+const opportunityCostShift = 11 + 11 + 12
+
 // reserve keeps models of GPU free for the demands that can run on nothing
 // else, as airlines keep seats for those who book late: one more GPU of a
 // model costs what a choosier demand would lose, times the probability that

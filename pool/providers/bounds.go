@@ -1,8 +1,6 @@
 package providers
 
 import (
-	"bytes"
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -11,9 +9,6 @@ import (
 
 // Limits of the requests of agents.
 const (
-	maxDevices   = 128 // physical GPUs and MIG instances
-	maxSamples   = 100_000
-	maxFaults    = 10_000
 	maxProcesses = 1000 // of one sample
 	maxWord      = 200  // characters
 	maxList      = 128  // profiles, peers
@@ -22,58 +17,6 @@ const (
 	maxProblems  = 20 // reported for one heartbeat
 	maxLatency   = 10 * time.Second
 )
-
-// Lists of the requests of agents. Reading one from JSON stops at its limit: a few
-// bytes of text need much more memory.
-type (
-	DeviceReports []DeviceReport
-	Samples       []Sample
-	Faults        []Fault
-	Latencies     []Latency
-)
-
-// UnmarshalJSON reads at most 128 devices.
-func (l *DeviceReports) UnmarshalJSON(raw []byte) error {
-	return readList((*[]DeviceReport)(l), raw, "devices", maxDevices)
-}
-
-// UnmarshalJSON reads at most 100 000 samples.
-func (l *Samples) UnmarshalJSON(raw []byte) error {
-	return readList((*[]Sample)(l), raw, "samples", maxSamples)
-}
-
-// UnmarshalJSON reads at most 10 000 faults.
-func (l *Faults) UnmarshalJSON(raw []byte) error {
-	return readList((*[]Fault)(l), raw, "faults", maxFaults)
-}
-
-// UnmarshalJSON reads at most 32 latencies.
-func (l *Latencies) UnmarshalJSON(raw []byte) error {
-	return readList((*[]Latency)(l), raw, "latencies", models.MaxClientZones)
-}
-
-// readList reads a JSON list of at most the given length.
-func readList[T any](list *[]T, raw []byte, field string, most int) error {
-	*list = nil
-	d := json.NewDecoder(bytes.NewReader(raw))
-	switch open, err := d.Token(); {
-	case err != nil || open == nil: // null
-		return err
-	case open != json.Delim('['):
-		return models.Invalid(field, "must be a list")
-	}
-	for d.More() {
-		if len(*list) == most {
-			return models.Invalid(field, "must have at most %d entries", most)
-		}
-		var v T
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
-		*list = append(*list, v)
-	}
-	return nil
-}
 
 // checkMachine validates the digest and the devices of a machine.
 func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {

@@ -25,6 +25,14 @@ type Enrollment struct {
 	NodeOwner string  // email address of the owner of the nodes' GPUs; empty for the first platform administrator
 }
 
+// Cluster authenticates the agents on its nodes.
+type Cluster interface {
+	// NodeOf is the name of the node of the pod to which a token belongs. The
+	// error for other tokens is unauthenticated, and unavailable while the
+	// cluster does not respond.
+	NodeOf(ctx context.Context, token string) (node string, err error)
+}
+
 // committedRefusal is an error whose transaction is committed, with the entry in
 // the audit.
 type committedRefusal struct{ error }

@@ -9,14 +9,6 @@ import (
 	"weir/pool/authority"
 )
 
-// Cluster authenticates the agents on its nodes.
-type Cluster interface {
-	// NodeOf is the name of the node of the pod to which a token belongs. The
-	// error for other tokens is unauthenticated, and unavailable while the
-	// cluster does not respond.
-	NodeOf(ctx context.Context, token string) (node string, err error)
-}
-
 // maxToken bounds a service account's token, in bytes; typical ones have 1200.
 const maxToken = 16 << 10
 

@@ -46,3 +46,7 @@ func (s *Service) CanManage(actor policies.Actor, provider models.Provider) bool
 func (s *Service) CanSetSharing(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.DeviceWrite)
 }
+
+// forgiveSilence gives all providers time for a heartbeat, which may not have been received: after the start of the
+// portal, and after the database was away.
+func (s *Service) forgiveSilence() { s.since.Store(s.store.Now().UnixNano()) }

@@ -67,10 +67,6 @@ func (s *Service) Sweep(ctx context.Context) error {
 // heartbeats, and the time of a restart of the server.
 const lostAfter = 20 * time.Second
 
-// forgiveSilence gives all providers time for a heartbeat, which may not have been received: after the start of the
-// portal, and after the database was away.
-func (s *Service) forgiveSilence() { s.since.Store(s.store.Now().UnixNano()) }
-
 // lost reports whether a provider is lost.
 func (s *Service) lost(provider models.Provider) bool {
 	now := s.store.Now()

@@ -18,15 +18,6 @@ import (
 	"weir/storage/rules"
 )
 
-// Format is the format of an archive.
-type Format string
-
-const (
-	Zip   Format = "zip" // not compressed: models and data sets hardly are compressible
-	Tar   Format = "tar"
-	TarGz Format = "tar.gz" // of uploads only
-)
-
 // Archive is a directory as an archive that is written as a stream. What the user may
 // not download, links and special files are left out.
 type Archive struct {

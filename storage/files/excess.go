@@ -9,6 +9,10 @@ import (
 	"weir/models/store"
 )
 
+// scarcePart and scarceBytes are the part of the disk, and the bytes, below which what is free is
+// scarce, whichever is less.
+const scarcePart, scarceBytes = 20, 64 << 30
+
 // recordExcesses records who exceeds a storage limit, or no longer does, and tells them.
 // Notebooks can write past a limit, and limits change. While the disk is nearly full, there is no
 // grace, also for those to whom it was given.
@@ -58,4 +62,10 @@ func notifyExcess(q *store.Queries, e models.StorageExcess, at time.Time, late b
 		n.Text = models.Say("The files of the project %s use %s; its quota is %s, and the disk is nearly full. Workspaces mount the shared directories read-only until files are deleted.", e.ProjectName, used, limit)
 	}
 	return q.Notify(to, n)
+}
+
+// scarce reports whether the disk of the shared directories is nearly full.
+func (s *Service) scarce() (bool, error) {
+	free, size, err := s.space()
+	return err == nil && free < min(size/scarcePart, scarceBytes), err
 }

@@ -22,21 +22,9 @@ import (
 	"weir/storage/rules"
 )
 
-// ArchiveLimits bound an uploaded archive.
-type ArchiveLimits struct {
-	Entries int
-	Bytes   int64 // of its content
-	Ratio   int64 // of the content to the archive
-}
-
-// DefaultArchiveLimits are for models and data sets, which hardly are compressible.
-var DefaultArchiveLimits = ArchiveLimits{Entries: 200_000, Bytes: 1 << 40, Ratio: 200}
-
 const (
 	// ratioSlack is how many bytes of content need no archive of a size.
 	ratioSlack = 8 << 20
-	// directoryBytes is how long the directory of a zip archive can be for each entry.
-	directoryBytes = 512
 	// directoryTail is how many entries of the directory of a zip archive can be read more
 	// than once, while its beginning is searched from its end.
 	directoryTail = 2048

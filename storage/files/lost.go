@@ -9,7 +9,6 @@ import (
 
 	"weir/models"
 	"weir/models/store"
-	"weir/policies"
 	"weir/storage/beneath"
 	"weir/storage/rules"
 )
@@ -17,26 +16,6 @@ import (
 // LostPath is the path of what is kept without a record. Nothing is there.
 func LostPath(project int64) models.FilePath {
 	return models.FilePath(rules.Join(rules.ProjectDir(project), "lost+found"))
-}
-
-// checkLost is check for LostPath. Nobody knows whose it was and which rules held for it, so it is for those who make
-// the rules.
-func (v *view) checkLost(access models.FileAccess) error {
-	if !v.Access.May(v.actor, v.project, policies.StorageWrite) {
-		return models.NotFound("file")
-	}
-	if access == models.AccessWrite {
-		return checkScope(v.actor)
-	}
-	return nil
-}
-
-// checkKept is checkChange for the path of what is kept.
-func (v *view) checkKept(path models.FilePath) error {
-	if path == LostPath(v.project) {
-		return v.check(string(path), models.AccessWrite)
-	}
-	return v.checkChange(string(path))
 }
 
 // placeOf is where something that is kept is restored: where it was, or if that is not known, in the own directory.

@@ -9,6 +9,7 @@ import (
 	"weir/models/store"
 	"weir/policies"
 	"weir/storage/beneath"
+	"weir/storage/rules"
 )
 
 const (
@@ -22,6 +23,8 @@ const (
 	// reservedAtOnce is how many bytes are reserved at a time when the size is unknown.
 	reservedAtOnce = 64 << 20
 )
+
+const uploadKind = "upload"
 
 // operation is a change of files whose intent is in the database.
 type operation struct {
@@ -142,6 +145,12 @@ func (o *operation) commit(ctx context.Context, inode uint64, allowed func(*view
 		models.Failpoint("files.placed")
 		return err
 	})
+}
+
+// written is the change by what the operation has written at its path.
+func (o *operation) written() []models.StorageChange {
+	dir, _ := rules.Split(string(o.row.Path))
+	return changed(o.project, dir, models.StorageShares{o.row.MemberID: o.bytes})
 }
 
 // finish records that the operation has taken effect, how it changes the use, and what

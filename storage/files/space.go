@@ -11,9 +11,6 @@ const (
 	spaceEvery = 5 * time.Second
 	// spaceStep is how much less of it there has to be for a measurement.
 	spaceStep = 64 << 20
-	// scarcePart and scarceBytes are the part of the disk, and the bytes, below which what is free is
-	// scarce, whichever is less.
-	scarcePart, scarceBytes = 20, 64 << 30
 )
 
 // watchSpace measures the projects in which something runs when the disk of the shared directories
@@ -64,10 +61,4 @@ func (s *Service) measureNow(ctx context.Context, project int64) error {
 		}
 		fresh = fresh || done
 	}
-}
-
-// scarce reports whether the disk of the shared directories is nearly full.
-func (s *Service) scarce() (bool, error) {
-	free, size, err := s.space()
-	return err == nil && free < min(size/scarcePart, scarceBytes), err
 }

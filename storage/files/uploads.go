@@ -27,8 +27,6 @@ func (u *Upload) ID() int64 { return u.row.ID }
 // Path is where the file gets to.
 func (u *Upload) Path() models.FilePath { return u.row.Path }
 
-const uploadKind = "upload"
-
 // BeginUpload begins the upload of a file of so many bytes.
 func (s *Service) BeginUpload(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, length int64) (
 	*Upload, error) {

@@ -13,10 +13,6 @@ import (
 	"weir/storage/rules"
 )
 
-// counted reports whether the files at a path count for a project. The public
-// directories are nobody's.
-func counted(path models.FilePath) bool { return rules.Within(string(path), rules.Notebook) }
-
 // ownerOf is the member whose the bytes of a file are: in whose directory it is, or else
 // whose uid owns it; 0: they are only the project's.
 func (s *Service) ownerOf(project int64, path string, uid uint32) int64 {
@@ -109,12 +105,6 @@ func (v *view) checkGained(ctx context.Context, source, target models.FilePath, 
 		}
 	}
 	return checkLimit(q, v.project, rules.MemberOf(v.project, string(target)), gained.Sum())
-}
-
-// written is the change by what the operation has written at its path.
-func (o *operation) written() []models.StorageChange {
-	dir, _ := rules.Split(string(o.row.Path))
-	return changed(o.project, dir, models.StorageShares{o.row.MemberID: o.bytes})
 }
 
 const (

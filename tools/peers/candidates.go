@@ -1,32 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
-	"strings"
-)
-
-// Names of candidates that ratios refer to.
-const (
-	nameDirect = "notebook: direct"
-	namePort   = "notebook: direct, TCP"
-	nameProxy  = "notebook: configurable-http-proxy"
-	nameCookie = "notebook: Weir, cookie"
-	nameToken  = "notebook: Weir, token"
-	nameNginx  = "notebook: nginx"
-	nameCaddy  = "notebook: Caddy"
-	nameHub    = "JupyterHub: home"
-	nameStart  = "start of Jupyter: Weir"
-	nameHubRun = "start of Jupyter: JupyterHub"
-	pagePrefix = "Weir: " // of the pages
-
-	suffixAlone = ", one connection"
-	suffixFirst = ", first read" // after a change, on one connection
 )
 
 // startAll starts all servers and returns what is measured. Weir is first: the
@@ -99,40 +78,4 @@ func directTo(ctx context.Context, ps *processes, w *weir) (socket, port candida
 	}
 	port.servers = []int{stub.pid()}
 	return socket, port, stub.awaitHTTP(ctx, "http://"+port.address+kernelsPath, http.StatusOK)
-}
-
-// pageOf is a page that a browser can see. Its length may vary by a tenth,
-// because pages show times and are compressed.
-func pageOf(ctx context.Context, b *browser, name, origin, path, text string) (c candidate, err error) {
-	seen, err := b.get(ctx, origin+path)
-	if err != nil {
-		return c, err
-	}
-	if !strings.Contains(seen, text) {
-		return c, fmt.Errorf("%s%s does not show %q", origin, path, text)
-	}
-	cookies, err := b.cookies(origin + path)
-	if err != nil {
-		return c, err
-	}
-	c = candidate{Name: name, network: "tcp", address: b.address, request: rawRequest(origin, path, navigation, cookies)}
-	first, err := c.once(ctx)
-	if err != nil {
-		return c, err
-	}
-	c.length, c.tolerance = first.length, first.length/10
-	return c, nil
-}
-
-// once sends the request once.
-func (c candidate) once(ctx context.Context) (a answer, err error) {
-	conn, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
-	if err != nil {
-		return a, err
-	}
-	defer conn.Close()
-	if _, err := conn.Write(c.request); err != nil {
-		return a, err
-	}
-	return readAnswer(bufio.NewReader(conn))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -192,3 +193,37 @@ func (c candidate) check(a answer) error {
 	}
 	return nil
 }
+
+// jupyterStart starts Jupyter and stops it again.
+type jupyterStart struct {
+	begin func(context.Context) (status *http.Request, err error) // and how Jupyter's status is read through the proxy
+	end   func(context.Context) error                             // until it has ended
+}
+
+// measure starts Jupyter once. The time is that from the request to Jupyter's first answer.
+func (j jupyterStart) measure(ctx context.Context) (s sample, err error) {
+	began := time.Now()
+	status, err := j.begin(ctx)
+	if err != nil {
+		return s, err
+	}
+	err = eventuallyEvery(ctx, pollPeriod, starting, func() error {
+		res, err := http.DefaultTransport.RoundTrip(status) // follows no redirect, as to a page that says “starting”
+		if err != nil {
+			return final{err}
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusOK {
+			return fmt.Errorf("%s: %s", status.URL, res.Status)
+		}
+		return nil
+	})
+	if err != nil {
+		return s, err
+	}
+	took := time.Since(began)
+	return sample{Rate: 1 / took.Seconds(), P50: took, P99: took}, j.end(ctx)
+}
+
+// pollPeriod is how often the status is read until Jupyter answers.
+const pollPeriod = 10 * time.Millisecond

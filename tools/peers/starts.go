@@ -6,42 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 )
-
-// jupyterStart starts Jupyter and stops it again.
-type jupyterStart struct {
-	begin func(context.Context) (status *http.Request, err error) // and how Jupyter's status is read through the proxy
-	end   func(context.Context) error                             // until it has ended
-}
-
-// measure starts Jupyter once. The time is that from the request to Jupyter's first answer.
-func (j jupyterStart) measure(ctx context.Context) (s sample, err error) {
-	began := time.Now()
-	status, err := j.begin(ctx)
-	if err != nil {
-		return s, err
-	}
-	err = eventuallyEvery(ctx, pollPeriod, starting, func() error {
-		res, err := http.DefaultTransport.RoundTrip(status) // follows no redirect, as to a page that says “starting”
-		if err != nil {
-			return final{err}
-		}
-		res.Body.Close()
-		if res.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s: %s", status.URL, res.Status)
-		}
-		return nil
-	})
-	if err != nil {
-		return s, err
-	}
-	took := time.Since(began)
-	return sample{Rate: 1 / took.Seconds(), P50: took, P99: took}, j.end(ctx)
-}
-
-// pollPeriod is how often the status is read until Jupyter answers.
-const pollPeriod = 10 * time.Millisecond
 
 // starts of a workspace without a GPU, in an environment that Weir has found, and of a server of
 // JupyterHub.

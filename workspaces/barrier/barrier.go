@@ -162,14 +162,6 @@ func count(left []arrivals, one arrivals) (n int) {
 	return n
 }
 
-func (s *segment) namesOf(barriers []int) []string {
-	names := make([]string, len(barriers))
-	for i, b := range barriers {
-		names[i] = s.barriers[b].name
-	}
-	return names
-}
-
 // numbers gives each barrier its physical barrier: each row has the number that its first
 // barrier has in the source, if it is one that is free, else the lowest that is. None is free
 // at which arrivals of earlier segments remain nor, as long as there are enough, at which they may.

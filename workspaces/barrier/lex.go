@@ -89,6 +89,16 @@ func (l *lexer) skip() error {
 	return nil
 }
 
+// refuse is an error about the line with a byte.
+func (l *lexer) refuse(at int, reason models.Text) error {
+	return refuse(1+strings.Count(l.source[:at], "\n"), reason)
+}
+
+// refuse is an error about a line.
+func refuse(line int, reason models.Text) error {
+	return models.Invalid("ptx", "line %d: %s", line, reason)
+}
+
 // integer parses an integer literal (PTX ISA, section 4.5.1).
 func integer(s string) (int64, bool) {
 	n, err := strconv.ParseInt(strings.TrimSuffix(s, "U"), 0, 64)

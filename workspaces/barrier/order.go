@@ -7,9 +7,6 @@ import (
 	"weir/models"
 )
 
-// maxWords bounds the memory of the analysis of one segment, in words of 8 bytes.
-const maxWords = 1 << 22
-
 // maxRounds bounds the rounds of each analysis. What warps know only grows with the rounds,
 // so that fewer rounds find less; the other analyses assume the worst when they are not done.
 const maxRounds = 64
@@ -68,24 +65,6 @@ func (s *segment) order(ctx context.Context) error {
 	}
 	a.conclude()
 	return nil
-}
-
-// size is the number of operations and branches of the segment, by class.
-func (s *segment) size() (n int) {
-	for _, part := range s.parts {
-		n += len(part)
-	}
-	return n
-}
-
-// tooLarge reports whether the analysis would take too much memory or time.
-func (s *segment) tooLarge() bool { return s.cost() > maxWords }
-
-// cost is the memory of the analysis in words, or more if it takes more time than that much
-// memory is filled in.
-func (s *segment) cost() int {
-	words := (len(s.barriers) + 63) / 64 * (len(s.classes) + 1) // with later
-	return max(2*s.size()*words, s.size()*len(s.barriers)/4)
 }
 
 // hubOf is the phase that an operation belongs to.

@@ -86,16 +86,6 @@ func (m *module) line(at int) int {
 	return sort.Search(len(m.lines), func(i int) bool { return m.lines[i] > at })
 }
 
-// refuse is an error about the line with a byte.
-func (l *lexer) refuse(at int, reason models.Text) error {
-	return refuse(1+strings.Count(l.source[:at], "\n"), reason)
-}
-
-// refuse is an error about a line.
-func refuse(line int, reason models.Text) error {
-	return models.Invalid("ptx", "line %d: %s", line, reason)
-}
-
 func (p *parser) advance() (err error) {
 	p.tok, err = p.next()
 	return err

@@ -343,6 +343,27 @@ func (s *segment) countPhases() {
 	}
 }
 
+// tooLarge reports whether the analysis would take too much memory or time.
+func (s *segment) tooLarge() bool { return s.cost() > maxWords }
+
+// maxWords bounds the memory of the analysis of one segment, in words of 8 bytes.
+const maxWords = 1 << 22
+
+// cost is the memory of the analysis in words, or more if it takes more time than that much
+// memory is filled in.
+func (s *segment) cost() int {
+	words := (len(s.barriers) + 63) / 64 * (len(s.classes) + 1) // with later
+	return max(2*s.size()*words, s.size()*len(s.barriers)/4)
+}
+
+// size is the number of operations and branches of the segment, by class.
+func (s *segment) size() (n int) {
+	for _, part := range s.parts {
+		n += len(part)
+	}
+	return n
+}
+
 // straight reports whether the warps of a class have one way through the segment.
 func (s *segment) straight(class int) bool {
 	c := s.classes[class]
@@ -429,4 +450,12 @@ func (s *segment) lines() [2]int {
 		}
 	}
 	return [2]int{from, to}
+}
+
+func (s *segment) namesOf(barriers []int) []string {
+	names := make([]string, len(barriers))
+	for i, b := range barriers {
+		names[i] = s.barriers[b].name
+	}
+	return names
 }

@@ -141,6 +141,16 @@ func checkPlan(f models.ModelFacts, plan models.ModelPlan, parts int64) error {
 	return nil
 }
 
+// ServedTypes are the names of the presets by which deployments can be split.
+func (s *Service) ServedTypes() (names []string) {
+	for _, p := range s.presets.Current() {
+		if isServed(p.Split, p.Combine) {
+			names = append(names, p.ServiceType)
+		}
+	}
+	return names
+}
+
 // isServed reports whether models with a split are served, by what is done with the results of the
 // parts.
 func isServed(split models.ModelSplit, combine models.ModelCombine) bool {

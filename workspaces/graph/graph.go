@@ -2,6 +2,7 @@ package graph
 
 import (
 	"slices"
+	"strconv"
 
 	"weir/models"
 )
@@ -104,6 +105,9 @@ func (b *Branch) check() error {
 	}
 	return nil
 }
+
+// numbered is the name of an operator that has none.
+func numbered(i int) string { return strconv.Itoa(i + 1) }
 
 // amount reports whether a number is finite, not negative and not huge.
 func amount(f float64) bool { return f >= 0 && f <= maxAmount }

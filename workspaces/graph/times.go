@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"weir/models"
 )
@@ -58,9 +57,6 @@ func (t Times) Merge(newer Times) Times {
 	}
 	return merged
 }
-
-// numbered is the name of an operator that has none.
-func numbered(i int) string { return strconv.Itoa(i + 1) }
 
 // load is the time of a branch on one CPU.
 type load struct {

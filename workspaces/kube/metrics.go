@@ -38,9 +38,3 @@ func (m requestMetrics) through(next http.RoundTripper) http.RoundTripper {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-// Describe implements prometheus.Collector.
-func (r *Runtime) Describe(ch chan<- *prometheus.Desc) { r.requests.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (r *Runtime) Collect(ch chan<- prometheus.Metric) { r.requests.Collect(ch) }

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"weir/workspaces/runtime"
 )
@@ -55,30 +56,8 @@ func (c Config) namespace(project int64) string {
 	return c.Prefix + strconv.FormatInt(project, 10)
 }
 
-// labels returns the labels of all objects of this installation.
-func (c Config) labels(name string, project int64) map[string]string {
-	return map[string]string{labelName: name, labelInstance: c.Instance, labelManagedBy: manager, labelPartOf: "weir",
-		labelProject: strconv.FormatInt(project, 10)}
-}
-
-func (c Config) workspaceLabels(spec runtime.Spec) map[string]string {
-	all := c.runLabels(kindWorkspace, spec)
-	all[labelGeneration] = strconv.FormatInt(spec.Generation, 10)
-	return all
-}
-
-// owned returns the labels of a pod, from those of what belongs to it.
-func (c Config) owned(labels map[string]string) map[string]string {
-	if c.Owner != (runtime.Owner{}) {
-		labels[labelOwner] = c.Owner.String()
-	}
-	return labels
-}
-
-// selector selects the objects of this installation.
-func (c Config) selector() string {
-	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
-}
+// claimOf names the claim of a directory at the current backend.
+func (c Config) claimOf(d Directory) string { return d.Name + "-" + c.Storage.hash() }
 
 // podKind is what pods are for.
 type podKind struct {
@@ -96,12 +75,6 @@ var (
 
 	podKinds = []podKind{kindWorkspace, kindRun, kindPart}
 )
-
-func (c Config) runLabels(k podKind, spec runtime.Spec) map[string]string {
-	all := c.labels(k.name, spec.Project)
-	all[labelMember], all[k.label] = strconv.FormatInt(spec.Member, 10), strconv.FormatInt(spec.Workspace, 10)
-	return all
-}
 
 // ref identifies one start of one workspace, one run, or one part. It is the State that callers persist.
 type ref struct {
@@ -206,38 +179,7 @@ func (c Config) has(id ref) bool {
 	return slices.ContainsFunc(podKinds, func(k podKind) bool { return id.Pod == c.runName(k, id) })
 }
 
-// knownLabels returns the labels of a pod but for its member, by its reference.
-func (c Config) knownLabels(id ref) map[string]string {
-	project, _ := strconv.ParseInt(strings.TrimPrefix(id.Namespace, c.Prefix), 10, 64) // the namespace is the project's
-	spec := runtime.Spec{Project: project, Workspace: id.Workspace, Generation: id.Generation}
-	all := c.workspaceLabels(spec)
-	switch id.Pod {
-	case c.runName(kindRun, id):
-		all = c.runLabels(kindRun, spec)
-	case c.runName(kindPart, id):
-		all = c.runLabels(kindPart, spec)
-	}
-	delete(all, labelMember)
-	return all
-}
-
-// missingLabels returns the patch that restores the labels of a pod; nil if it has
-// them. had are its former labels; nil: unknown.
-func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
-	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance &&
-		(pod.Labels[labelOutgoing] != "" || !isRestricted(pod)) {
-		return nil
-	}
-	if had == nil {
-		had = c.owned(c.knownLabels(id))
-	}
-	if isRestricted(pod) {
-		had = maps.Clone(had)
-		had[labelOutgoing] = restricted
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": had}})
-	if err != nil {
-		panic(err) // strings and nothing else
-	}
-	return patch
+func ownerOf(r ref, pod types.UID) *meta.OwnerReferenceApplyConfiguration {
+	return meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).
+		WithBlockOwnerDeletion(false).WithController(true)
 }

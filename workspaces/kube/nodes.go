@@ -45,6 +45,12 @@ func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknow
 	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
 }
 
+// AcceptsPods reports whether the cluster has a node of this name that is not cordoned.
+func (r *Runtime) AcceptsPods(name string) bool {
+	node, err := r.nodeLister.Get(name)
+	return err == nil && !node.Spec.Unschedulable
+}
+
 // stripNode removes the fields of a node that [Runtime.Advertise] and [Runtime.AcceptsPods] do not need.
 func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)

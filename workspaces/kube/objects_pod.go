@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
-	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"weir/models"
@@ -270,12 +269,6 @@ func (c Config) mounts(spec runtime.Spec) ([]*core.VolumeMountApplyConfiguration
 	return mounts, volumes, nil
 }
 
-// claimVolume returns a volume of a claim.
-func claimVolume(name, claim string, readOnly bool) *core.VolumeApplyConfiguration {
-	return core.Volume().WithName(name).WithPersistentVolumeClaim(
-		core.PersistentVolumeClaimVolumeSource().WithClaimName(claim).WithReadOnly(readOnly))
-}
-
 // locate returns the volume of the directory that the source of a mount is or is in, and
 // the path in it.
 func (c Config) locate(project int64, source string) (*core.VolumeApplyConfiguration, string, error) {
@@ -338,11 +331,6 @@ func secretObject(r ref, spec runtime.Spec, pod types.UID, more map[string]strin
 	maps.Copy(env, spec.Env)
 	maps.Copy(env, more)
 	return core.Secret(r.Pod, r.Namespace).WithOwnerReferences(ownerOf(r, pod)).WithImmutable(true).WithStringData(env)
-}
-
-func ownerOf(r ref, pod types.UID) *meta.OwnerReferenceApplyConfiguration {
-	return meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).
-		WithBlockOwnerDeletion(false).WithController(true)
 }
 
 func (c Config) ingressSpec(workspace int64) *networking.IngressSpecApplyConfiguration {

@@ -2,11 +2,9 @@ package kube
 
 import (
 	"fmt"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -148,14 +146,6 @@ func (p Peer) peers() []*networking.NetworkPolicyPeerApplyConfiguration {
 	return all
 }
 
-func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.NetworkPolicyPortApplyConfiguration {
-	var all []*networking.NetworkPolicyPortApplyConfiguration
-	for _, port := range ports {
-		all = append(all, networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
-	}
-	return all
-}
-
 // addVolume adds a claim and its volume, which no other claim can bind to. The volume
 // refers to the claim and not vice versa, because the volume controller then retries a
 // failed binding at once.
@@ -171,13 +161,4 @@ func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string,
 	p.Claims = append(p.Claims, core.PersistentVolumeClaim(claim, ns).WithLabels(labels).WithSpec(core.PersistentVolumeClaimSpec().
 		WithAccessModes(accessMode(readOnly)).WithStorageClassName("").
 		WithResources(core.VolumeResourceRequirements().WithRequests(size))))
-}
-
-// claimOf names the claim of a directory at the current backend.
-func (c Config) claimOf(d Directory) string { return d.Name + "-" + c.Storage.hash() }
-
-func quantityOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
-func milli(n int64) resource.Quantity      { return *resource.NewMilliQuantity(n, resource.DecimalSI) }
-func mebibytes(mib int64) resource.Quantity {
-	return resource.MustParse(strconv.FormatInt(mib, 10) + "Mi")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
@@ -118,4 +119,12 @@ func (e Egress) within(network netip.Prefix) (Egress, bool) {
 func (e Egress) rule() *networking.NetworkPolicyEgressRuleApplyConfiguration {
 	return networking.NetworkPolicyEgressRule().WithPorts(policyPorts("TCP", e.Ports...)...).
 		WithTo(networking.NetworkPolicyPeer().WithIPBlock(networking.IPBlock().WithCIDR(e.CIDR).WithExcept(e.Except...)))
+}
+
+func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.NetworkPolicyPortApplyConfiguration {
+	var all []*networking.NetworkPolicyPortApplyConfiguration
+	for _, port := range ports {
+		all = append(all, networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
+	}
+	return all
 }

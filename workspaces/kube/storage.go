@@ -203,6 +203,12 @@ func accessMode(readOnly bool) corev1.PersistentVolumeAccessMode {
 	return corev1.ReadWriteMany
 }
 
+// claimVolume returns a volume of a claim.
+func claimVolume(name, claim string, readOnly bool) *core.VolumeApplyConfiguration {
+	return core.Volume().WithName(name).WithPersistentVolumeClaim(
+		core.PersistentVolumeClaimVolumeSource().WithClaimName(claim).WithReadOnly(readOnly))
+}
+
 // addHostPath shows a directory of the node. Only a local volume has mount options;
 // it needs nodes, and these are all.
 func addHostPath(spec *core.PersistentVolumeSpecApplyConfiguration, dir string, readOnly bool) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -61,23 +60,6 @@ func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 		limits = append(limits, pids)
 	}
 	return group, limits
-}
-
-// Limits tries the limits of a workspace on a process that sleeps, and returns for each
-// resource whether this machine enforces it, and whether workspaces have a network of their own.
-func (r *Runtime) Limits() []models.Limit {
-	cmd := exec.Command("sleep", "60")
-	if err := cmd.Start(); err != nil {
-		return []models.Limit{{Resource: "cpu", How: describeError(err)}, {Resource: "memory", How: describeError(err)}}
-	}
-	name := cgroupName(filepath.Join(r.config.Dir, "limits"), r.config.Owner)
-	group, limits := confine(name, cmd.Process.Pid, runtime.Spec{CPU: 1000, Memory: 64})
-	_ = cmd.Process.Kill() // it ends by itself otherwise
-	_ = cmd.Wait()         // killed
-	if err := group.remove(); err != nil {
-		r.config.Logger.Warn("cannot remove a cgroup", "err", err)
-	}
-	return append(limits, r.network.limit(nil))
 }
 
 // setting is a file of a cgroup and its value.

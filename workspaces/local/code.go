@@ -84,10 +84,6 @@ func (s *sandbox) codeServer(c codeServer, runDir string, env map[string]string)
 	env[runtime.CodeServerVariable], env[runtime.CodeServerNodeVariable] = c.program, c.node
 }
 
-// codeMemory is the least memory of a workspace that begins with VS Code, in MiB: with a page and a
-// terminal open, one used up to 404 MB.
-const codeMemory = 512
-
 // codeTrial starts the program, waits until it listens, prints its version and ends it: the
 // sandbox lasts until its last process has ended.
 const codeTrial = `timeout -k 1 9 "$@" --auth none --config /tmp/code.yaml --user-data-dir /tmp/code \
@@ -189,22 +185,4 @@ func (c codeCheck) save(user identity) {
 			_ = os.Remove(f.Name())
 		}
 	}
-}
-
-// describe returns the environment in which a notebook program of an installation opens VS Code.
-func (c codeServer) describe(notebook models.Environment, installation string) models.Environment {
-	d, id := notebook, installation+":"+models.CodeServer
-	d.DiscoveredKey, d.DefaultPath = &id, models.VSCode.Path
-	d.Minimum.MemoryMiB, d.Launch.Path = codeMemory, new(models.VSCode.Path) // also where the project has another
-	if d.Unavailable.Empty() {
-		d.Unavailable = c.problem
-		if c.timedOut {
-			d.LanguageVersion = "" // it is unchecked
-		}
-	}
-	d.Name = "VS Code in " + filepath.Dir(notebook.Command[0])
-	if c.version != "" && d.LanguageVersion != "" {
-		d.Name = fmt.Sprintf("Python %s · VS Code %s", minor(d.LanguageVersion), minor(c.editor))
-	}
-	return d
 }

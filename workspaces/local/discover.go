@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"weir/models"
@@ -141,35 +140,30 @@ func (p *python) describe(id, script, distribution, name, path string) models.En
 	return d
 }
 
+// describe returns the environment in which a notebook program of an installation opens VS Code.
+func (c codeServer) describe(notebook models.Environment, installation string) models.Environment {
+	d, id := notebook, installation+":"+models.CodeServer
+	d.DiscoveredKey, d.DefaultPath = &id, models.VSCode.Path
+	d.Minimum.MemoryMiB, d.Launch.Path = codeMemory, new(models.VSCode.Path) // also where the project has another
+	if d.Unavailable.Empty() {
+		d.Unavailable = c.problem
+		if c.timedOut {
+			d.LanguageVersion = "" // it is unchecked
+		}
+	}
+	d.Name = "VS Code in " + filepath.Dir(notebook.Command[0])
+	if c.version != "" && d.LanguageVersion != "" {
+		d.Name = fmt.Sprintf("Python %s · VS Code %s", minor(d.LanguageVersion), minor(c.editor))
+	}
+	return d
+}
+
+// codeMemory is the least memory of a workspace that begins with VS Code, in MiB: with a page and a
+// terminal open, one used up to 404 MB.
+const codeMemory = 512
+
 // minor shortens 3.11.2 to 3.11.
 func minor(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
-}
-
-// programDirs returns the distinct directories that may contain programs.
-func programDirs() []string {
-	patterns := append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/envs/*/bin")
-	if home, err := os.UserHomeDir(); err == nil {
-		patterns = append(patterns, home+"/.local/bin")
-		for _, conda := range []string{"miniconda3", "anaconda3", "miniforge3", "mambaforge"} {
-			patterns = append(patterns, home+"/"+conda+"/bin", home+"/"+conda+"/envs/*/bin")
-		}
-	}
-	var dirs []string
-	for _, pattern := range patterns {
-		matches, _ := filepath.Glob(pattern)
-		for _, dir := range matches {
-			real, err := filepath.EvalSymlinks(dir)
-			if err == nil && filepath.IsAbs(real) && !slices.Contains(dirs, real) {
-				dirs = append(dirs, real)
-			}
-		}
-	}
-	return dirs
-}
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }

@@ -139,3 +139,30 @@ func inSystem(dir string) bool {
 		return dir == system || strings.HasPrefix(dir, system+"/")
 	})
 }
+
+// programDirs returns the distinct directories that may contain programs.
+func programDirs() []string {
+	patterns := append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/envs/*/bin")
+	if home, err := os.UserHomeDir(); err == nil {
+		patterns = append(patterns, home+"/.local/bin")
+		for _, conda := range []string{"miniconda3", "anaconda3", "miniforge3", "mambaforge"} {
+			patterns = append(patterns, home+"/"+conda+"/bin", home+"/"+conda+"/envs/*/bin")
+		}
+	}
+	var dirs []string
+	for _, pattern := range patterns {
+		matches, _ := filepath.Glob(pattern)
+		for _, dir := range matches {
+			real, err := filepath.EvalSymlinks(dir)
+			if err == nil && filepath.IsAbs(real) && !slices.Contains(dirs, real) {
+				dirs = append(dirs, real)
+			}
+		}
+	}
+	return dirs
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}

@@ -169,14 +169,3 @@ func serverResponds(ctx context.Context, socket, token string) (bool, error) {
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK, nil
 }
-
-// maxSocketPath is the maximum length of a path in a socket address.
-const maxSocketPath = 107
-
-// address returns the address, for this process, of a socket in the run directory.
-func (r *Runtime) address(socket string) string {
-	if len(socket) <= maxSocketPath {
-		return socket
-	}
-	return fmt.Sprintf("/proc/self/fd/%d%s", r.root.Fd(), strings.TrimPrefix(socket, r.config.Dir))
-}

@@ -197,21 +197,6 @@ func (s *sandbox) tmpfs(target, mode string, mib int64) {
 	s.add("--tmpfs", target)
 }
 
-// names sets the host name of the sandbox, which resolves without DNS, and which other names
-// it knows.
-func (s *sandbox) names(host string, ownNetwork bool, allowed *runtime.Outgoing) {
-	s.add("--hostname", host)
-	file, _ := os.ReadFile("/etc/hosts")
-	hosts, resolver := string(file), resolverSettings()
-	if allowed != nil {
-		hosts, resolver = knownNames(allowed)
-	}
-	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(hosts, "\n"), host))
-	if ownNetwork {
-		s.data("/etc/resolv.conf", resolver)
-	}
-}
-
 // wrapper waits for one line on the gate. If the server dies before it has recorded
 // the process, the gate is closed and the wrapper exits without running anything. The
 // umask lets the group of the project use what is created where the file system has no

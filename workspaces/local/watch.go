@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -71,18 +70,6 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) error {
 	return nil
 }
 
-// reap waits for an exited child and returns its exit code as a shell does.
-func reap(child *exec.Cmd) int {
-	if child.Wait(); child.ProcessState == nil {
-		return -1
-	}
-	status, ok := child.ProcessState.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return child.ProcessState.ExitCode()
-}
-
 // finish removes an instance that is gone from those watched, and its files if it
 // was stopped, because the caller need not call Stop again.
 func (r *Runtime) finish(in *instance) {
@@ -124,17 +111,5 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 		if !sleep(ctx, interval) {
 			return
 		}
-	}
-}
-
-// sleep waits, and returns false if it was interrupted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }

@@ -2,13 +2,22 @@ package proxy
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"weir/models"
 )
+
+// Revoked cuts the flows with one of these revocation keys unless the gate admits
+// their visitors again. When it returns, the cut flows transfer no more bytes, and
+// flows that are being admitted are checked again. If the gate fails, the flow is
+// cut; the visitor can connect again.
+func (p *Proxy) Revoked(ctx context.Context, keys []string) {
+	p.flows.epoch.Add(1)
+	p.readmit(ctx, func(_ *flow, t Target) bool {
+		return slices.ContainsFunc(t.RevocationKeys, func(key string) bool { return slices.Contains(keys, key) })
+	}, false)
+}
 
 // recheckLoop admits long flows again until ctx ends, because some rights expire
 // without an event.
@@ -55,38 +64,4 @@ func (p *Proxy) readmit(ctx context.Context, selected func(*flow, Target) bool, 
 			f.cut()
 		}
 	}
-}
-
-// activity reports the use of workspaces, of each at most once a second.
-type activity struct {
-	report func(workspace int64)
-	mu     sync.Mutex
-	last   map[int64]time.Time
-}
-
-func newActivity(report func(int64)) *activity {
-	return &activity{report: report, last: map[int64]time.Time{}}
-}
-
-func (a *activity) touch(workspace int64, now time.Time) {
-	if a.due(workspace, now) {
-		a.report(workspace)
-	}
-}
-
-func (a *activity) due(workspace int64, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if last, seen := a.last[workspace]; seen && now.Sub(last) < time.Second {
-		return false
-	}
-	a.last[workspace] = now
-	return true
-}
-
-// prune deletes the workspaces without recent use.
-func (a *activity) prune(now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	maps.DeleteFunc(a.last, func(_ int64, last time.Time) bool { return now.Sub(last) >= time.Second })
 }

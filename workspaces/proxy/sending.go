@@ -12,6 +12,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
+const uploadWait = 50 * time.Millisecond // for the end of a body when the response is complete or there is none
+
 var (
 	errNotContinued = errors.New("proxy: the notebook responded before the body was sent")
 	errBodySize     = errors.New("proxy: the body is shorter than its length")

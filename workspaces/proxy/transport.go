@@ -1,17 +1,12 @@
 package proxy
 
 import (
-	"context"
-	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	dialTimeout   = 5 * time.Second
 	idleTimeout   = 60 * time.Second // shorter than Jupyter's, of an hour
 	idleTotal     = 512
 	idlePerTarget = 16
@@ -36,41 +31,6 @@ type notebook struct{ workspace, generation int64 }
 
 func newTransport() *transport {
 	return &transport{continueWait: time.Second, idle: map[notebook][]*conn{}}
-}
-
-// roundTrip sends a request. It does not close the request's body. The response
-// must be closed.
-func (t *transport) roundTrip(ctx context.Context, r *http.Request, to Target) (*http.Response, error) {
-	at := notebook{to.Workspace, to.Generation}
-	if c := t.take(at); c != nil {
-		res, err := c.roundTrip(ctx, r)
-		// The notebook may close a connection while a request is on its way.
-		if err == nil || c.answered || !replayable(r) || ctx.Err() != nil {
-			return res, err
-		}
-	}
-	c, err := t.dial(ctx, at, to)
-	if err != nil {
-		return nil, err
-	}
-	return c.roundTrip(ctx, r)
-}
-
-// replayable reports whether a request can be sent twice.
-func replayable(r *http.Request) bool {
-	return r.Body == nil && (isRead(r) || r.Method == http.MethodOptions)
-}
-
-func (t *transport) dial(ctx context.Context, at notebook, to Target) (*conn, error) {
-	if e := to.Endpoint; e.Network != "unix" && e.Network != "tcp" {
-		return nil, fmt.Errorf("proxy: cannot dial network %q", e.Network)
-	}
-	dialer := net.Dialer{Timeout: dialTimeout}
-	dialed, err := dialer.DialContext(ctx, to.Endpoint.Network, to.Endpoint.Address)
-	if err != nil {
-		return nil, err
-	}
-	return newConn(t, at, dialed)
 }
 
 // take returns an idle connection, or nil.

@@ -7,6 +7,11 @@ import (
 	"weir/models"
 )
 
+const (
+	configName = "config.json"
+	maxConfig  = 1 << 20 // bytes
+)
+
 // Config is the values of a config.json. Different families of models give the same thing
 // different names, and some nest the configuration of their text model.
 type Config map[string]json.RawMessage

@@ -6,25 +6,6 @@ import (
 	"weir/models"
 )
 
-// Placed is a tensor of a part, or those of its rows or columns that the part has, and the file
-// that it is in. Its shape is what the part has.
-type Placed struct {
-	File int // index in Model.Files
-	Tensor
-	Step int64 // bytes from the columns of a row to those of the next one; 0: the bytes are consecutive
-}
-
-// Bytes is the size in the part.
-func (p Placed) Bytes() int64 {
-	if p.Step == 0 {
-		return p.Tensor.Bytes()
-	}
-	return p.Shape[0] * p.width()
-}
-
-// width is the number of bytes of a row's columns.
-func (p Placed) width() int64 { return p.Tensor.Bytes() - (p.Shape[0]-1)*p.Step }
-
 // Cut returns the tensors of each part of a plan, in the order of the files. Tensors that
 // several parts need are in each of them. The error says why the tensors cannot be divided
 // like this.

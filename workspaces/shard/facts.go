@@ -9,6 +9,18 @@ import (
 	"weir/models"
 )
 
+// Model is the files of a model and what they say.
+type Model struct {
+	Files  []File // in the order of their names
+	Config Config
+	Facts  models.ModelFacts
+
+	// Note says that other models of the folder were not read; empty if there are none.
+	Note models.Text
+
+	layers map[place]int // numbers of the layers
+}
+
 // place is where a tensor belongs in the order in which data passes a model.
 type place struct {
 	kind  string

@@ -4,54 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"weir/models"
 )
 
 const (
-	configName = "config.json"
-	indexName  = "model.safetensors.index.json"
-	extension  = ".safetensors"
+	indexName = "model.safetensors.index.json"
+	onnxName  = "model.onnx"
 
-	onnxExtension = ".onnx"
-	onnxName      = "model.onnx"
-
-	maxConfig = 1 << 20 // bytes
 	maxFiles  = 10_000
 	maxLayers = 10_000
 )
-
-// Model is the files of a model and what they say.
-type Model struct {
-	Files  []File // in the order of their names
-	Config Config
-	Facts  models.ModelFacts
-
-	// Note says that other models of the folder were not read; empty if there are none.
-	Note models.Text
-
-	layers map[place]int // numbers of the layers
-}
-
-// Is reports whether a folder with files of these names can be a model.
-func Is(names ...string) bool {
-	return slices.ContainsFunc(names, func(name string) bool { return path.Ext(name) == extension || path.Ext(name) == onnxExtension })
-}
-
-// IsName reports whether a text is the name of a file with tensors in the folder itself.
-func IsName(name string) bool {
-	return path.Base(name) == name && fs.ValidPath(name) && !strings.Contains(name, `\`) && path.Ext(name) == extension
-}
-
-func notName(name string) models.Text {
-	return models.Say("%s is not the name of a file in the folder that ends with .safetensors", models.VisibleName(name))
-}
 
 // Read reads the facts of the model in a folder: config.json, the index if there is one,
 // and the headers of the files with tensors, whose files must implement io.ReaderAt. Errors:
@@ -194,51 +161,4 @@ func tensorFiles(folder fs.FS) (names []string, note models.Text, err error) {
 		names = []string{onnxName}
 	}
 	return names, note, err
-}
-
-// IsONNX reports whether a file is a model in ONNX format by its name.
-func IsONNX(name string) bool { return path.Ext(name) == onnxExtension }
-
-// OpenFile is a file that can be read at any place.
-type OpenFile struct {
-	fs.File
-	io.ReaderAt
-	Size int64 // bytes
-}
-
-// Open opens a regular file of the model for reading at any place; close it.
-func Open(folder fs.FS, name string) (f OpenFile, err error) {
-	if f.File, err = folder.Open(name); err != nil {
-		if models.KindOf(err) == models.KindNotFound || errors.Is(err, fs.ErrNotExist) {
-			err = models.Conflict("The file %s was not found.", models.VisibleName(name))
-		}
-		return f, err
-	}
-	info, err := f.Stat()
-	r, readable := f.File.(io.ReaderAt)
-	if err == nil && (!readable || !info.Mode().IsRegular()) {
-		err = refuse(name, models.Say("it is not a regular file"))
-	}
-	if err != nil {
-		return f, errors.Join(err, f.Close())
-	}
-	f.ReaderAt, f.Size = r, info.Size()
-	return f, nil
-}
-
-// ReadSmall reads a file that may not exist; it is nil then.
-func ReadSmall(folder fs.FS, name string, most int64) ([]byte, error) {
-	if _, err := fs.Stat(folder, name); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	f, err := Open(folder, name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if f.Size > most {
-		return nil, refuse(name, models.Say("it has more than %d bytes", most))
-	}
-	content := make([]byte, f.Size)
-	return content, readFull(f, content, 0)
 }

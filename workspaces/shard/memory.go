@@ -105,3 +105,10 @@ func Memory(f models.ModelFacts, l Load) models.ModelMemory {
 	m.Total = sum(m.Weights, m.KVCache, m.Activations)
 	return m
 }
+
+// MarginPercent is the share of a device's memory that is kept free, for the program that
+// serves the model and for memory that is allocated in pieces.
+const MarginPercent = 10
+
+// usable is the memory of a device without the margin.
+func usable(bytes int64) int64 { return bytes / 100 * (100 - MarginPercent) }

@@ -7,13 +7,6 @@ import (
 	"weir/models"
 )
 
-// MarginPercent is the share of a device's memory that is kept free, for the program that
-// serves the model and for memory that is allocated in pieces.
-const MarginPercent = 10
-
-// usable is the memory of a device without the margin.
-func usable(bytes int64) int64 { return bytes / 100 * (100 - MarginPercent) }
-
 // Preset is how models of a service type are split.
 type Preset struct {
 	ServiceType   string              `yaml:"service_type"`

@@ -26,19 +26,6 @@ const (
 	sizeBytes = 8
 )
 
-// Tensor is a tensor of a file.
-type Tensor struct {
-	Name       string
-	Type       string
-	Shape      []int64
-	From       int64 // of its bytes in the file
-	Until      int64
-	Parameters int64
-}
-
-// Bytes is the size of the tensor.
-func (t Tensor) Bytes() int64 { return t.Until - t.From }
-
 // typeBits is the size of a value of each data type in bits.
 var typeBits = map[string]uint64{"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
 	"F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
@@ -56,11 +43,6 @@ type File struct {
 
 // errJSON is inside the refusal of a text that is not the JSON that it should be.
 var errJSON = errors.New("unexpected JSON")
-
-// refuse says what is wrong with a file.
-func refuse(name string, why models.Text) error {
-	return models.Conflict("The file %s is not valid: %s", models.VisibleName(name), why)
-}
 
 // ReadFile reads the header of a safetensors file of a size. It is somebody's file: it is
 // refused unless its tensors cover it from the header to the end, each once.
@@ -102,18 +84,6 @@ func ReadHeader(name string, r io.ReaderAt, size int64) ([]byte, error) {
 	}
 	text := make([]byte, n)
 	return text, readFull(r, text, sizeBytes)
-}
-
-// readFull fills a buffer. A file can have become shorter.
-func readFull(r io.ReaderAt, buffer []byte, at int64) error {
-	n, err := r.ReadAt(buffer, at)
-	if n == len(buffer) {
-		return nil
-	}
-	if err == nil || errors.Is(err, io.EOF) {
-		return models.Conflict("The file is in use. Try again in a moment.")
-	}
-	return err
 }
 
 // parse reads the tensors; the text says why it cannot.

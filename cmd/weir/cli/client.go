@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"weir/handlers"
@@ -199,25 +198,6 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 	}
 	raw, err = json.Marshal(whole)
 	return items, raw, err
-}
-
-// resolve returns ref if it is an id, and otherwise the id of the item of a list
-// for which idOf is not 0. missing is the format of the error without such an
-// item.
-func resolve[T any](s *session, ref, path string, query url.Values, idOf func(T) int64, missing string) (int64, error) {
-	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		return id, nil
-	}
-	items, _, err := fetchAll[T](s, s.client, path, query)
-	if err != nil {
-		return 0, err
-	}
-	for _, item := range items {
-		if id := idOf(item); id != 0 {
-			return id, nil
-		}
-	}
-	return 0, WithExitCode(fmt.Errorf(missing, ref), ExitNotFound)
 }
 
 // decode decodes the JSON of a response and ignores unknown fields.

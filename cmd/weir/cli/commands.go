@@ -1,13 +1,7 @@
 package cli
 
 import (
-	"fmt"
-	"net/url"
-	"strconv"
-
 	"github.com/spf13/cobra"
-
-	"weir/cmd/weir/config"
 )
 
 // Commands returns the commands that call a server.
@@ -17,32 +11,12 @@ func Commands() []*cobra.Command {
 		newDeployCommand(), newDeploymentsCommand(), newWorkspacesCommand(), newReserveCommand(), newReservationsCommand(), newUsageCommand()}
 }
 
-// listCommand lists what a person and the members of their projects have; live is the state of what
-// has not ended.
-func listCommand[T any](name, live string, write func(*table, []T)) *cobra.Command {
-	var state string
-	var project int64
-	cmd := remoteCommand(name, "List your "+name+" and those of your projects", cobra.NoArgs, func(s *session, _ []string) error {
-		query := url.Values{"state": {state}}
-		if project != 0 {
-			query.Set("project_id", fmt.Sprint(project))
-		}
-		list, raw, err := fetchAll[T](s, s.client, "/"+name, query)
-		if err != nil {
-			return err
-		}
-		return s.show(raw, func(t *table) { write(t, list) })
-	})
-	cmd.Flags().StringVar(&state, "state", live, "`STATE` of the "+name+": "+live+", ended or all")
-	cmd.Flags().Int64Var(&project, "project", 0, "only "+name+" of the project with this `ID`")
+func newProviderCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "provider", Short: "Manage providers, the machines that lend GPUs"}
+	cmd.AddCommand(newProviderListCommand(), newProviderShowCommand(), newProviderSetCommand(),
+		newProviderActionCommand("drain", "Stop new allocations on a provider; existing ones continue"),
+		newProviderActionCommand("resume", "End a drain, or cancel a recall"),
+		newProviderActionCommand("accept", "Authorize the GPUs that the agent of a provider reports now"),
+		newRecallCommand(), newRevokeCommand(), newRemoveCommand())
 	return cmd
-}
-
-// parseID is the ID that an argument names a run, a workspace or a deployment by.
-func parseID(arg, what string) (int64, error) {
-	id, err := strconv.ParseInt(arg, 10, 64)
-	if err != nil || id < 1 {
-		return 0, config.Usagef("%q is not the ID of a %s", arg, what)
-	}
-	return id, nil
 }

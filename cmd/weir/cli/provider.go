@@ -13,16 +13,6 @@ import (
 
 const providersPath = "/pool/providers"
 
-func newProviderCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "provider", Short: "Manage providers, the machines that lend GPUs"}
-	cmd.AddCommand(newProviderListCommand(), newProviderShowCommand(), newProviderSetCommand(),
-		newProviderActionCommand("drain", "Stop new allocations on a provider; existing ones continue"),
-		newProviderActionCommand("resume", "End a drain, or cancel a recall"),
-		newProviderActionCommand("accept", "Authorize the GPUs that the agent of a provider reports now"),
-		newRecallCommand(), newRevokeCommand(), newRemoveCommand())
-	return cmd
-}
-
 func newProviderListCommand() *cobra.Command {
 	return remoteCommand("list", "List providers", cobra.NoArgs, func(s *session, _ []string) error {
 		all, raw, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)

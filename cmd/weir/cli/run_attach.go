@@ -212,3 +212,5 @@ func (s *session) copyLog(ctx context.Context, id int64, follow bool) error {
 	}
 	return nil
 }
+
+func runPath(id int64) string { return fmt.Sprintf("/runs/%d", id) }

@@ -201,5 +201,3 @@ func newRunDeleteCommand() *cobra.Command {
 		return err
 	}))
 }
-
-func runPath(id int64) string { return fmt.Sprintf("/runs/%d", id) }

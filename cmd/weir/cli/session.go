@@ -10,9 +10,9 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -214,13 +214,30 @@ func (s *session) show(raw []byte, write func(*table)) error {
 	return err
 }
 
-// clean replaces control characters except those in stays, so that names from
-// the server cannot control the terminal.
-func clean(text string, stays ...rune) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && !strings.ContainsRune(string(stays), r) || r == unicode.ReplacementChar {
-			return ' '
+// resolve returns ref if it is an id, and otherwise the id of the item of a list
+// for which idOf is not 0. missing is the format of the error without such an
+// item.
+func resolve[T any](s *session, ref, path string, query url.Values, idOf func(T) int64, missing string) (int64, error) {
+	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		return id, nil
+	}
+	items, _, err := fetchAll[T](s, s.client, path, query)
+	if err != nil {
+		return 0, err
+	}
+	for _, item := range items {
+		if id := idOf(item); id != 0 {
+			return id, nil
 		}
-		return r
-	}, text)
+	}
+	return 0, WithExitCode(fmt.Errorf(missing, ref), ExitNotFound)
+}
+
+// parseID is the ID that an argument names a run, a workspace or a deployment by.
+func parseID(arg, what string) (int64, error) {
+	id, err := strconv.ParseInt(arg, 10, 64)
+	if err != nil || id < 1 {
+		return 0, config.Usagef("%q is not the ID of a %s", arg, what)
+	}
+	return id, nil
 }

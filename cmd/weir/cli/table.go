@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"weir/models"
 )
@@ -82,4 +83,15 @@ func minutes(n int64) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return cmp.Or(text, "0m")
+}
+
+// clean replaces control characters except those in stays, so that names from
+// the server cannot control the terminal.
+func clean(text string, stays ...rune) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !strings.ContainsRune(string(stays), r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, text)
 }

@@ -86,14 +86,6 @@ func checkEncoderSizes(f family, m shard.Model) models.Text {
 	return models.Text{}
 }
 
-// MaxContext is the most tokens of a sequence; 0 if it is not known.
-func MaxContext(m shard.Model) int64 {
-	if filler := families[m.Facts.Architecture].filler(m.Config); filler != nil {
-		return m.Facts.MaxContext - *filler - 1
-	}
-	return m.Facts.MaxContext
-}
-
 // readEmbedding reads how vectors are made. Without files of sentence-transformers, they are the mean of
 // all tokens, as it does without them. The error is a conflict.
 func readEmbedding(folder fs.FS, m shard.Model) (e *Embedding, err error) {

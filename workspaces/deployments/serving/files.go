@@ -5,11 +5,9 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"weir/models"
@@ -31,17 +29,6 @@ const (
 
 // Command is the program of a part.
 var Command = []string{"python3", Target + "/" + workerName}
-
-// Store keeps the parts of deployments on the disk, in a directory of each project: its
-// content-addressed files, and for each part a directory that its sandbox sees.
-type Store struct {
-	Dir string
-
-	writing sync.RWMutex // locked for reading while parts are written, which Sweep must not take for unused
-
-	mu   sync.Mutex
-	kept map[int64]*kept // by deployment
-}
 
 // connectionsPerSequence is how many connections a part accepts for each sequence that is computed
 // at once: each server that sends requests may open one that waits.
@@ -82,22 +69,6 @@ func partOf(m shard.Model, g Generation, d models.Deployment, number int) part {
 		p.First, p.Last, p.Add, p.Experts, p.Assists = true, true, true, true, number > 0
 	}
 	return p
-}
-
-// ProjectDir is the directory of a project, in that of a Store.
-func ProjectDir(project int64) string { return fmt.Sprint(projectPrefix, project) }
-
-// directory is that of a deployment. Earlier versions had it beside that of the project.
-func (s *Store) directory(d models.Deployment) string {
-	name := fmt.Sprint(deploymentPrefix, d.ID)
-	dir := filepath.Join(s.Dir, ProjectDir(d.ProjectID), name)
-	_ = os.Rename(filepath.Join(s.Dir, name), dir) // mostly there is none
-	return dir
-}
-
-// Directory is the directory of a part.
-func (s *Store) Directory(d models.Deployment, part int64) string {
-	return filepath.Join(s.directory(d), fmt.Sprint(part))
 }
 
 // Write writes the parts of a deployment of the model in a folder. Parts whose content is there are
@@ -178,48 +149,12 @@ func (s *Store) LinkParts(d models.Deployment, of int64) error {
 	return errors.Join(err, syncTree(to), syncDir(filepath.Dir(to)))
 }
 
-// writeSynced writes a file to the disk: the database says later that it is there.
-func writeSynced(at string, content []byte, mode fs.FileMode) error {
-	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// syncTree writes to the disk what directories contain, of a directory and all below it.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !e.IsDir() {
-			return err
-		}
-		return syncDir(path)
-	})
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
 // withReason is the error with what is lacking, if the disk is full.
 func withReason(err error, size int64) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return models.NoSpace(err, "The storage has no space for the parts, which need %s.", models.FormatBytes(size))
 	}
 	return err
-}
-
-// makeDir makes a directory that the users of sandboxes can pass through.
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return err
-	}
-	return os.Chmod(dir, 0o711)
 }
 
 // lay makes the directory of a part: the file by another link, and what describes it.

@@ -2,11 +2,8 @@ package serving
 
 import (
 	"encoding/json"
-	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"sync"
 
 	"weir/models"
 	"weir/workspaces/deployments/tokenizer"
@@ -14,13 +11,8 @@ import (
 )
 
 const (
-	configName           = "config.json"
-	generationName       = "generation_config.json"
-	maxGenerationBytes   = 1 << 20
 	storedGenerationName = "generation.json" // in the directory of a deployment
 	maxEnd               = 1000              // tokens that end a text
-	tokenizerName        = "tokenizer.json"
-	maxTokenizerBytes    = 64 << 20
 )
 
 // Generation is what computing with a model needs besides its parts. It is kept with a
@@ -34,6 +26,13 @@ type Generation struct {
 
 	Text   *tokenizer.Tokenizer `json:"-"` // nil: the model has none, or none that can be used
 	NoText string               `json:"-"` // why not; empty: it has none
+}
+
+// Refuse returns the reason for which the worker does not serve a model as a conflict; nil if
+// it serves it. The worker would compute other models than these wrongly.
+func Refuse(folder fs.FS, m shard.Model) error {
+	_, err := readGeneration(folder, m)
+	return err
 }
 
 // readGeneration reads it from the folder of a model that is served. The tokens that end a text are those of
@@ -102,78 +101,4 @@ func (g Generation) keep(dir string, folder fs.FS) error {
 		return err
 	}
 	return writeSynced(filepath.Join(dir, storedGenerationName), text, 0o600)
-}
-
-// maxKept bounds what was read of deployments: each may have a tokenizer of many megabytes.
-const maxKept = 32
-
-// kept is what was kept of a deployment, when it was read.
-type kept struct {
-	mu   sync.Mutex // locked while it is read, which can take long
-	read bool
-	Generation
-}
-
-// keptOf is what was kept of a deployment, perhaps not read yet.
-func (s *Store) keptOf(deployment int64) *kept {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k := s.kept[deployment]; k != nil {
-		return k
-	}
-	if s.kept == nil {
-		s.kept = map[int64]*kept{}
-	}
-	for other := range s.kept { // of deployments that another server has stopped, too
-		if len(s.kept) >= maxKept {
-			delete(s.kept, other)
-		}
-	}
-	k := &kept{}
-	s.kept[deployment] = k
-	return k
-}
-
-// Generation is what was kept of a deployment.
-func (s *Store) Generation(d models.Deployment) (Generation, error) {
-	k := s.keptOf(d.ID)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.read {
-		return k.Generation, nil
-	}
-	g, err := s.readKept(s.directory(d), d.Vocabulary)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Generation{}, nil // not written yet, or by an earlier version, which kept nothing
-	}
-	if err == nil {
-		k.Generation, k.read = g, true
-	}
-	return g, err
-}
-
-func (s *Store) readKept(dir string, vocabulary int64) (g Generation, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, storedGenerationName))
-	if err == nil {
-		err = json.Unmarshal(text, &g)
-	}
-	if err != nil {
-		return g, err
-	}
-	content, err := os.ReadFile(filepath.Join(dir, tokenizerName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return g, nil
-	}
-	if err != nil {
-		return g, err
-	}
-	if g.Embedding != nil {
-		vocabulary = g.Embedding.Vocabulary
-	}
-	used, refused := tokenizer.Read(content, vocabulary)
-	if refused != nil {
-		g.NoText = refused.Error()
-	}
-	g.Text = used
-	return g, nil
 }

@@ -15,11 +15,6 @@ import (
 	"weir/workspaces/shard/split"
 )
 
-const (
-	deploymentPrefix = "deployment-"
-	projectPrefix    = "project-"
-)
-
 // Remove deletes what a deployment has on the disk. Sweep deletes its parts, unless another
 // deployment has them, too.
 func (s *Store) Remove(d models.Deployment) error {

@@ -27,14 +27,6 @@ const (
 	defaultClasses = 2 // as PretrainedConfig of transformers has it
 )
 
-// sizeIn is a size that config.json states; 0 if it is none.
-func sizeIn(c shard.Config, name string) (n int64) {
-	if json.Unmarshal(c[name], &n) != nil || n < 1 || n > maxSize {
-		return 0
-	}
-	return n
-}
-
 // imageOf is what a model classifies.
 func imageOf(c shard.Config) Image {
 	v := Image{Channels: cmp.Or(sizeIn(c, "num_channels"), 3), Size: sizeIn(c, "image_size")}
@@ -87,18 +79,4 @@ func visionTensors(_ family, m shard.Model) map[string][]int64 {
 	addNorm(layer, "layernorm_after", h)
 	addLayers(needed, m, "vit.encoder.layer", layer)
 	return needed
-}
-
-// addEncoderLayer adds the linear layers of a layer of an encoder, whose heads have a name of their own.
-func addEncoderLayer(layer map[string][]int64, heads string, hidden, inner int64) {
-	square := []int64{hidden, hidden}
-	for name, shape := range map[string][]int64{heads + "query": square, heads + "key": square, heads + "value": square,
-		"attention.output.dense": square, "intermediate.dense": {inner, hidden}, "output.dense": {hidden, inner}} {
-		layer[name+".weight"], layer[name+".bias"] = shape, shape[:1]
-	}
-}
-
-// addNorm adds the tensors of a norm.
-func addNorm(to map[string][]int64, name string, size int64) {
-	to[name+".weight"], to[name+".bias"] = []int64{size}, []int64{size}
 }

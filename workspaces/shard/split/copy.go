@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"weir/models"
 )
 
 // pieceBytes is how many bytes are in memory at once. What is read is written and hashed
@@ -35,6 +37,9 @@ func copyTo(ctx context.Context, from io.Reader, size int64, to ...io.Writer) er
 		}
 	}
 }
+
+// errChanged is the error about a file that has not the bytes that it had.
+var errChanged = models.Conflict("A file has changed while it was read.")
 
 // startBytes is how many bytes are written before their way to the disk begins.
 const startBytes = 16 << 20

@@ -47,6 +47,9 @@ func lock(ctx context.Context, to *os.Root) (*os.File, error) {
 // writer ended.
 func IsUnfinished(name string) bool { return strings.HasPrefix(name, unfinished) }
 
+// unfinished begins the name of a file while it is written.
+const unfinished = ".unfinished"
+
 // RemoveUnfinished removes what writers that have ended have left in a folder; nothing as long as
 // one writes, or where that cannot be known.
 func RemoveUnfinished(folder string) error {

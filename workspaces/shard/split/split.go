@@ -177,9 +177,6 @@ func sizesIn(folder *os.Root) (map[int64]bool, error) {
 	return sizes, err
 }
 
-// unfinished begins the name of a file while it is written.
-const unfinished = ".unfinished"
-
 // writeFile writes a file that gets its name when it is on the disk.
 func writeFile(to *os.Root, write func(*os.File) error, name func() string) error {
 	unfinished := unfinished + "-" + rand.Text()
@@ -219,6 +216,3 @@ func (m Manifest) write(to *os.Root) error {
 	}
 	return errors.Join(dir.Sync(), dir.Close())
 }
-
-// errChanged is the error about a file that has not the bytes that it had.
-var errChanged = models.Conflict("A file has changed while it was read.")

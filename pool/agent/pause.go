@@ -1,0 +1,28 @@
+package agent
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const maxPause = 15 * time.Second // between attempts to reach the portal
+
+// pause is the exponential backoff after consecutive failures, up to maxPause, with
+// a jitter of half.
+func pause(failures int) time.Duration { return pauseUpTo(maxPause, failures) }
+
+func pauseUpTo(most time.Duration, failures int) time.Duration {
+	d := min(most, time.Second<<min(max(failures-1, 0), 20))
+	return d/2 + rand.N(d/2)
+}
+
+// sleep waits, and reports whether ctx is not done.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
