@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,24 +78,6 @@ func logprobsOf(tokens []serving.Token) *CompletionLogprobs {
 		v.TokenLogprobs, v.TopLogprobs = append(v.TokenLogprobs, t.Logprob), append(v.TopLogprobs, top)
 	}
 	return v
-}
-
-// The paths of requests to deployments.
-const (
-	completionsPath = "/deployments/{id}/v1/completions"
-	chatPath        = "/deployments/{id}/v1/chat/completions"
-)
-
-// describeCompletions documents the two forms of the responses, which are written by functions.
-func describeCompletions(s section) {
-	api := s.api.OpenAPI()
-	responses := map[string]reflect.Type{completionsPath: reflect.TypeFor[Completion](), chatPath: reflect.TypeFor[ChatCompletion]()}
-	for path, response := range responses {
-		api.Paths[path].Post.Responses["200"].Content = map[string]*huma.MediaType{
-			"application/json":  {Schema: api.Components.Schemas.Schema(response, true, "")},
-			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
-		}
-	}
 }
 
 // CompletionResponse writes a completion at once or as events.

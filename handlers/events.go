@@ -9,6 +9,9 @@ import (
 	"weir/models"
 )
 
+// eventsPath is the path of the event stream.
+const eventsPath = "/events"
+
 var errApart = models.Unavailable(nil, "This server is disconnected from the other portal servers. Try again in a moment.")
 
 // streamsRetry is when a client with too many streams may try again.

@@ -3,10 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
 	"weir/models/store"
@@ -55,29 +52,6 @@ func (a rest) filesOperations(s section) {
 	a.describeUploads(s)
 }
 
-// ByPath names a path in the shared directories of a project.
-type ByPath struct {
-	ByID
-	Path string `query:"path" default:"/" maxLength:"12288" doc:"path in workspaces; a name can have any byte, percent-encoded"`
-}
-
-// Resolve refuses malformed queries, of which net/url ignores parts.
-func (p *ByPath) Resolve(hc huma.Context) []error {
-	u := hc.URL()
-	if _, err := url.ParseQuery(u.RawQuery); err != nil {
-		return []error{&huma.ErrorDetail{Location: "query.path", Message: "must be percent-encoded"}}
-	}
-	return nil
-}
-
-// FileCondition makes a change of a file conditional.
-type FileCondition struct {
-	IfMatch     string `header:"If-Match" doc:"ETags of the file, or *; a mismatch is rejected with 412"`
-	IfNoneMatch string `header:"If-None-Match" doc:"*: only if there is no file"`
-}
-
-func (c FileCondition) condition() files.Condition { return files.Condition(c) }
-
 // FileQuery selects entries of a directory.
 type FileQuery struct {
 	ByPath
@@ -98,14 +72,6 @@ func (a rest) listFiles(ctx context.Context, in *FileQuery) (*Response[FileList]
 		Descending: in.Order == "desc", Cursor: in.Cursor, Limit: in.Limit})
 	return &Response[FileList]{FileList{l.Directory, List[files.Entry]{convert(l.Entries, unchanged), l.Next}}}, err
 }
-
-// FoundFile is a file with its ETag.
-type FoundFile struct {
-	ETag string `header:"ETag" doc:"of the content, for If-Match"`
-	Body files.Entry
-}
-
-func foundFile(e files.Entry, err error) (*FoundFile, error) { return &FoundFile{e.ETag, e}, err }
 
 func (a rest) getFile(ctx context.Context, in *ByPath) (*FoundFile, error) {
 	return foundFile(a.Files.Stat(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path)))
@@ -292,12 +258,6 @@ func (a rest) listFileVersions(ctx context.Context, in *FileVersionQuery) (*Resp
 	return listed(in.Paging, func(v files.Version) int64 { return v.ID }, func(page store.Page) ([]files.Version, error) {
 		return a.Files.Versions(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), page)
 	}, func(v files.Version) FileVersion { return FileVersion{v.ID, v.Path, v.Bytes, v.At.UTC(), v.By} })
-}
-
-// ByFileVersion names a version of a file.
-type ByFileVersion struct {
-	ByID
-	Version int64 `path:"version" minimum:"1" doc:"ID of the version"`
 }
 
 func (a rest) restoreFileVersion(ctx context.Context, in *ByFileVersion) (*FoundFile, error) {

@@ -75,6 +75,12 @@ func (a rest) downloadFile(ctx context.Context, in *FileDownload) (*huma.StreamR
 	return a.sendFile(content, err)
 }
 
+// ByFileVersion names a version of a file.
+type ByFileVersion struct {
+	ByID
+	Version int64 `path:"version" minimum:"1" doc:"ID of the version"`
+}
+
 // FileVersionDownload names a version of a file.
 type FileVersionDownload struct {
 	ByFileVersion

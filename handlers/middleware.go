@@ -28,22 +28,6 @@ var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLeng
 		return c.Path() == eventsPath || isStream(c) || strings.HasSuffix(c.Path(), "/completions") || hasSecrets(c.Path())
 	}})
 
-// hasSecrets reports whether the responses of a route may contain a secret.
-func hasSecrets(route string) bool {
-	switch route {
-	case "/projects/start", "/api/v1/projects/start", "/projects/:id/members/:member/tokens", "/api/v1/projects/:id/members/:member/tokens",
-		"/invitations", "/projects/:id/invitations", "/people/:id/password-link",
-		"/api/v1/invitations", "/api/v1/projects/:id/invitations", "/api/v1/users/:id/password-link",
-		"/account/second-factor/confirm", "/account/second-factor/recovery-codes", "/signin/second-factor/confirm",
-		"/account/passkeys", "/account/passkeys/new", "/api/v1/me/passkeys/ceremony", "/signin/passkey/ceremony",
-		"/api/v1/me/second-factor", "/api/v1/me/second-factor/confirm", "/api/v1/me/second-factor/recovery-codes",
-		"/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens", "/api/v1/workspaces/:id/open",
-		"/webhooks", "/webhooks/:id/rotate", "/api/v1/webhooks", "/api/v1/webhooks/:id/rotate":
-		return true
-	}
-	return false
-}
-
 // observe logs and counts every request.
 func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -214,21 +198,6 @@ func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 	}
-}
-
-// ready reports whether the database is reachable.
-func (a *App) ready(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
-	defer cancel()
-	if err := a.Store.Ping(ctx); err != nil {
-		a.Logger.ErrorContext(ctx, "not ready", "err", err)
-		return c.String(http.StatusServiceUnavailable, "database: does not answer\n")
-	}
-	text := "database: ok (" + a.Store.Dialect() + ")\n"
-	if err := a.Store.CheckSpace(); err != nil { // still ready: there is what to look at and to stop
-		text += "disk: " + publicError(err).Message.String() + "\n"
-	}
-	return c.String(http.StatusOK, text)
 }
 
 // clientAddress is the peer's address, since a header can contain any. Behind trusted

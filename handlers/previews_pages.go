@@ -60,20 +60,6 @@ func formFrom(w web.Form) *form {
 	return f
 }
 
-// previewStart previews the form of a new project with its roles.
-func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, error) {
-	f := formFrom(w)
-	in := f.startInput()
-	p, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in)
-	v, err := previewFilled(p.Quota, p.Beyond, cmp.Or(f.err(), nameAddresses(err, in.Emails)))
-	if err == nil && v.Refused == nil {
-		for i, limit := range p.Limit {
-			v.Filled[i].Limit = &limit.Value
-		}
-	}
-	return v, err
-}
-
 // previewNewProject previews the form of a new project.
 func (a *App) previewNewProject(ctx context.Context, w web.Form) (*web.PreviewView, error) {
 	f := formFrom(w)

@@ -39,14 +39,6 @@ func (a *App) providersRoutes(p *echo.Group) {
 	}))
 }
 
-// portalURL is the address under which a request has reached the portal.
-func (a *App) portalURL(r *http.Request) string {
-	if a.Secure {
-		return "https://" + r.Host
-	}
-	return "http://" + r.Host
-}
-
 // newProviderPage is the form that authorizes an agent.
 func (a *App) newProviderPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	_, err := a.Pool.AgentForm(ctx, actorOf(ctx), 0)

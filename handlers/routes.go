@@ -38,15 +38,6 @@ func NewApp(c Config) *App {
 	return a
 }
 
-// eventsPath is the path of the event stream.
-const eventsPath = "/events"
-
-// Paths of the health checks.
-const (
-	healthPath = "/healthz"
-	readyPath  = "/readyz"
-)
-
 // plainRoutes need neither session nor actor.
 func (a *App) plainRoutes() {
 	e := a.echo

@@ -3,7 +3,10 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
 	"weir/models/store"
@@ -41,6 +44,24 @@ func (a rest) servingOperations(s section) {
 	register(a, s, route{http.MethodPost, inferPath, 200, "classify-images",
 		models.Say("Classify images, as the Open Inference Protocol does")}, a.infer, http.StatusTooManyRequests,
 		http.StatusServiceUnavailable)
+}
+
+// The paths of requests to deployments.
+const (
+	completionsPath = "/deployments/{id}/v1/completions"
+	chatPath        = "/deployments/{id}/v1/chat/completions"
+)
+
+// describeCompletions documents the two forms of the responses, which are written by functions.
+func describeCompletions(s section) {
+	api := s.api.OpenAPI()
+	responses := map[string]reflect.Type{completionsPath: reflect.TypeFor[Completion](), chatPath: reflect.TypeFor[ChatCompletion]()}
+	for path, response := range responses {
+		api.Paths[path].Post.Responses["200"].Content = map[string]*huma.MediaType{
+			"application/json":  {Schema: api.Components.Schemas.Schema(response, true, "")},
+			"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}},
+		}
+	}
 }
 
 // Deployment is a model that is served.

@@ -30,14 +30,6 @@ func (a *App) oidcRoutes(g *echo.Group) {
 	}
 }
 
-// providerName is the name of the identity provider; empty without one.
-func (a *App) providerName() string {
-	if a.OIDC == nil {
-		return ""
-	}
-	return a.OIDC.Rules.Name
-}
-
 // startOIDCPage redirects to the identity provider and sets the cookie of the
 // sign-in.
 func (a *App) startOIDCPage(c echo.Context) error {
@@ -148,10 +140,6 @@ func (a *App) signInFailed(c echo.Context, next string, err error) error {
 	r.URL = &url.URL{Path: "/signin", RawQuery: url.Values{"next": {next}}.Encode()}
 	c.SetRequest(r)
 	return a.render(c, kind.Status(), web.SignInPage(v))
-}
-
-func (a *App) signInView(next string) web.SignInView {
-	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName(), Passkey: a.passkeyButton(next)}
 }
 
 // signInAttempt is the state of a sign-in with the provider, stored only in its cookie. The

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -100,18 +99,6 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	}
 	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	return c.Redirect(http.StatusSeeOther, to)
-}
-
-// logSignInRefused writes a line for a refused sign-in, with at most 500 bytes of what
-// strangers can choose.
-func (a *App) logSignInRefused(c echo.Context, email string, err error) {
-	reason := err.Error()
-	level := slog.LevelInfo
-	if models.KindOf(err) == models.KindRateLimited { // as often as a stranger likes
-		level = slog.LevelDebug
-	}
-	a.Logger.Log(c.Request().Context(), level, "sign-in refused", "email", email[:min(len(email), 500)], "address", c.RealIP(),
-		"reason", reason[:min(len(reason), 500)])
 }
 
 func (a *App) signOutPage(c echo.Context) error {

@@ -2,10 +2,8 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -13,12 +11,6 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/web"
-)
-
-const (
-	codeStepPath    = "/signin/second-factor"
-	setupStepPath   = codeStepPath + "/setup"
-	confirmStepPath = codeStepPath + "/confirm"
 )
 
 // signInStepsRoutes are signing in with a passkey, and the steps after the password. They
@@ -33,70 +25,6 @@ func (a *App) signInStepsRoutes(g *echo.Group) {
 	g.POST(setupStepPath, a.submitSetupStepPage)
 	g.GET(confirmStepPath, a.step(policies.EnrollmentStep, a.confirmStepPage))
 	g.POST(confirmStepPath, a.submitConfirmStepPage)
-}
-
-// afterPassword is afterFirstStep of a user whose password is right, whom the browser is known for
-// from now on.
-func (a *App) afterPassword(c echo.Context, u models.User, next string) (to string, err error) {
-	device, err := a.Accounts.Device(u)
-	if err != nil {
-		return "", err
-	}
-	c.SetCookie(&http.Cookie{Name: DeviceCookie(a.Secure), Value: device, Path: "/", MaxAge: int(deviceRemembered.Seconds()),
-		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
-	return a.afterFirstStep(c.Request().Context(), u, false, next)
-}
-
-// deviceRemembered is for how long a browser is known in which nobody signs in again.
-const deviceRemembered = 180 * 24 * time.Hour
-
-// devicesOf are what the browser keeps of accounts in which somebody has signed in.
-func (a *App) devicesOf(r *http.Request) (list []string) {
-	for _, c := range r.CookiesNamed(DeviceCookie(a.Secure)) {
-		list = append(list, c.Value)
-	}
-	return list
-}
-
-// afterFirstStep begins the session of a user whose password is right, or who has used a
-// passkey, or the next step of signing in. It returns the page to go to.
-func (a *App) afterFirstStep(ctx context.Context, u models.User, byPasskey bool, next string) (to string, err error) {
-	step, pending, err := a.Accounts.NextStep(ctx, u, byPasskey)
-	if err != nil {
-		return "", err
-	}
-	if step == policies.SignedIn {
-		return next, a.beginSession(ctx, u, false)
-	}
-	if err := a.sessions.RenewToken(ctx); err != nil {
-		return "", err
-	}
-	b, err := json.Marshal(pending)
-	if err != nil {
-		return "", err
-	}
-	a.sessions.Remove(ctx, sessionUser)
-	a.sessions.Put(ctx, sessionPending, string(b))
-	a.sessions.Put(ctx, sessionNext, next)
-	a.sessions.SetDeadline(ctx, pending.Until)
-	if step == policies.EnrollmentStep {
-		return setupStepPath, nil
-	}
-	return codeStepPath, nil
-}
-
-// pendingSignIn is the sign-in of the session that waits for its next step; the zero value
-// if there is none.
-func (a *App) pendingSignIn(ctx context.Context) (p policies.PendingSignIn) {
-	if err := json.Unmarshal([]byte(a.sessions.GetString(ctx, sessionPending)), &p); err != nil {
-		return policies.PendingSignIn{}
-	}
-	return p
-}
-
-// afterSignIn is the page to go to when the sign-in of the session is complete.
-func (a *App) afterSignIn(ctx context.Context) string {
-	return models.LocalPath(a.sessions.GetString(ctx, sessionNext))
 }
 
 // step shows the page of a step, to those whose sign-in waits for it.

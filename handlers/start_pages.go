@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -46,6 +47,20 @@ func (a *App) startPage(ctx context.Context, c echo.Context) (templ.Component, e
 	v.Form = submittedOr(c, v.Form)
 	v.Preview, err = a.previewStart(ctx, v.Form)
 	return web.StartPage(v), err
+}
+
+// previewStart previews the form of a new project with its roles.
+func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, error) {
+	f := formFrom(w)
+	in := f.startInput()
+	p, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in)
+	v, err := previewFilled(p.Quota, p.Beyond, cmp.Or(f.err(), nameAddresses(err, in.Emails)))
+	if err == nil && v.Refused == nil {
+		for i, limit := range p.Limit {
+			v.Filled[i].Limit = &limit.Value
+		}
+	}
+	return v, err
 }
 
 // startProjectPage creates the project, and shows the links of invitations once;

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"weir/models"
@@ -365,6 +366,19 @@ type OpenIn struct {
 func (a rest) openWorkspace(ctx context.Context, in *OpenIn) (*Response[Opening], error) {
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID, in.OpenInput)
 	return &Response[Opening]{Opening{a.openURL(httpRequestOf(ctx), in.ID, secret, in.Path), openURLSeconds}}, err
+}
+
+// openURLSeconds is how long openURL is valid.
+const openURLSeconds = 30
+
+// openURL is the address at which a browser enters a workspace with the
+// single-use secret, at a path or, if that is empty, at its start page.
+func (a *App) openURL(r *http.Request, workspace int64, secret, path string) string {
+	at := a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + url.QueryEscape(secret)
+	if path != "" {
+		at += "&path=" + url.QueryEscape(path)
+	}
+	return at
 }
 
 // Directory is a shared directory as a workspace sees it.

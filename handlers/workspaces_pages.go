@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -158,19 +157,6 @@ func (a *App) openWorkspacePage(c echo.Context) error {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, a.openURL(c.Request(), id, secret, in.Path))
-}
-
-// openURLSeconds is how long openURL is valid.
-const openURLSeconds = 30
-
-// openURL is the address at which a browser enters a workspace with the
-// single-use secret, at a path or, if that is empty, at its start page.
-func (a *App) openURL(r *http.Request, workspace int64, secret, path string) string {
-	at := a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + url.QueryEscape(secret)
-	if path != "" {
-		at += "&path=" + url.QueryEscape(path)
-	}
-	return at
 }
 
 // maxIdleHours is the longest time without work by which workspaces can be found.
