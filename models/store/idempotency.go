@@ -42,8 +42,16 @@ func WithIdempotencyKey(ctx context.Context, k *IdempotencyKey) context.Context 
 	return context.WithValue(ctx, idempotencyContextKey{}, k)
 }
 
-// HasIdempotencyKey reports whether a context has a key.
-func HasIdempotencyKey(ctx context.Context) bool { return idempotencyKeyOf(ctx) != nil }
+// ClaimKey claims the key of a context, if it has one, in a transaction of several requests. Call
+// [KeyClaimed] when it is committed.
+func (q *Queries) ClaimKey(ctx context.Context) error { return q.claim(idempotencyKeyOf(ctx)) }
+
+// KeyClaimed tells that the transaction that has claimed the key of a context is committed.
+func KeyClaimed(ctx context.Context) {
+	if key := idempotencyKeyOf(ctx); key != nil {
+		key.Claimed = true
+	}
+}
 
 func idempotencyKeyOf(ctx context.Context) *IdempotencyKey {
 	k, _ := ctx.Value(idempotencyContextKey{}).(*IdempotencyKey)

@@ -101,8 +101,8 @@ func (s *Store) InRevokingTx(ctx context.Context, fn func(*Queries) error) error
 		}
 		return err
 	})
-	if err == nil && key != nil {
-		key.Claimed = true
+	if err == nil {
+		KeyClaimed(ctx)
 	}
 	if err != nil || number == 0 {
 		return err

@@ -37,11 +37,7 @@ func (s *Service) Reserve(ctx context.Context, actor policies.Actor, in Reservat
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return r, err
 	}
-	one := &arrival{ctx: ctx, actor: actor, in: in}
-	if store.HasIdempotencyKey(ctx) { // it is committed with what it creates
-		return s.reserve(one)
-	}
-	r, err = s.decided(one)
+	r, err = s.decided(&arrival{ctx: ctx, actor: actor, in: in})
 	models.Failpoint("reservation.committed")
 	return r, err
 }

@@ -99,6 +99,9 @@ func (s *Service) decideTogether(list []*arrival) []*arrival {
 	}
 	for _, one := range list {
 		if one.answered = !slices.Contains(t.left, one); one.answered && one.err == nil {
+			if err == nil {
+				store.KeyClaimed(one.ctx)
+			}
 			one.err = err // maybe after the database has committed: it is not tried again
 		}
 	}
@@ -243,6 +246,11 @@ func (t *together) grant(list []*arrival) (granted []*arrival, err error) {
 		r := one.request
 		if one.decision, one.err = t.complete(found, r.project, t.reserved[r.project.ID], r.member, t.as); internal(one.err) != nil {
 			return nil, one.err
+		}
+		if one.err == nil { // the idempotency key of a request is committed with what it creates
+			if one.err = t.q.ClaimKey(one.ctx); internal(one.err) != nil {
+				return nil, one.err
+			}
 		}
 		if one.err == nil {
 			t.take(one)

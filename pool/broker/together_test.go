@@ -84,6 +84,41 @@ func TestArrivingTogether(t *testing.T) {
 	})
 }
 
+// Requests with idempotency keys are decided together, too, and each is carried out once.
+func TestRequestsWithKeysArriveTogether(t *testing.T) {
+	each(t, 2, func(t *testing.T, o *world) {
+		in := o.ask(100)
+		in.From, in.Until = o.hour(1), o.hour(2)
+		low, high := in, in
+		low.Class, high.Class = models.ClassLow, models.ClassHigh
+		keys := []store.IdempotencyKey{{Key: "a", Request: "first"}, {Key: "b", Request: "low"}, {Key: "c", Request: "high"}, {Key: "c", Request: "high"}}
+		errs := make([]error, len(keys))
+		var requests []func()
+		for i, in := range []broker.ReservationInput{in, low, high, high} {
+			keys[i].UserID = o.actor.User.ID
+			requests = append(requests, func() {
+				_, errs[i] = o.Reserve(store.WithIdempotencyKey(o.Ctx, &keys[i]), o.actorAt(o.actor), in)
+			})
+		}
+		o.whileLocked(t, func() {}, requests...)
+		if errs[0] != nil || errs[2] != nil || !errors.Is(errs[3], store.ErrIdempotencyKeyUsed) {
+			t.Errorf("%v", errs)
+		}
+		pooltest.WantError(t, errs[1], models.KindNoCapacity)
+		if !keys[0].Claimed || keys[1].Claimed || !keys[2].Claimed || keys[3].Claimed {
+			t.Errorf("claimed: %+v", keys)
+		}
+		list, err := o.List(o.Ctx, o.actorAt(o.actor), store.ReservationFilter{}, store.Page{Limit: 10})
+		if err != nil || len(list) != 2 {
+			t.Errorf("%d reservations, %v", len(list), err)
+		}
+		_, err = o.Reserve(store.WithIdempotencyKey(o.Ctx, &store.IdempotencyKey{UserID: o.actor.User.ID, Key: "c", Request: "high"}), o.actorAt(o.actor), high)
+		if !errors.Is(err, store.ErrIdempotencyKeyUsed) {
+			t.Errorf("repeated: %v", err)
+		}
+	})
+}
+
 // Whoever goes while the requests wait for the pool has no reservation.
 func TestGoneWhileWaiting(t *testing.T) {
 	each(t, 2, func(t *testing.T, o *world) {
