@@ -8,7 +8,7 @@
 // safetensors is that of the section “Format” of the README in github.com/huggingface/safetensors:
 // 8 bytes with the size of the header, little-endian; the header, a JSON object with dtype,
 // shape and data_offsets for each name, and texts under __metadata__; then the bytes of the
-// tensors in row-major order. A header has at most 100 MB; names occur once; the bytes of the
+// tensors in row-major order. A header has at most 32 MB here; names occur once; the bytes of the
 // tensors cover the rest of the file without gaps or overlaps; scalars have an empty shape;
 // a tensor can be empty.
 //

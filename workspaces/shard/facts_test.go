@@ -113,9 +113,9 @@ var hostileFiles = []struct {
 	reason string
 }{
 	{[]byte("1234567"), "it is truncated: it has 7 bytes"},
-	{[]byte("\x00\xe1\xf5\x05\x00\x00\x00\x00{}"), "it is truncated: its header needs 100000008 bytes and the file has 10"},
-	{[]byte("\x01\xe1\xf5\x05\x00\x00\x00\x00{}"), "its header has more than 100 MB"},
-	{[]byte("\xff\xff\xff\xff\xff\xff\xff\xff{}"), "its header has more than 100 MB"},
+	{[]byte("\x00\x48\xe8\x01\x00\x00\x00\x00{}"), "it is truncated: its header needs 32000008 bytes and the file has 10"},
+	{[]byte("\x01\x48\xe8\x01\x00\x00\x00\x00{}"), "its header has more than 32 MB"},
+	{[]byte("\xff\xff\xff\xff\xff\xff\xff\xff{}"), "its header has more than 32 MB"},
 	{raw("", nil), "its header is not a JSON object"},
 	{raw(" {}", nil), "its header is not a JSON object"},
 	{raw("[]", nil), "its header is not a JSON object"},
@@ -181,7 +181,7 @@ func TestHostileFolders(t *testing.T) {
 		"model-00001-of-00002.safetensors has no tensor other":                            with(indexName, `{"weight_map":{"other":"model-00001-of-00002.safetensors"}}`),
 		"The file model-00002-of-00002.safetensors was not found.":                        without("model-00002-of-00002.safetensors"),
 		"The file model-00001-of-00002.safetensors is not valid: it is truncated":         with("model-00001-of-00002.safetensors", "x"),
-		"The file consolidated.safetensors is not valid: its header has more than 100 MB": without(indexName),
+		"The file consolidated.safetensors is not valid: its header has more than 32 MB": without(indexName),
 	} {
 		_, err := Read(folder)
 		if models.KindOf(err) != models.KindConflict || !strings.Contains(err.Error(), reason) {

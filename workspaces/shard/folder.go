@@ -53,7 +53,7 @@ func Read(folder fs.FS) (Model, error) {
 
 func tooLarge() error {
 	return models.Conflict("The model is too large: at most %d files, %d tensors, %d layers and %d MB of headers.",
-		int64(maxFiles), int64(maxTensors), int64(maxLayers), int64(maxHeader/1_000_000))
+		int64(maxFiles), int64(maxTensors), int64(maxLayers), int64(maxHeaders/1_000_000))
 }
 
 // readFiles reads the headers.
@@ -76,7 +76,7 @@ func (m *Model) readFiles(folder fs.FS, names []string) error {
 			return err
 		}
 		headers, tensors = headers+file.Header, tensors+len(file.Tensors)
-		if headers > maxHeader || tensors > maxTensors || len(names) > maxFiles {
+		if headers > maxHeaders || tensors > maxTensors || len(names) > maxFiles {
 			return tooLarge()
 		}
 		m.Files = append(m.Files, file)
@@ -105,7 +105,7 @@ func (m *Model) checkNames(index map[string]string) error {
 
 // readIndex reads which file has which tensor; nil without an index.
 func readIndex(folder fs.FS) (map[string]string, error) {
-	content, err := ReadSmall(folder, indexName, maxHeader)
+	content, err := ReadSmall(folder, indexName, maxHeaders)
 	if content == nil || err != nil {
 		return nil, err
 	}

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	// maxHeader is the most bytes of a header, and of all headers of a model.
-	maxHeader = 100_000_000
+	// maxHeader is the most bytes of a header: some 200,000 tensors. The format permits 100 MB, which
+	// nobody needs and which would take several times that to read.
+	maxHeader = 32_000_000
+	// maxHeaders is the most bytes of all headers of a model, and of its index.
+	maxHeaders = 100_000_000
 	// maxTensors is the most tensors of a model.
 	maxTensors = 1_000_000
 	// maxRank is the most dimensions of a tensor.
