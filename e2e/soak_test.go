@@ -43,6 +43,7 @@ func TestSoak(t *testing.T) {
 	}
 	work.Go(func() { l.looks() })
 	kills := killInTurn(every, length, one, other)
+	eventually(t, starting, starts.seen) // a busy machine may not have come to it
 	close(l.over)
 	work.Wait()
 
