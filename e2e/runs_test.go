@@ -183,6 +183,37 @@ func TestRunWaits(t *testing.T) {
 	}
 }
 
+// The run of a client that was killed gives its GPU back when its lease is over; one of weir run
+// --detach goes on.
+func TestRunOfAKilledClient(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{})
+	team := s.team("waiters", share.times(2), "ada")
+	ada := team.Members[0]
+	c := ada.runs(team.Project, []string{"--lease", "20s"}, "/bin/sh", "-c", "echo begun; sleep 600")
+	c.prints("begun\n")
+	detached := ada.runs(team.Project, []string{"--detach"}, "sleep", "600")
+	detached.exits(0)
+	id := list[handlers.Run](ada.api, "/runs")[1].ID
+	if err := c.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, gone, func() string {
+		var r handlers.Run
+		ada.must("GET", fmt.Sprintf("/runs/%d", id), nil, &r)
+		if r.State == "ended" && len(r.Shares) == 0 && r.Reason == "The client that waited for it was away for 20 seconds." {
+			return ""
+		}
+		return fmt.Sprintf("it is %s with %v: %s", r.State, r.Shares, r.Reason)
+	})
+	var other handlers.Run
+	ada.must("GET", "/runs/"+strings.TrimSpace(detached.out.String()), nil, &other)
+	if other.State != "running" && other.State != "starting" {
+		t.Errorf("the detached one is %s: %s", other.State, other.Reason)
+	}
+	ada.must("POST", fmt.Sprintf("/runs/%d/stop", other.ID), nil, nil)
+}
+
 // A run goes on when the server is killed, and the command that waits for it gets all of its
 // output and its exit code.
 func TestRunSurvivesKill(t *testing.T) {

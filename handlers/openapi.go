@@ -75,8 +75,8 @@ func describe() *huma.OpenAPI {
 func webhookMessages() (list []reference.Message) {
 	data := map[string]reflect.Type{
 		"workspace": reflect.TypeFor[models.WorkspaceNotification](), "provider": reflect.TypeFor[models.ProviderNotification](),
-		"reservation": reflect.TypeFor[models.ReservationNotification](),
-		"quota":       reflect.TypeFor[models.QuotaNotification](), "storage": reflect.TypeFor[models.StorageNotification](),
+		"run": reflect.TypeFor[models.RunNotification](), "reservation": reflect.TypeFor[models.ReservationNotification](),
+		"quota": reflect.TypeFor[models.QuotaNotification](), "storage": reflect.TypeFor[models.StorageNotification](),
 		"request":  reflect.TypeFor[models.QuotaRequest](),
 		"handover": reflect.TypeFor[models.Handover](), "period": reflect.TypeFor[requests.EndData](),
 		"deadline": reflect.TypeFor[requests.EndData](),

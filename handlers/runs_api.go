@@ -61,6 +61,7 @@ type Run struct {
 	Limits           []Limit          `json:"limits" doc:"enforcement of each resource, of a run that has ended"`
 	TimeLimitSeconds int64            `json:"time_limit_seconds,omitempty" doc:"seconds from its start after which the run is ended; absent: no limit"`
 	LeaseSeconds     int64            `json:"lease_seconds,omitempty" doc:"seconds without a renewal after which it ends; absent: none"`
+	Attached         bool             `json:"attached" doc:"a client waits for its end and renews its lease"`
 	IdleEndsAt       *time.Time       `json:"idle_ends_at,omitempty" doc:"when it is ended unless its program works before; absent: never"`
 	Reminded         bool             `json:"reminded" doc:"its user was told that it will be ended as idle, and can keep it"`
 	RequestedAt      time.Time        `json:"requested_at"`
@@ -88,7 +89,7 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 		UserID: r.UserID, User: r.UserName, WorkspaceID: r.WorkspaceID,
 		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
 		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
-		LeaseSeconds: r.LeaseSeconds, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
+		LeaseSeconds: r.LeaseSeconds, Attached: r.Attached, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
 		EndedAt: utc(r.EndedAt),
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}

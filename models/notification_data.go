@@ -15,6 +15,16 @@ type WorkspaceNotification struct {
 	EndsAt      *time.Time `json:"ends_at,omitempty"` // of its GPU share, in workspace.ending only
 }
 
+// RunNotification is the data of notifications about a run.
+type RunNotification struct {
+	RunID       int64  `json:"run_id"`
+	ProjectID   int64  `json:"project_id"`
+	Name        string `json:"name"`
+	UserID      int64  `json:"user_id"`
+	WorkspaceID int64  `json:"workspace_id,omitempty" doc:"workspace whose environment it has"`
+	ExitCode    *int64 `json:"exit_code,omitempty" doc:"absent: it has not ended, or its exit code is not known"`
+}
+
 // ReservationNotification is the data of notifications about a reservation.
 type ReservationNotification struct {
 	ReservationID int64     `json:"reservation_id"`

@@ -11,6 +11,8 @@ const (
 	NotificationWorkspaceStopped   = "workspace.stopped"
 	NotificationWorkspaceFailed    = "workspace.failed"
 	NotificationAccessWithdrawn    = "workspace.access-withdrawn"
+	NotificationRunScheduled       = "run.scheduled"
+	NotificationRunEnded           = "run.ended"
 	NotificationProviderLost       = "provider.lost"
 	NotificationProviderReturned   = "provider.returned"
 	NotificationQuotaNearlyUsed    = "quota.nearly-used"
@@ -44,6 +46,7 @@ func NotificationOfRequest(s RequestState) string { return "request." + string(s
 var NotificationKinds = []string{
 	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding,
 	NotificationWorkspaceIdle, NotificationWorkspaceStopped, NotificationWorkspaceFailed, NotificationAccessWithdrawn,
+	NotificationRunScheduled, NotificationRunEnded,
 	NotificationProviderLost, NotificationProviderReturned, NotificationQuotaNearlyUsed,
 	NotificationRequestAsked,
 	NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),

@@ -66,6 +66,7 @@ type Run struct {
 	Reason           Text        // for which it waits, or has ended otherwise than by itself
 	TimeLimitSeconds int64       // from its start; 0: none
 	LeaseSeconds     int64       // for which it goes on without being renewed; 0: it has no lease
+	Attached         bool        // a client waits for its end, and renews the lease
 	RenewedAt        *time.Time  // nil: never
 	WorkedAt         *time.Time  // when the program of one with a lease last worked
 	RemindedAt       *time.Time  // when its user was told that it will be stopped as idle

@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"time"
+
 	"weir/models"
 	"weir/models/store"
 )
@@ -38,7 +40,12 @@ func (s *Scheduler) Take(q *store.Queries, h models.Holder, d models.Decision) e
 
 // Release ends the shares of a holder.
 func (s *Scheduler) Release(q *store.Queries, holder int64) error {
-	return q.EndShares(holder, q.Now())
+	return s.ReleaseAt(q, holder, q.Now())
+}
+
+// ReleaseAt ends the shares of a holder that has ended before now.
+func (s *Scheduler) ReleaseAt(q *store.Queries, holder int64, at time.Time) error {
+	return q.EndShares(holder, at)
 }
 
 // Record keeps a decision and its explanation for people to read.

@@ -38,6 +38,9 @@ func runSamples() []sample {
 	idle := sampleRun(models.RunRunning)
 	idle.RemindedAt, idle.IdleEndsAt = ptr(ago(time.Minute)), ptr(now.Add(4*time.Minute))
 	list = append(list, sample{"run-idle", "/runs/4", &li, RunPage(idle)})
+	attached := sampleRun(models.RunRunning)
+	attached.Attached, attached.LeaseSeconds = true, 600
+	list = append(list, sample{"run-attached", "/runs/4", &li, RunPage(attached)})
 	foreign := sampleRun(models.RunRunning)
 	foreign.CanRead, foreign.CanStop, foreign.Output = false, false, ""
 	form := RunForm{LaunchView: launchWith(sampleLaunch().Decision), Environment: "PyTorch 2.9", Reservations: []Option{{"3", "№ 3 · 100 GPU cores"}}, Workspaces: []Option{{"5", "segmentation · vision"}}}

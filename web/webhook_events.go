@@ -18,6 +18,9 @@ var eventWords = map[string]models.Text{
 	models.NotificationWorkspaceFailed:    models.Say("has failed"),
 	models.NotificationAccessWithdrawn:    models.Say("loses access to a directory"),
 
+	models.NotificationRunScheduled: models.Say("leaves the queue"),
+	models.NotificationRunEnded:     models.Say("has ended"),
+
 	models.NotificationProviderLost:     models.Say("is unreachable"),
 	models.NotificationProviderReturned: models.Say("is reachable again"),
 	models.NotificationQuotaNearlyUsed:  models.Say("is nearly used"),
@@ -46,7 +49,8 @@ var eventWords = map[string]models.Text{
 
 // eventGroups are the titles of the groups of kinds, by what is before their dot.
 var eventGroups = map[string]models.Text{
-	"workspace": models.Say("Workspaces"), "provider": models.Say("Machines"), "quota": models.Say("Quota of a project"),
+	"workspace": models.Say("Workspaces"), "run": models.Say("Runs"), "provider": models.Say("Machines"),
+	"quota":   models.Say("Quota of a project"),
 	"request": models.Say("Requests"), "invitation": models.Say("Invitations"), "handover": models.Say("Handovers"),
 	"period": models.Say("Period of use"), "deadline": models.Say("Memberships"), "reservation": models.Say("Reservations"),
 	"storage": models.Say("Storage"), "account": models.Say("Accounts"),

@@ -81,7 +81,7 @@ func lastWorked(runs []models.Run, now time.Time) map[int64]time.Time {
 	last := map[int64]time.Time{}
 	for _, r := range runs {
 		at := now
-		if r.LeaseSeconds > 0 {
+		if r.LeaseSeconds > 0 && !r.Attached {
 			at = runIdleState(r).WorkedAt
 		}
 		if r.WorkspaceID != nil && at.After(last[*r.WorkspaceID]) {

@@ -5,6 +5,7 @@ import (
 
 	"weir/models"
 	"weir/models/store"
+	"weir/policies"
 	"weir/pool/quota"
 )
 
@@ -43,6 +44,40 @@ func notifyOwner(q *store.Queries, w models.Workspace, kind string, text models.
 	n := workspaceNotification(&w)
 	n.Kind, n.Text = kind, text
 	return q.Notify([]int64{w.UserID}, n)
+}
+
+// notifyRunScheduled tells the user of a run that it has left the queue, unless a client waits for it.
+func notifyRunScheduled(q *store.Queries, r models.Run) error {
+	return notifyRun(q, r, models.NotificationRunScheduled, models.Say("The run %s has left the queue and is starting.", r.Name), false)
+}
+
+// notifyRunEnded tells the user of a run how it has ended, unless a client waits for it or its user has
+// stopped it.
+func notifyRunEnded(q *store.Queries, r models.Run) error {
+	user, err := q.User(r.UserID)
+	if err != nil {
+		return err
+	}
+	text := models.Say("The run %s has ended.", r.Name)
+	switch {
+	case !r.Reason.Empty():
+		text = models.Say("The run %s has ended: %s", r.Name, r.Reason)
+	case r.ExitCode != nil:
+		text = models.Say("The run %s has ended with exit code %d.", r.Name, *r.ExitCode)
+	}
+	return notifyRun(q, r, models.NotificationRunEnded, text, r.Reason.String() == stoppedBy(policies.Actor{User: user}, "").String())
+}
+
+func notifyRun(q *store.Queries, r models.Run, kind string, text models.Text, known bool) error {
+	data := models.RunNotification{RunID: r.ID, ProjectID: r.ProjectID, Name: r.Name, UserID: r.UserID, ExitCode: r.ExitCode}
+	if r.WorkspaceID != nil {
+		data.WorkspaceID = *r.WorkspaceID
+	}
+	var to []int64
+	if r.LeaseSeconds == 0 && !known { // who renews the lease sees it
+		to = []int64{r.UserID}
+	}
+	return q.Notify(to, models.Notification{Kind: kind, Link: fmt.Sprintf("/runs/%d", r.ID), Text: text, Data: data})
 }
 
 // notifyNearlyUsed notifies the managers of a project when a holder, which has just got

@@ -51,6 +51,51 @@ func TestNotificationsOfAWorkspace(t *testing.T) {
 	})
 }
 
+// The user of a run is told how it has ended, unless they know: they wait for it or have stopped it.
+func TestNotificationsOfARun(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		notified := func() (texts []string) {
+			list, err := w.store.Read(w.ctx).Notifications(w.actor.User.ID, store.Page{})
+			if err != nil {
+				w.Fatal(err)
+			}
+			for _, n := range list {
+				if n.Kind == models.NotificationRunEnded || n.Kind == models.NotificationRunScheduled {
+					texts = append(texts, n.Text.String())
+				}
+			}
+			return texts
+		}
+		w.ticks(w.start("exit 3").ID, models.RunEnded)
+		if got := notified(); !slices.Equal(got, []string{"The run sh has ended with exit code 3."}) {
+			w.Errorf("told %q", got)
+		}
+		in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"sleep", "600"}, TimeLimitSeconds: 1, Name: "limited"}
+		limited, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(limited.ID, models.RunEnded)
+		if got := notified(); len(got) != 2 || got[0] != "The run limited has ended: The time limit of 1s was reached." {
+			w.Errorf("told %q", got)
+		}
+		in = workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"true"}, LeaseSeconds: 60, Attached: true}
+		attached, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(attached.ID, models.RunEnded)
+		own := w.ticks(w.start("sleep 600").ID, models.RunRunning)
+		if _, err := w.StopRun(w.ctx, w.actor, own.ID); err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(own.ID, models.RunEnded)
+		if got := notified(); len(got) != 2 {
+			w.Errorf("told %q of runs that were waited for or stopped", got)
+		}
+	})
+}
+
 // Managers are notified when a launch makes the quota nearly used, once.
 func TestNotificationOfANearlyUsedQuota(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {

@@ -228,7 +228,8 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	if from == models.RunStarting {
 		run.Reason = models.Text{} // what it has waited for
 	}
-	run.State, run.EndedAt = models.RunEnded, new(r.config.Store.Now())
+	ended := endOf(*run, status, r.config.Store.Now())
+	run.State, run.EndedAt = models.RunEnded, &ended
 	if status.Limits != nil {
 		run.Limits = status.Limits
 	}
@@ -248,7 +249,20 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 		message = models.Say("Ended with exit code %d. Its shares were released.", *run.ExitCode)
 	}
 	models.Failpoint("run.ended")
-	return r.transitionRun(ctx, run, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, run.HolderID) })
+	return r.transitionRun(ctx, run, from, message, func(q *store.Queries) error { return notifyRunEnded(q, *run) },
+		func(q *store.Queries) error { return r.config.Pool.ReleaseAt(q, run.HolderID, ended) })
+}
+
+// endOf is when a run has ended, which may have been while no server looked: it is charged until then.
+func endOf(run models.Run, status runtime.RunStatus, now time.Time) time.Time {
+	end := status.EndedAt.In(now.Location()).Truncate(time.Microsecond) // as databases store it
+	if run.StartedAt == nil || status.EndedAt.IsZero() || end.After(now) {
+		return now
+	}
+	if end.Before(*run.StartedAt) { // by another clock
+		return *run.StartedAt
+	}
+	return end
 }
 
 // sweepRuns stops what runs although no row says so, removes what runs without a row have

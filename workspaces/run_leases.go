@@ -47,7 +47,7 @@ func (s *Service) RenewRun(ctx context.Context, actor policies.Actor, id int64, 
 // than that of a workspace with GPUs: the workspace goes on, and the next cell starts another run.
 func RunIdleLimit(r models.Run) idleness.Limit {
 	switch {
-	case r.LeaseSeconds == 0:
+	case r.LeaseSeconds == 0 || r.Attached:
 		return 0
 	case r.Demand.GPUs == 0:
 		return limitOf(r.Target, "idle_minutes")
@@ -75,7 +75,11 @@ func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bo
 	if run.LeaseSeconds == 0 || run.State == models.RunStopping || !r.unrenewed(run) {
 		return false, nil
 	}
-	return true, r.stopRun(ctx, run, models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds), r.unrenewed)
+	why := models.Say("Its lease was not renewed for %d seconds.", run.LeaseSeconds)
+	if run.Attached {
+		why = models.Say("The client that waited for it was away for %d seconds.", run.LeaseSeconds)
+	}
+	return true, r.stopRun(ctx, run, why, r.unrenewed)
 }
 
 // unrenewed reports whether the lease of a run is over.

@@ -104,6 +104,39 @@ func TestLeaseNeedsAWorkspaceThatGoesOn(t *testing.T) {
 	})
 }
 
+// An attached run goes on without its workspace and is never idle, until its client is silent.
+func TestAttachedRun(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		ws := w.until(w.T, w.launch(w.T, "notebook", models.LaunchParameters{}).ID, models.StateRunning)
+		in := workspaces.RunInput{WorkspaceID: ws.ID, ProjectID: w.project.ID, Command: []string{"sleep", "600"}, Attached: true,
+			Request: models.LaunchParameters{IdleMinutes: new(int64(10))}}
+		_, err := w.StartRun(w.ctx, w.actor, in)
+		want(w.T, err, models.KindInvalid, "lease_seconds", "is required")
+		in.LeaseSeconds = 600
+		if _, err := w.Stop(w.ctx, w.actor, ws.ID); err != nil {
+			w.Fatal(err)
+		}
+		r, err := w.StartRun(w.ctx, w.actor, in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.ticks(r.ID, models.RunRunning)
+		w.until(w.T, ws.ID, models.StateStopped)
+		for range 4 {
+			w.minutes(5)
+			w.check("while it is waited for", r.ID, models.RunRunning, false)
+			if _, err := w.RenewRun(w.ctx, w.actor, r.ID, workspaces.RunRenewal{}); err != nil {
+				w.Fatal(err)
+			}
+		}
+		w.minutes(12)
+		w.check("alone", r.ID, models.RunStopping, false)
+		if why := w.run(r.ID).Reason.String(); why != "The client that waited for it was away for 600 seconds." {
+			w.Errorf("it ends as %q", why)
+		}
+	})
+}
+
 // minutes lets time pass, a minute and a round at a time.
 func (w *runsWorld) minutes(n int) {
 	w.Helper()

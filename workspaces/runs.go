@@ -27,6 +27,7 @@ type RunInput struct {
 	ReservationID    int64                   `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the command runs; its GPUs are the default"`
 	TimeLimitSeconds int64                   `json:"time_limit_seconds,omitempty" minimum:"0" maximum:"2592000" doc:"seconds; 0: no limit"`
 	LeaseSeconds     int64                   `json:"lease_seconds,omitempty" minimum:"0" maximum:"3600" doc:"lease in seconds; 0: none"`
+	Attached         bool                    `json:"attached,omitempty" doc:"a client waits for its end and renews its lease: it is not ended as idle, nor with its workspace"`
 	WhenInsufficient string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"default wait"`
 }
 
@@ -72,6 +73,9 @@ func (in *RunInput) Check() error {
 	if in.LeaseSeconds != 0 && (in.LeaseSeconds < minLease || in.LeaseSeconds > maxLease) {
 		p.Add("lease_seconds", "must be 0, or from %d to %d", minLease, maxLease)
 	}
+	if in.Attached && in.LeaseSeconds == 0 {
+		p.Add("lease_seconds", "is required, because the run is attached")
+	}
 	return p.Err()
 }
 
@@ -114,7 +118,7 @@ func (in *RunInput) ofWorkspace(q *store.Queries, actor policies.Actor) error {
 	if in.ProjectID != 0 && in.ProjectID != w.ProjectID {
 		return models.Invalid("workspace_id", "is in another project")
 	}
-	if in.LeaseSeconds != 0 && (w.State.Ended() || w.State == models.StateStopping) {
+	if in.LeaseSeconds != 0 && !in.Attached && (w.State.Ended() || w.State == models.StateStopping) {
 		return models.Invalid("workspace_id", "is %s; a run with a lease ends with its workspace", w.State.Words())
 	}
 	in.ProjectID, in.EnvironmentID = w.ProjectID, cmp.Or(in.EnvironmentID, w.EnvironmentID)
@@ -177,7 +181,7 @@ func (s *Service) StartRun(ctx context.Context, actor policies.Actor, in RunInpu
 		r = models.Run{ProjectID: p.Project.ID, MemberID: member, UserID: actor.User.ID, EnvironmentID: p.Environment.ID, Command: in.Command,
 			Directory: in.Directory, WorkspaceID: optionalID(in.WorkspaceID), Name: cmp.Or(in.Name, programName(in.Command)),
 			State: models.RunStarting, Demand: p.Target.Demand, Target: p.Target.Parameters,
-			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds,
+			TimeLimitSeconds: in.TimeLimitSeconds, LeaseSeconds: in.LeaseSeconds, Attached: in.Attached,
 			Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: q.Now()}
 		if err := s.commitRun(q, actor, &r, p); err != nil || in.ReservationID == 0 {
 			return err
@@ -328,6 +332,9 @@ func scheduleRun(q *store.Queries, pool Pool, r *models.Run, d models.Decision) 
 	if err := q.TransitionRun(r, models.RunQueued, models.Say("Scheduled. %s", d.Explanation)); err != nil {
 		return err
 	}
+	if err := notifyRunScheduled(q, *r); err != nil {
+		return err
+	}
 	if err := notifyNearlyUsed(q, r.Claim()); err != nil {
 		return err
 	}
@@ -351,7 +358,7 @@ func (s *Service) StopRun(ctx context.Context, actor policies.Actor, id int64) (
 		if r.State == models.RunEnded || r.State == models.RunStopping {
 			return models.Conflict("This run is already %s.", r.State.Words())
 		}
-		return stopRun(q, actor, &r, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
+		return stopRun(q, actor, &r, stoppedBy(actor, ""))
 	})
 	return r, err
 }
@@ -365,6 +372,11 @@ func stopRun(q *store.Queries, actor policies.Actor, r *models.Run, why models.T
 	}
 	if err := q.TransitionRun(r, from, why); err != nil {
 		return err
+	}
+	if r.State == models.RunEnded {
+		if err := notifyRunEnded(q, *r); err != nil {
+			return err
+		}
 	}
 	return actor.Audit(q, policies.Change{Action: "stop", Object: "run", ID: r.ID, Project: r.ProjectID,
 		Before: map[string]any{"state": from}, After: map[string]any{"state": r.State}})

@@ -302,6 +302,35 @@ func TestTimeLimitOfARun(t *testing.T) {
 	})
 }
 
+// A run that has ended while no server looked is charged until its end, as far as another clock says it.
+func TestRunEndsUnseen(t *testing.T) {
+	eachRuns(t, func(w *runsWorld) {
+		w.gpus(w.T, 1)
+		for said, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Hour: 10 * time.Minute, -time.Hour: 0} {
+			w.runs.polled = nil
+			in := workspaces.RunInput{ProjectID: w.project.ID, Command: []string{"sleep", "600"}, Request: gpu(1, 100)}
+			r, err := w.StartRun(w.ctx, w.actor, in)
+			if err != nil {
+				w.Fatal(err)
+			}
+			began := *w.ticks(r.ID, models.RunRunning).StartedAt
+			shares, err := w.store.Read(w.ctx).SharesOf(r.HolderID)
+			if err != nil || len(shares) != 1 {
+				w.Fatalf("%d shares, %v", len(shares), err)
+			}
+			w.clock.Advance(began.Add(10 * time.Minute).Sub(w.clock.Now()))
+			w.runs.polled = func(s *runtime.RunStatus) { s.Ended, s.ExitCode, s.EndedAt = true, 0, began.Add(said) }
+			if end := w.ticks(r.ID, models.RunEnded).EndedAt; !end.Equal(began.Add(want)) {
+				w.Errorf("said to have ended after %s, it has ended after %s", said, end.Sub(began))
+			}
+			history, err := w.store.Read(w.ctx).ShareHistory(shares[0].DeviceID, 1)
+			if err != nil || history[0].Until == nil || !history[0].Until.Equal(began.Add(want)) {
+				w.Errorf("said to have ended after %s, its share: %+v, %v", said, history, err)
+			}
+		}
+	})
+}
+
 // A run ends before a reservation that begins after its time limit, also if it was slow to start.
 func TestTimeLimitBesideAReservation(t *testing.T) {
 	eachRuns(t, func(w *runsWorld) {

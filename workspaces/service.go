@@ -28,6 +28,8 @@ type Pool interface {
 	RecordUnmet(q *store.Queries, c models.Claim, why models.Text) error
 	// Release ends the shares of a holder.
 	Release(q *store.Queries, holder int64) error
+	// ReleaseAt ends the shares of a holder that has ended before now.
+	ReleaseAt(q *store.Queries, holder int64, at time.Time) error
 	// Reserved returns how demands of workspaces in a reservation are decided on, and one with what it leaves open.
 	Reserved(q *store.Queries, r models.Reservation, d models.Demand) (models.Demand, func(models.Demand) models.Decision, error)
 	// InTheWay lists the holders whose time is over and that do not leave what is reserved until a moment.

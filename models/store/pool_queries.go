@@ -323,7 +323,7 @@ func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
 
 // EndShares ends the open shares of a holder. It also deletes the processes
 // last measured on their GPUs, which the next users must not see.
-func (q *Queries) EndShares(holder int64, now time.Time) error {
+func (q *Queries) EndShares(holder int64, at time.Time) error {
 	const devices = "SELECT device_id FROM shares WHERE holder_id = ? AND until_at IS NULL"
 	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+devices+`)
 		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, holder, holder).Error; err != nil {
@@ -332,7 +332,7 @@ func (q *Queries) EndShares(holder int64, now time.Time) error {
 	var ended []int64
 	// Not before its start, whatever clock that was of.
 	err := q.db.Raw(`UPDATE shares SET until_at = CASE WHEN from_at > ? THEN from_at ELSE ? END
-		WHERE holder_id = ? AND until_at IS NULL RETURNING device_id`, now, now, holder).Scan(&ended).Error
+		WHERE holder_id = ? AND until_at IS NULL RETURNING device_id`, at, at, holder).Scan(&ended).Error
 	if len(ended) > 0 {
 		q.changeShares(ended...)
 	}

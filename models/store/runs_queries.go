@@ -90,7 +90,7 @@ func (q *Queries) RunsIn(states ...models.RunState) (list []models.Run, err erro
 }
 
 // OrphanedRuns lists the runs with a lease that go on although their workspace has stopped or
-// stops: what renews them runs in it.
+// stops: what renews them runs in it, unless they are attached.
 func (q *Queries) OrphanedRuns() (list []models.Run, err error) {
 	return list, q.leasedRuns().Where("workspace_id IS NOT NULL").
 		Where("NOT EXISTS (SELECT 1 FROM workspaces w WHERE w.id = runs.workspace_id AND w.state IN ?)",
@@ -98,14 +98,14 @@ func (q *Queries) OrphanedRuns() (list []models.Run, err error) {
 		Order("id").Find(&list).Error
 }
 
-// LeasedRuns lists the runs with a lease that go on in a workspace.
+// LeasedRuns lists the runs with a lease that go on in a workspace and end with it.
 func (q *Queries) LeasedRuns(workspace int64) (list []models.Run, err error) {
 	return list, q.leasedRuns().Where("workspace_id = ?", workspace).Order("id").Find(&list).Error
 }
 
 func (q *Queries) leasedRuns() *gorm.DB {
 	going := []models.RunState{models.RunQueued, models.RunStarting, models.RunRunning}
-	return withClaims(q.db, "runs").Where("state IN ? AND lease_seconds > 0", going)
+	return withClaims(q.db, "runs").Where("state IN ? AND lease_seconds > 0 AND NOT attached", going)
 }
 
 // RunStates lists the ids, members and states of all runs.

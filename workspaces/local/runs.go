@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,6 +89,9 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 	}
 	if rep.ExitCode != nil {
 		status.ExitCode = *rep.ExitCode
+		if info, err := os.Stat(in.statusFile()); err == nil { // written last when the sandbox ended
+			status.EndedAt = r.runtime.config.Clock().Add(-time.Since(info.ModTime()))
+		}
 	}
 	status.Message = r.runtime.reasonOf(in)
 	return status, nil

@@ -70,6 +70,7 @@ func RunCommand(before, directory string, command []string) []string {
 // that signal n ended it, 127 that there is no such command.
 type RunStatus struct {
 	Ended       bool
+	EndedAt     time.Time // zero if it is not known
 	ExitCode    int
 	Ran         time.Duration // since its start, by a clock that nobody sets; until it has ended
 	Printed     int64         // bytes of output so far

@@ -132,7 +132,7 @@ func (b *runsBench) ends(t *testing.T, state runtime.State, code int) {
 	t.Helper()
 	b.eventually(t, "ended", func() bool { return b.poll(t, b.Runs, state).Ended })
 	for range 2 { // also when it is asked again
-		if s := b.poll(t, b.Runs, state); s.ExitCode != code || s.OutOfMemory || len(s.Limits) == 0 {
+		if s := b.poll(t, b.Runs, state); s.ExitCode != code || s.OutOfMemory || len(s.Limits) == 0 || code >= 0 && s.EndedAt.IsZero() {
 			t.Errorf("exit code %d, want %d: %+v: %s", s.ExitCode, code, s, b.log(t, state))
 		}
 	}

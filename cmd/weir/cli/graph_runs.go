@@ -26,7 +26,6 @@ import (
 )
 
 const (
-	operatorLease = 10 * time.Minute // longer than the portal is waited for
 	waitPeriod    = 2 * time.Second  // between looks at what is left
 	sampleTimeout = 10 * time.Second // of a measurement, while which nothing starts
 )
@@ -147,7 +146,7 @@ func (o *OperatorRuns) Start(op runner.Operation) (runner.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.Name, in.LeaseSeconds, in.Request.GPUs = runName(op), int64(operatorLease/time.Second), new(int64(0))
+	in.Name, in.Attached, in.LeaseSeconds, in.Request.GPUs = runName(op), true, int64(clientLease/time.Second), new(int64(0))
 	s := *o.s
 	s.out, s.errOut = op.Out, op.Errors
 	return &operatorRun{OperatorRuns: o, s: &s, in: in, share: int64(len(op.CPUs)), seconds: op.Seconds, signals: make(chan os.Signal, 8)}, nil
@@ -224,7 +223,7 @@ func (p *operatorRun) Wait() runner.End {
 	p.held.Add(1000 * p.cpus)
 	defer p.held.Add(-1000 * p.cpus)
 	go p.s.forward(ctx, run.ID, p.signals)
-	go p.renew(ctx, run.ID)
+	go p.s.renew(ctx, run.ID, clientLease)
 	ended, err := p.s.follow(ctx, run)
 	if ended.State != models.RunEnded {
 		return runner.End{Code: ExitUnreachable, Lost: true, Problem: fmt.Sprintf("run %d may go on: %v", run.ID, err)}
@@ -360,21 +359,6 @@ func (p *operatorRun) pause() error {
 		return errStopped
 	case <-time.After(waitPeriod):
 		return nil
-	}
-}
-
-// renew renews the lease until the context ends: the run of a graph that was killed ends.
-func (p *operatorRun) renew(ctx context.Context, id int64) {
-	ticks := time.NewTicker(operatorLease / 10)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-			// Tried again at the next tick, ten of which the lease lasts.
-			_, _ = p.s.call(ctx, http.MethodPost, runPath(id)+"/renew", workspaces.RunRenewal{Worked: true}, "")
-		}
 	}
 }
 

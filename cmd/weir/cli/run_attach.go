@@ -15,13 +15,17 @@ import (
 
 	"weir/handlers"
 	"weir/models"
+	"weir/workspaces"
 )
 
 const (
 	runPollPeriod = 500 * time.Millisecond // between looks at a run that waits
 	logWait       = 20 * time.Second       // for more output, of one request
 	patience      = 5 * time.Minute        // with a server that cannot be reached
-	inProgress    = 30 * time.Second       // for a request that is repeated: the first one conflicts until it is done
+	clientLease   = 10 * time.Minute       // of a run whose end is waited for: longer than patience
+	minLease      = 10 * time.Second
+	maxLease      = time.Hour
+	inProgress    = 30 * time.Second // for a request that is repeated: the first one conflicts until it is done
 )
 
 // attach shows how a run waits and what it prints, sends it the signals of this process,
@@ -32,12 +36,30 @@ func (s *session) attach(r handlers.Run) error {
 	signals, release := ForProgram()
 	defer release()
 	go s.forward(ctx, r.ID, signals)
+	if r.LeaseSeconds > 0 {
+		go s.renew(ctx, r.ID, time.Duration(r.LeaseSeconds)*time.Second)
+	}
 
 	ended, err := s.follow(ctx, r)
 	if err != nil {
 		return err
 	}
 	return programExit(int(*ended.ExitCode))
+}
+
+// renew renews the lease of a run until the context ends: without its client, the run ends.
+func (s *session) renew(ctx context.Context, id int64, lease time.Duration) {
+	ticks := time.NewTicker(lease / 10)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			// Tried again at the next tick, ten of which the lease lasts.
+			_, _ = s.call(ctx, http.MethodPost, runPath(id)+"/renew", workspaces.RunRenewal{}, "")
+		}
+	}
 }
 
 // follow shows how a run waits and what it prints until it has ended with an exit code.

@@ -29,6 +29,7 @@ type runFlags struct {
 	limit                               time.Duration
 	reservation                         int64
 	detach                              bool
+	lease                               time.Duration
 }
 
 func newRunCommand() *cobra.Command {
@@ -52,6 +53,8 @@ func newRunCommand() *cobra.Command {
 		"`BEHAVIOR` on insufficient capacity: wait, fewer or refuse")
 	flags.StringVar(&f.name, "name", "", "what the run is called in lists; default: as the program")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
+	flags.DurationVar(&f.lease, "lease", clientLease,
+		"`DURATION` after which the run is ended when this command was killed or is cut off, 10s to 1h; 0: it goes on")
 	return cmd
 }
 
@@ -126,6 +129,12 @@ func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error
 	in, err := f.input(s, flags, command)
 	if err != nil {
 		return err
+	}
+	switch lease := int64(f.lease / time.Second); {
+	case f.lease != 0 && (f.lease < minLease || f.lease > maxLease):
+		return config.Usagef("--lease: %s must be 0, or from %s to %s", f.lease, minLease, maxLease)
+	case !f.detach && lease > 0:
+		in.Attached, in.LeaseSeconds = true, lease
 	}
 	res, err := s.once("/runs", in)
 	if err != nil {
