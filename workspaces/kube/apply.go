@@ -156,6 +156,9 @@ func (r *Runtime) awaitClaims(ctx context.Context, ns string, claims []*core.Per
 		return err == nil && c.Status.Phase == corev1.ClaimBound
 	})
 	if err != nil {
+		if n, errGet := r.namespaceLister.Get(ns); errGet == nil && n.Status.Phase == corev1.NamespaceTerminating {
+			return namespaceEnds(err) // with its claims
+		}
 		return models.Unavailable(err, "The volumes of the project's directories are not bound yet.")
 	}
 	return nil

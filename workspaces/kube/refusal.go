@@ -21,7 +21,7 @@ func refusal(err error) error {
 	case !answered, busy(status.code), status.code == http.StatusConflict:
 		return models.Unavailable(err, "The cluster is not responding.")
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return models.Unavailable(err, "The project's namespace in the cluster is being deleted. The pod starts when the deletion is complete.")
+		return namespaceEnds(err)
 	case status.code == http.StatusNotFound:
 		return models.Unavailable(err, "The project's namespace in the cluster was deleted and is being recreated.")
 	case exceedsQuota(err):
@@ -35,6 +35,10 @@ func refusal(err error) error {
 	e := models.Conflict("The cluster rejected the pod: %s", oneLine(status.message))
 	e.Err = err
 	return e
+}
+
+func namespaceEnds(err error) error {
+	return models.Unavailable(err, "The project's namespace in the cluster is being deleted. The pod starts when the deletion is complete.")
 }
 
 // apiStatus is the response of the API server, or of a proxy before it.
