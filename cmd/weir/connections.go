@@ -37,6 +37,7 @@ func descriptors() (int, error) {
 type connections struct {
 	most, mostOf int            // mostOf is of an address
 	trusted      []netip.Prefix // proxies, whose connections are those of everybody
+	sandboxes    *sandboxUsers  // whose connections are refused; nil: none are
 	log          *slog.Logger
 
 	mu      sync.Mutex
@@ -78,8 +79,10 @@ func (l boundListener) Accept() (net.Conn, error) {
 		if !ok {
 			return conn, nil
 		}
-		if counted := l.connections.admit(tcp); counted != nil {
-			return counted, nil
+		if s := l.connections.sandboxes; s == nil || !s.opened(tcp) {
+			if counted := l.connections.admit(tcp); counted != nil {
+				return counted, nil
+			}
 		}
 		_ = tcp.Close() // refused
 	}

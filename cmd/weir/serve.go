@@ -97,6 +97,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	}
 	counted := newConnections(files/portalConnections, p.cfg.TrustedProxies, p.log)
+	counted.sandboxes = p.sandboxUsers()
 	server := p.newServer(p.app, counted)
 	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.watchDatabaseLock(ctx, failed) })

@@ -8,6 +8,9 @@ import (
 	"weir/workspaces/runtime"
 )
 
+// SharesNetwork reports whether workspaces share the network of the machine.
+func (r *Runtime) SharesNetwork() bool { return !r.network.missing.Empty() }
+
 // Limits tries the limits of a workspace on a process that sleeps, and returns for each
 // resource whether this machine enforces it, and whether workspaces have a network of their own.
 func (r *Runtime) Limits() []models.Limit {
