@@ -70,6 +70,7 @@ type Run struct {
 	RenewedAt        *time.Time  // nil: never
 	WorkedAt         *time.Time  // when the program of one with a lease last worked
 	RemindedAt       *time.Time  // when its user was told that it will be stopped as idle
+	StoppedBy        *int64      // the user who has stopped it; nil: nobody
 	ExitCode         *int64      // of a run that has ended; nil: not known
 	RuntimeState     []byte
 	Limits           []Limit      `gorm:"serializer:json;not null"`
@@ -85,6 +86,15 @@ func (r Run) Claim() Claim {
 	return Claim{Holder: Holder{ID: r.HolderID, Kind: HolderRun, ProjectID: r.ProjectID, MemberID: r.MemberID, UserID: r.UserID},
 		Name: r.Name, Phase: r.State.Phase(), Demand: r.Demand, Reason: r.Reason, RequestedAt: r.RequestedAt, StartedAt: r.StartedAt,
 		EndedAt: r.EndedAt, TimeLimitSeconds: r.TimeLimitSeconds}
+}
+
+// LeaseEndsAt is until when the lease of a run was last renewed.
+func (r Run) LeaseEndsAt() time.Time {
+	renewed := r.RequestedAt
+	if r.RenewedAt != nil {
+		renewed = *r.RenewedAt
+	}
+	return renewed.Add(time.Duration(r.LeaseSeconds) * time.Second)
 }
 
 // HolderView is the run as a holder.

@@ -5,7 +5,6 @@ import (
 
 	"weir/models"
 	"weir/models/store"
-	"weir/policies"
 	"weir/pool/quota"
 )
 
@@ -48,16 +47,13 @@ func notifyOwner(q *store.Queries, w models.Workspace, kind string, text models.
 
 // notifyRunScheduled tells the user of a run that it has left the queue, unless a client waits for it.
 func notifyRunScheduled(q *store.Queries, r models.Run) error {
-	return notifyRun(q, r, models.NotificationRunScheduled, models.Say("The run %s has left the queue and is starting.", r.Name), false)
+	return notifyRun(q, r, r.LeaseSeconds == 0, models.NotificationRunScheduled,
+		models.Say("The run %s has left the queue and is starting.", r.Name))
 }
 
-// notifyRunEnded tells the user of a run how it has ended, unless a client waits for it or its user has
+// notifyRunEnded tells the user of a run how it has ended, unless a client waits for it or they have
 // stopped it.
 func notifyRunEnded(q *store.Queries, r models.Run) error {
-	user, err := q.User(r.UserID)
-	if err != nil {
-		return err
-	}
 	text := models.Say("The run %s has ended.", r.Name)
 	switch {
 	case !r.Reason.Empty():
@@ -65,16 +61,19 @@ func notifyRunEnded(q *store.Queries, r models.Run) error {
 	case r.ExitCode != nil:
 		text = models.Say("The run %s has ended with exit code %d.", r.Name, *r.ExitCode)
 	}
-	return notifyRun(q, r, models.NotificationRunEnded, text, r.Reason.String() == stoppedBy(policies.Actor{User: user}, "").String())
+	alone := r.LeaseSeconds == 0 || r.Attached && !q.Now().Before(r.LeaseEndsAt()) // its client has vanished
+	own := r.StoppedBy != nil && *r.StoppedBy == r.UserID
+	return notifyRun(q, r, alone && !own, models.NotificationRunEnded, text)
 }
 
-func notifyRun(q *store.Queries, r models.Run, kind string, text models.Text, known bool) error {
+// notifyRun tells webhooks and, if told is set, the user of a run something about it.
+func notifyRun(q *store.Queries, r models.Run, told bool, kind string, text models.Text) error {
 	data := models.RunNotification{RunID: r.ID, ProjectID: r.ProjectID, Name: r.Name, UserID: r.UserID, ExitCode: r.ExitCode}
 	if r.WorkspaceID != nil {
 		data.WorkspaceID = *r.WorkspaceID
 	}
 	var to []int64
-	if r.LeaseSeconds == 0 && !known { // who renews the lease sees it
+	if told {
 		to = []int64{r.UserID}
 	}
 	return q.Notify(to, models.Notification{Kind: kind, Link: fmt.Sprintf("/runs/%d", r.ID), Text: text, Data: data})

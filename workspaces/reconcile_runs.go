@@ -103,6 +103,7 @@ func (r *Reconciler) stepRun(ctx context.Context, run *models.Run) error {
 	if status.Ended {
 		return r.finishRun(ctx, run, status)
 	}
+	r.runTrackers.entry(run.ID).saw(r.config.Store.Now())
 	if run.State == models.RunStopping {
 		return r.config.Runs.Stop(ctx, run.RuntimeState)
 	}
@@ -146,11 +147,15 @@ func (r *Reconciler) startRun(ctx context.Context, run *models.Run) error {
 		run.Reason = status.Message
 		return errors.Join(err, r.transitionRun(ctx, run, models.RunStarting, models.Text{}))
 	}
-	return r.runStarted(ctx, run)
+	return r.runStarted(ctx, run, status)
 }
 
-func (r *Reconciler) runStarted(ctx context.Context, run *models.Run) error {
-	run.State, run.Reason, run.StartedAt = models.RunRunning, models.Text{}, new(r.config.Store.Now())
+func (r *Reconciler) runStarted(ctx context.Context, run *models.Run, status runtime.RunStatus) error {
+	at := r.config.Store.Now()
+	if status.Ended { // maybe long ago, while no server ran
+		at = r.endOf(*run, status)
+	}
+	run.State, run.Reason, run.StartedAt = models.RunRunning, models.Text{}, &at
 	return r.transitionRun(ctx, run, models.RunStarting, models.Say("The command was started."))
 }
 
@@ -158,7 +163,7 @@ func (r *Reconciler) runStarted(ctx context.Context, run *models.Run) error {
 func (r *Reconciler) awaitRun(ctx context.Context, run *models.Run, status runtime.RunStatus) error {
 	switch {
 	case status.Stage == "":
-		return r.runStarted(ctx, run)
+		return r.runStarted(ctx, run, status)
 	case r.runTrackers.entry(run.ID).stalled(status.Stage, r.now()):
 		run.State, run.Reason = models.RunStopping, models.Say("The run failed: %s", status.Message)
 		return r.transitionRun(ctx, run, models.RunStarting, run.Reason)
@@ -228,7 +233,7 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	if from == models.RunStarting {
 		run.Reason = models.Text{} // what it has waited for
 	}
-	ended := endOf(*run, status, r.config.Store.Now())
+	ended := r.endOf(*run, status)
 	run.State, run.EndedAt = models.RunEnded, &ended
 	if status.Limits != nil {
 		run.Limits = status.Limits
@@ -253,14 +258,22 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 		func(q *store.Queries) error { return r.config.Pool.ReleaseAt(q, run.HolderID, ended) })
 }
 
-// endOf is when a run has ended, which may have been while no server looked: it is charged until then.
-func endOf(run models.Run, status runtime.RunStatus, now time.Time) time.Time {
-	end := status.EndedAt.In(now.Location()).Truncate(time.Microsecond) // as databases store it
-	if run.StartedAt == nil || status.EndedAt.IsZero() || end.After(now) {
-		return now
+// endOf is when a run has ended, as its runtime says, but not before it was last seen to run, nor after
+// now: it is charged until then, also if no server looked.
+func (r *Reconciler) endOf(run models.Run, status runtime.RunStatus) time.Time {
+	now, earliest := r.config.Store.Now(), run.RequestedAt
+	if run.StartedAt != nil {
+		earliest = *run.StartedAt
 	}
-	if end.Before(*run.StartedAt) { // by another clock
-		return *run.StartedAt
+	if seen := r.runTrackers.entry(run.ID).seenAt(); seen.After(earliest) {
+		earliest = seen
+	}
+	end := status.EndedAt.In(now.Location()).Truncate(time.Microsecond) // as databases store it
+	switch {
+	case status.EndedAt.IsZero() || end.After(now) || earliest.After(now):
+		return now
+	case end.Before(earliest): // by another clock
+		return earliest
 	}
 	return end
 }

@@ -54,6 +54,19 @@ type tracker struct {
 	steppedAt time.Time       // when the last step began
 	renewed   time.Time       // the last renewal of the lease that was seen
 	renewedAt time.Time       // when it was seen first
+	lastSeen  time.Time       // when it was last seen to run, by the clock of the database
+}
+
+func (t *tracker) saw(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lastSeen = at
+}
+
+func (t *tracker) seenAt() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.lastSeen
 }
 
 // retryDelay returns the remaining delay after a failed step.

@@ -66,7 +66,7 @@ func endRestoredRuns(q *store.Queries, why models.Text) (int, error) {
 	for _, r := range list {
 		from := r.State
 		r.State, r.Reason, r.EndedAt, r.RuntimeState = models.RunEnded, why, new(q.Now()), nil
-		if err := errors.Join(q.TransitionRun(&r, from, why), q.EndShares(r.HolderID, q.Now())); err != nil {
+		if err := errors.Join(q.TransitionRun(&r, from, why), notifyRunEnded(q, r), q.EndShares(r.HolderID, q.Now())); err != nil {
 			return 0, err
 		}
 	}

@@ -134,6 +134,11 @@ func TestAttachedRun(t *testing.T) {
 		if why := w.run(r.ID).Reason.String(); why != "The client that waited for it was away for 600 seconds." {
 			w.Errorf("it ends as %q", why)
 		}
+		w.runs.polled = nil
+		w.ticks(r.ID, models.RunEnded)
+		if told := w.told(w.T, w.actor.User); len(told) == 0 || told[len(told)-1] != models.NotificationRunEnded {
+			w.Errorf("its user is told of %q", told)
+		}
 	})
 }
 

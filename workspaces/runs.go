@@ -358,6 +358,7 @@ func (s *Service) StopRun(ctx context.Context, actor policies.Actor, id int64) (
 		if r.State == models.RunEnded || r.State == models.RunStopping {
 			return models.Conflict("This run is already %s.", r.State.Words())
 		}
+		r.StoppedBy = &actor.User.ID
 		return stopRun(q, actor, &r, stoppedBy(actor, ""))
 	})
 	return r, err

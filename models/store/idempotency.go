@@ -42,9 +42,27 @@ func WithIdempotencyKey(ctx context.Context, k *IdempotencyKey) context.Context 
 	return context.WithValue(ctx, idempotencyContextKey{}, k)
 }
 
-// ClaimKey claims the key of a context, if it has one, in a transaction of several requests. Call
-// [KeyClaimed] when it is committed.
-func (q *Queries) ClaimKey(ctx context.Context) error { return q.claim(idempotencyKeyOf(ctx)) }
+// ClaimKey claims the key of a context, if it has one, in a transaction of several requests. Whoever
+// waits for it calls [KeyClaimed] when it is committed.
+func (q *Queries) ClaimKey(ctx context.Context) error {
+	if k := idempotencyKeyOf(ctx); k != nil {
+		own := *k // its request may have been given up meanwhile
+		return q.claim(&own)
+	}
+	return nil
+}
+
+// CheckKey fails if another request has claimed the key of a context.
+func (q *Queries) CheckKey(ctx context.Context) error {
+	k := idempotencyKeyOf(ctx)
+	if k == nil {
+		return nil
+	}
+	if _, err := q.IdempotencyKey(k.UserID, k.Key); err != nil {
+		return models.IgnoreNotFound(err)
+	}
+	return ErrIdempotencyKeyUsed
+}
 
 // KeyClaimed tells that the transaction that has claimed the key of a context is committed.
 func KeyClaimed(ctx context.Context) {

@@ -20,6 +20,7 @@ type arrival struct {
 	reservation models.Reservation
 	err         error
 	answered    bool // reservation and err are the answer
+	claimed     bool // its idempotency key is committed, with those of others
 }
 
 // reserve decides on a request alone.

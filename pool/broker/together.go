@@ -57,6 +57,9 @@ func (s *Service) decided(one *arrival) (models.Reservation, error) {
 	for !one.answered {
 		s.decideAll(s.arrivals.take())
 	}
+	if one.claimed {
+		store.KeyClaimed(one.ctx)
+	}
 	return one.reservation, one.err
 }
 
@@ -99,10 +102,7 @@ func (s *Service) decideTogether(list []*arrival) []*arrival {
 	}
 	for _, one := range list {
 		if one.answered = !slices.Contains(t.left, one); one.answered && one.err == nil {
-			if err == nil {
-				store.KeyClaimed(one.ctx)
-			}
-			one.err = err // maybe after the database has committed: it is not tried again
+			one.err, one.claimed = err, err == nil // maybe after the database has committed: it is not tried again
 		}
 	}
 	return t.left
@@ -199,7 +199,10 @@ func (t *together) read(list []*arrival) (err error) {
 // checked are the requests that are valid, and whose clients have not gone.
 func (t *together) checked(list []*arrival) (valid []*arrival, err error) {
 	for _, one := range list {
-		if one.err = one.ctx.Err(); one.err != nil {
+		if one.err = one.ctx.Err(); one.err == nil {
+			one.err = t.q.CheckKey(one.ctx)
+		}
+		if one.err != nil {
 			continue
 		}
 		p, user := t.projects[one.in.ProjectID], one.actor.User.ID

@@ -212,7 +212,7 @@ func endOfRun(pod *corev1.Pod) runtime.RunStatus {
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		status.Message = models.Say("The command could not be started: %s", oneLine(t.Message))
 	default:
-		status.EndedAt, status.ExitCode, status.OutOfMemory = t.FinishedAt.Time, int(t.ExitCode), t.Reason == "OOMKilled"
+		status.EndedAt, status.ExitCode, status.OutOfMemory = t.FinishedAt.Add(time.Second), int(t.ExitCode), t.Reason == "OOMKilled"
 	}
 	return status
 }

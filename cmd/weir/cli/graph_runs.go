@@ -228,9 +228,11 @@ func (p *operatorRun) Wait() runner.End {
 	if ended.State != models.RunEnded {
 		return runner.End{Code: ExitUnreachable, Lost: true, Problem: fmt.Sprintf("run %d may go on: %v", run.ID, err)}
 	}
-	var e runner.End
+	e := runner.End{Seconds: p.seconds}
 	if ended.StartedAt != nil && ended.EndedAt != nil {
-		e.Seconds = onOneCPU(p.seconds, ended.EndedAt.Sub(*ended.StartedAt).Seconds(), p.cpus)
+		if took := ended.EndedAt.Sub(*ended.StartedAt).Seconds(); took > 0 { // else it was too short to be measured
+			e.Seconds = onOneCPU(p.seconds, took, p.cpus)
+		}
 	}
 	if err != nil {
 		e.Code, e.Problem = exitCode(err), err.Error()

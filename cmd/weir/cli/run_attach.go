@@ -57,7 +57,9 @@ func (s *session) renew(ctx context.Context, id int64, lease time.Duration) {
 			return
 		case <-ticks.C:
 			// Tried again at the next tick, ten of which the lease lasts.
-			_, _ = s.call(ctx, http.MethodPost, runPath(id)+"/renew", workspaces.RunRenewal{}, "")
+			call, cancel := context.WithTimeout(ctx, lease/10)
+			_, _ = s.call(call, http.MethodPost, runPath(id)+"/renew", workspaces.RunRenewal{}, "")
+			cancel()
 		}
 	}
 }

@@ -54,7 +54,8 @@ func newRunCommand() *cobra.Command {
 	flags.StringVar(&f.name, "name", "", "what the run is called in lists; default: as the program")
 	flags.BoolVar(&f.detach, "detach", false, "print the ID of the run and do not wait for it")
 	flags.DurationVar(&f.lease, "lease", clientLease,
-		"`DURATION` after which the run is ended when this command was killed or is cut off, 10s to 1h; 0: it goes on")
+		"`DURATION` after which the run is ended when this command was killed, is suspended or is cut off, 10s to 1h, 0: it goes on; default: 10m, and without end with --detach")
+	flags.Lookup("lease").DefValue = "0s" // its text says it
 	return cmd
 }
 
@@ -131,8 +132,10 @@ func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error
 		return err
 	}
 	switch lease := int64(f.lease / time.Second); {
+	case f.detach && flags.Changed("lease"):
+		return config.Usagef("--lease: --detach does not wait for the run")
 	case f.lease != 0 && (f.lease < minLease || f.lease > maxLease):
-		return config.Usagef("--lease: %s must be 0, or from %s to %s", f.lease, minLease, maxLease)
+		return config.Usagef("--lease: %s must be 0, or from 10s to 1h", f.lease)
 	case !f.detach && lease > 0:
 		in.Attached, in.LeaseSeconds = true, lease
 	}

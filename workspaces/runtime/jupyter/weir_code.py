@@ -58,6 +58,7 @@ class CodeServer:
     def __init__(self, program):
         self.program = program
         self.began = self.saved_at = None
+        self.begun = 0  # by a clock that nobody sets
         self.ready = False
         self.saved_until = 0
         self.dir = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.cache"), "code-server")
@@ -80,8 +81,12 @@ class CodeServer:
 
     async def connect(self, seconds=START_SECONDS):
         """Return a stream to the program, which is started unless it runs."""
-        async with self.starting:
-            until = time.monotonic() + seconds
+        until = time.monotonic() + seconds
+        try:
+            await asyncio.wait_for(self.starting.acquire(), seconds)
+        except asyncio.TimeoutError:
+            raise Starting(f"it did not start within {seconds} seconds. {self.last_line()}") from None
+        try:
             while time.monotonic() < until:
                 if self.process is None or self.process.poll() is not None:
                     if self.starts == STARTS:
@@ -95,6 +100,8 @@ class CodeServer:
                 except (OSError, iostream.StreamClosedError, asyncio.TimeoutError):
                     pass  # it does not listen or respond yet, or has just ended
                 await asyncio.sleep(0.05)
+        finally:
+            self.starting.release()
         raise Starting(f"it did not start within {seconds} seconds. {self.last_line()}")
 
     async def begin(self, request, repeatable, seconds):
@@ -135,7 +142,7 @@ class CodeServer:
                 self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env)
         except OSError as e:
             raise Failed(str(e)) from None
-        self.began, self.ready, self.starts = time.time(), False, self.starts + 1
+        self.began, self.begun, self.ready, self.starts = time.time(), time.monotonic(), False, self.starts + 1
 
     def write_settings(self):
         """Write the settings of somebody who has none."""
@@ -240,7 +247,7 @@ def load(app):
             try:
                 upstream, first = await server.begin(request, self.request.method == "GET", PAGE_SECONDS if workbench else START_SECONDS)
             except Starting as e:
-                if not workbench or time.time() - server.began > START_SECONDS:
+                if not workbench or time.monotonic() - server.begun > START_SECONDS:
                     raise web.HTTPError(504, f"VS Code does not run: {e}") from None
                 chinese = self.request.headers.get("Accept-Language", "").startswith("zh")
                 self.set_status(503)
