@@ -101,11 +101,11 @@ func (a rest) accounting(ctx context.Context, project int64, p Paging, in projec
 	if err != nil {
 		return nil, err
 	}
-	list := List[AccountedGroup]{Items: convert(all.Rows, accountedGroup)}
+	list := List[AccountedGroup]{Items: models.Map(all.Rows, accountedGroup)}
 	if all.Next > 0 {
 		list.NextCursor = strconv.FormatInt(all.Next, 10)
 	}
-	steps := convert(all.Steps, func(s projects.AccountingStep) AccountingStep { return AccountingStep(s) })
+	steps := models.Map(all.Steps, func(s projects.AccountingStep) AccountingStep { return AccountingStep(s) })
 	return &Response[Accounting]{Accounting{all.From, all.Until, all.Group, all.OwnOnly, all.Currency,
 		accountedGroup(all.Total), steps, list}}, nil
 }

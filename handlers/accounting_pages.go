@@ -32,8 +32,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 		return nil, err
 	}
 	v := web.AccountingView{UsageRange: a.usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
-		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total), Rows: convert(u.Rows, accountedRow),
-		Steps: convert(u.Steps, func(s projects.AccountingStep) web.AccountingStep { return web.AccountingStep(s) })}
+		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total), Rows: models.Map(u.Rows, accountedRow),
+		Steps: models.Map(u.Steps, func(s projects.AccountingStep) web.AccountingStep { return web.AccountingStep(s) })}
 	if u.Next > 0 {
 		v.Next = pageAt(c, store.Page{After: u.Next})
 	}

@@ -28,12 +28,13 @@ func (a rest) listAvailable(ctx context.Context, in *ByID) (*Response[List[SizeA
 	if err != nil {
 		return nil, err
 	}
-	return &Response[List[SizeAvailability]]{List[SizeAvailability]{Items: convert(all, func(f workspaces.SizeAvailability) SizeAvailability {
-		return SizeAvailability{Demand: f.Demand, Outcome: f.Outcome, Reasons: convert(f.Reasons, models.Text.String), Simulated: f.Simulated}
-	})}}, nil
+	items := models.Map(all, func(f workspaces.SizeAvailability) SizeAvailability {
+		return SizeAvailability{Demand: f.Demand, Outcome: f.Outcome, Reasons: models.Map(f.Reasons, models.Text.String), Simulated: f.Simulated}
+	})
+	return &Response[List[SizeAvailability]]{List[SizeAvailability]{Items: items}}, nil
 }
 
 // availableRows lists which common share sizes are available.
 func availableRows(list []workspaces.SizeAvailability) []web.AvailableRow {
-	return convert(list, func(f workspaces.SizeAvailability) web.AvailableRow { return web.AvailableRow(f) })
+	return models.Map(list, func(f workspaces.SizeAvailability) web.AvailableRow { return web.AvailableRow(f) })
 }

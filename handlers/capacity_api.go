@@ -64,8 +64,8 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 		return nil, err
 	}
 	foreign, err := a.Workspaces.Foreign(actorOf(ctx))
-	return found(v.Setting.Version, Capacity{convert(v.Rows, resourceCapacityOf), v.Setting,
-		convert(foreign, func(f models.Foreign) ForeignWork { return ForeignWork(f) }), list.Body.Items, list.Body.NextCursor}, err)
+	return found(v.Setting.Version, Capacity{models.Map(v.Rows, resourceCapacityOf), v.Setting,
+		models.Map(foreign, func(f models.Foreign) ForeignWork { return ForeignWork(f) }), list.Body.Items, list.Body.NextCursor}, err)
 }
 
 func (a rest) setCapacity(ctx context.Context, in *UpdateSingleton[projects.OvercommitInput]) (*Found[models.Overcommit], error) {

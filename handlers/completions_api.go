@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
+	"weir/models"
 	"weir/workspaces"
 	"weir/workspaces/deployments/serving"
 )
@@ -167,7 +168,7 @@ func (f *textForm) logprobs(tokens ...serving.Token) *CompletionLogprobs {
 }
 
 func idsOf(tokens []serving.Token) []int32 {
-	return convert(tokens, func(t serving.Token) int32 { return t.ID })
+	return models.Map(tokens, func(t serving.Token) int32 { return t.ID })
 }
 
 func finishOf(end workspaces.CompletionEnd) string {

@@ -25,7 +25,7 @@ func (a *App) departmentsRoutes(p *echo.Group) {
 func (a *App) departmentsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	list, err := a.Accounts.Departments(ctx, actorOf(ctx), pageAfter(c))
 	return web.DepartmentsPage(web.DepartmentsView{
-		Rows: convert(list, func(d policies.DepartmentView) web.DepartmentRow {
+		Rows: models.Map(list, func(d policies.DepartmentView) web.DepartmentRow {
 			return web.DepartmentRow{Department: d.Department, Sums: d.DepartmentSums}
 		}),
 		Next: nextPage(c, list, func(d policies.DepartmentView) int64 { return d.ID })}), err

@@ -42,10 +42,10 @@ type ModelPlan struct {
 
 // ModelReportOf is a report for programs.
 func ModelReportOf(v models.ModelReport) ModelReport {
-	v.Plan.Parts = convert(v.Plan.Parts, unchanged) // never null
-	v.Facts.Layers = convert(v.Facts.Layers, unchanged)
-	plan := ModelPlan{v.Plan, convert(v.Plan.Reasons, models.Text.String)}
-	return ModelReport{v.Path, v.Facts, v.Memory, convert(v.Devices, unchanged), plan, convert(v.ServiceTypes, unchanged),
+	v.Plan.Parts = models.Map(v.Plan.Parts, unchanged) // never null
+	v.Facts.Layers = models.Map(v.Facts.Layers, unchanged)
+	plan := ModelPlan{v.Plan, models.Map(v.Plan.Reasons, models.Text.String)}
+	return ModelReport{v.Path, v.Facts, v.Memory, models.Map(v.Devices, unchanged), plan, models.Map(v.ServiceTypes, unchanged),
 		v.NotServed.String()}
 }
 

@@ -101,7 +101,7 @@ func deviceOf(d pool.DeviceView) Device {
 		SharingError: d.SharingError, Changing: d.Changing(), Layout: append([]string{}, d.Layout...),
 		MIGProfiles: append([]string{}, d.MIGProfiles...), ParentID: d.ParentID, Profile: d.Profile,
 		Cores: d.Cores, Mixed: d.Mixed, Lent: d.Lent, FreeCores: d.FreeCores, FreeMemoryMiB: d.FreeMemoryMiB,
-		MayManage: d.Manage, Shares: convert(d.Shares, shareOf)}
+		MayManage: d.Manage, Shares: models.Map(d.Shares, shareOf)}
 	if d.NUMA >= 0 {
 		v.NUMA = &d.NUMA
 	}
@@ -135,7 +135,7 @@ type DeviceHistory struct {
 
 func (a rest) getDevice(ctx context.Context, in *ByID) (*Found[DeviceHistory], error) {
 	d, history, err := a.Pool.Device(ctx, actorOf(ctx), in.ID)
-	return found(d.Version, DeviceHistory{deviceOf(d), convert(history, shareOf)}, err)
+	return found(d.Version, DeviceHistory{deviceOf(d), models.Map(history, shareOf)}, err)
 }
 
 func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput]) (*Found[DeviceHistory], error) {
@@ -184,5 +184,5 @@ func bucketOf(t models.Telemetry) Bucket {
 
 func (a rest) getTelemetry(ctx context.Context, in *TelemetryQuery) (*Response[Telemetry], error) {
 	buckets, err := a.Providers.History(ctx, actorOf(ctx), in.ID, in.Span)
-	return &Response[Telemetry]{Telemetry{in.Span, convert(buckets, bucketOf)}}, err
+	return &Response[Telemetry]{Telemetry{in.Span, models.Map(buckets, bucketOf)}}, err
 }

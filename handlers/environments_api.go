@@ -62,12 +62,12 @@ type MatchedEnvironment struct {
 
 func matchOf(m workspaces.Match) MatchedEnvironment {
 	yes := true
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &yes, Matched: convert(m.Matched, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &yes, Matched: models.Map(m.Matched, models.Text.String)}
 }
 
 func mismatchOf(m workspaces.Mismatch) MatchedEnvironment {
 	no := false
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &no, Reasons: convert(m.Reasons, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &no, Reasons: models.Map(m.Reasons, models.Text.String)}
 }
 
 // EnvironmentsQuery selects environments.
@@ -82,14 +82,14 @@ func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Res
 	if in.VersionConstraints == "" {
 		var all []models.Environment
 		all, err = a.Catalog.Environments(ctx, actorOf(ctx))
-		list = convert(all, func(e models.Environment) MatchedEnvironment {
+		list = models.Map(all, func(e models.Environment) MatchedEnvironment {
 			return MatchedEnvironment{Environment: environmentOf(e)}
 		})
 	} else {
 		var matches []workspaces.Match
 		var mismatches []workspaces.Mismatch
 		matches, mismatches, err = a.Catalog.Match(ctx, actorOf(ctx), workspaces.MatchInput{VersionConstraints: in.VersionConstraints})
-		list = append(convert(matches, matchOf), convert(mismatches, mismatchOf)...)
+		list = append(models.Map(matches, matchOf), models.Map(mismatches, mismatchOf)...)
 	}
 	return listedAll(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
 		func(e MatchedEnvironment) MatchedEnvironment { return e })

@@ -182,7 +182,7 @@ type Estimate struct {
 
 func offerOf(d models.Decision) *Offer {
 	o := &Offer{Outcome: d.Outcome, Waiting: d.Waiting, CanWait: d.Outcome != models.OutcomeRefused,
-		Reasons: convert(d.Reasons, models.Text.String)}
+		Reasons: models.Map(d.Reasons, models.Text.String)}
 	if d.Fewer != nil {
 		o.Cores, o.GPUMemoryMiB = d.Fewer.Cores, d.Fewer.GPUMemoryMiB
 	}
@@ -221,7 +221,7 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 	case http.StatusUnprocessableEntity:
 		p.Detail = "Some fields are invalid."
 	}
-	p.Errors = convert(errs, problemField)
+	p.Errors = models.Map(errs, problemField)
 	if status == http.StatusBadRequest {
 		p.Detail = "The body must be JSON."
 	}

@@ -31,7 +31,7 @@ func (a *App) fileRulesPage(ctx context.Context, c echo.Context) (templ.Componen
 	}
 	v := web.FileRulesView{ProjectID: project.ID, Project: project.Name}
 	list, err := a.Storage.List(ctx, actorOf(ctx), v.ProjectID, storage.RuleQuery{}, pageAfter(c))
-	v.Rows = convert(list, ruleRowOf)
+	v.Rows = models.Map(list, ruleRowOf)
 	v.Next = nextPage(c, list, func(r storage.NamedRule) int64 { return r.ID })
 	return web.FileRulesPage(v), err
 }
@@ -119,7 +119,7 @@ func (a *App) pathRules(c echo.Context, v *web.FileAccessView, member int64) err
 	if err != nil {
 		return err
 	}
-	v.Rules = convert(list, ruleRowOf)
+	v.Rules = models.Map(list, ruleRowOf)
 	slices.SortStableFunc(v.Rules, func(a, b web.FileRuleRow) int { return len(b.Path) - len(a.Path) })
 	verdicts, err := a.Storage.MemberVerdicts(ctx, actor, id, v.Path, pageAfter(c))
 	if err != nil {

@@ -70,7 +70,7 @@ type FileList struct {
 func (a rest) listFiles(ctx context.Context, in *FileQuery) (*Response[FileList], error) {
 	l, err := a.Files.List(ctx, actorOf(ctx), in.ID, files.ListQuery{Path: models.FilePath(in.Path), Sort: files.Sort(in.Sort),
 		Descending: in.Order == "desc", Cursor: in.Cursor, Limit: in.Limit})
-	return &Response[FileList]{FileList{l.Directory, List[files.Entry]{convert(l.Entries, unchanged), l.Next}}}, err
+	return &Response[FileList]{FileList{l.Directory, List[files.Entry]{models.Map(l.Entries, unchanged), l.Next}}}, err
 }
 
 func (a rest) getFile(ctx context.Context, in *ByPath) (*FoundFile, error) {
@@ -127,7 +127,7 @@ type FoundFiles struct {
 
 func (a rest) searchFiles(ctx context.Context, in *FileSearch) (*Response[FoundFiles], error) {
 	f, err := a.Files.Search(ctx, actorOf(ctx), in.ID, models.FilePath(in.Path), in.Q)
-	return &Response[FoundFiles]{FoundFiles{convert(f.Entries, unchanged), f.Complete}}, err
+	return &Response[FoundFiles]{FoundFiles{models.Map(f.Entries, unchanged), f.Complete}}, err
 }
 
 // FileTree are the directories around a path.

@@ -71,7 +71,7 @@ func (a *App) filesPage(ctx context.Context, c echo.Context) (templ.Component, e
 	}
 	a.locate(&v, list.Directory)
 	v.Tree = branchesOf(v.Roots, list.Tree)
-	v.Rows = convert(list.Entries, fileRowOf)
+	v.Rows = models.Map(list.Entries, fileRowOf)
 	v.HasModel = hasModel(v.Rows)
 	if list.Next != "" {
 		q := c.Request().URL.Query()
@@ -113,7 +113,7 @@ func (a *App) foundFilesPage(ctx context.Context, v web.FilesView, dir models.Fi
 	a.locate(&v, found.Directory)
 	v.Tree = branchesOf(v.Roots, found.Tree)
 	v.Partial = !found.Complete
-	v.Rows = convert(found.Entries, fileRowOf)
+	v.Rows = models.Map(found.Entries, fileRowOf)
 	return web.FilesPage(v), nil
 }
 
@@ -129,7 +129,7 @@ func (a *App) filePage(ctx context.Context, c echo.Context) (templ.Component, er
 		return nil, cmp.Or(missing, err)
 	}
 	v := web.FileView{FilesView: located, VersionAge: a.Files.VersionAge, Gone: missing != nil,
-		Versions: convert(versions, versionRowOf),
+		Versions: models.Map(versions, versionRowOf),
 		More:     nextPage(c, versions, func(v files.Version) int64 { return v.ID })}
 	if v.Gone {
 		_, name := rules.Split(string(versions[0].Path))
@@ -163,7 +163,7 @@ func (a *App) trashPage(ctx context.Context, c echo.Context) (templ.Component, e
 		v.Lost = lost
 	}
 	items, err := a.Files.Trash(ctx, actorOf(ctx), v.ProjectID, pageAfter(c))
-	v.Rows = convert(items, trashRowOf)
+	v.Rows = models.Map(items, trashRowOf)
 	v.Next = nextPage(c, items, func(t files.Trashed) int64 { return t.ID })
 	return web.TrashPage(v), err
 }

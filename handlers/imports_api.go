@@ -35,10 +35,10 @@ type ImportedRow struct {
 
 func importReport(r models.ImportReport) ImportReport {
 	return ImportReport{Done: r.Done, Plan: r.Plan, Added: r.Count(models.RowAdded), Changed: r.Count(models.RowChanged),
-		Unchanged: r.Count(models.RowUnchanged), Refused: r.Count(models.RowRefused), Rows: convert(r.Rows,
+		Unchanged: r.Count(models.RowUnchanged), Refused: r.Count(models.RowRefused), Rows: models.Map(r.Rows,
 			func(row models.ImportedRow) ImportedRow {
 				return ImportedRow{row.Line, row.Email, row.Outcome, row.Changes,
-					convert(row.Refusals, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
+					models.Map(row.Refusals, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
 			})}
 }
 

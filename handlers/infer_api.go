@@ -108,7 +108,7 @@ func requested(list []workspaces.InferOutput, name string) bool {
 func inferResultOf(v workspaces.Inference, name string) InferResult {
 	n := int64(len(v.Logits))
 	if name == workspaces.OutputLabel {
-		return InferResult{InferTensorForm{name, "BYTES", []int64{n}}, convert(v.Logits, v.Label)}
+		return InferResult{InferTensorForm{name, "BYTES", []int64{n}}, models.Map(v.Logits, v.Label)}
 	}
 	var all []float32
 	for _, logits := range v.Logits {

@@ -73,7 +73,7 @@ func (a rest) invited(ctx context.Context, list []projects.Invited, err error) (
 
 func (a rest) invitationURLs(ctx context.Context, list []projects.Invited) []InvitationURL {
 	portal := a.portalURL(httpRequestOf(ctx))
-	return convert(list, func(i projects.Invited) InvitationURL {
+	return models.Map(list, func(i projects.Invited) InvitationURL {
 		return InvitationURL{i.ID, i.Email, i.Link.URL(portal), i.ExpiresAt.UTC()}
 	})
 }

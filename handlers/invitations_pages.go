@@ -77,7 +77,7 @@ func (a *App) invitationsWith(project int64, made []projects.Invited) pageFunc {
 
 func (a *App) invitationLinks(c echo.Context, made []projects.Invited) []web.InvitationLink {
 	portal := a.portalURL(c.Request())
-	return convert(made, func(i projects.Invited) web.InvitationLink {
+	return models.Map(made, func(i projects.Invited) web.InvitationLink {
 		return web.InvitationLink{Email: i.Email, URL: i.Link.URL(portal), ExpiresAt: i.ExpiresAt}
 	})
 }

@@ -62,15 +62,15 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 }
 
 func (a rest) launchPreviewOf(ctx context.Context, p workspaces.Plan) (*Response[LaunchPreview], error) {
-	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf),
-		Mismatches: convert(p.Mismatches, mismatchOf),
+	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: models.Map(p.Matches, matchOf),
+		Mismatches: models.Map(p.Mismatches, mismatchOf),
 		Problems:   []ProblemField{}}
 	if p.Model.Path != "" {
 		v.Model = &ModelEnvironment{p.Model.Path, p.Model.Needs}
 	}
 	if p.Rejection != nil {
 		refusal := publicError(p.Rejection)
-		v.Message, v.Problems = refusal.Message.String(), convert(refusal.Fields, launchProblem)
+		v.Message, v.Problems = refusal.Message.String(), models.Map(refusal.Fields, launchProblem)
 	}
 	if p.Environment.ID != 0 {
 		e := environmentOf(p.Environment)
@@ -109,14 +109,14 @@ func launchRefusal(err error) error {
 		return err
 	}
 	p := problemOf(err)
-	p.Errors = convert(e.Fields, launchProblem)
+	p.Errors = models.Map(e.Fields, launchProblem)
 	return p
 }
 
 func poolDecisionOf(d models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: convert(d.Reasons, models.Text.String),
+	return &PoolDecision{Outcome: d.Outcome, Explanation: d.Explanation.String(), Reasons: models.Map(d.Reasons, models.Text.String),
 		Waiting: d.Waiting,
-		Grants: convert(d.Grants, func(g models.Grant) WorkspaceShare {
+		Grants: models.Map(d.Grants, func(g models.Grant) WorkspaceShare {
 			return WorkspaceShare{DeviceID: g.Device.ID, Provider: d.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}

@@ -78,7 +78,7 @@ type Membership struct {
 
 func personOf(u models.User, memberships []projects.Membership, now time.Time) Person {
 	p := Person{User: userOf(u), Identities: []Identity{}, Passkeys: []Passkey{}, TimeZone: u.TimeZone}
-	p.Memberships = convert(memberships, func(m projects.Membership) Membership {
+	p.Memberships = models.Map(memberships, func(m projects.Membership) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
 			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Remaining: m.Use.Remaining()}
@@ -104,12 +104,12 @@ func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, 
 	if err != nil {
 		return p, err
 	}
-	p.Identities = convert(list, identityOf)
+	p.Identities = models.Map(list, identityOf)
 	passkeys, err := a.Accounts.Passkeys(ctx, actorOf(ctx), p.ID)
 	if err != nil {
 		return p, err
 	}
-	if p.Passkeys = convert(passkeys, passkeyOf); p.DepartmentID == nil {
+	if p.Passkeys = models.Map(passkeys, passkeyOf); p.DepartmentID == nil {
 		return p, nil
 	}
 	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})

@@ -69,8 +69,8 @@ func replayOf(r history.Result) Replay {
 	return Replay{Machines: r.Machines, GPUs: r.GPUs, CapacityCores: r.CapacityCores, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
 		MedianSeconds: seconds(r.Waits.Median), P90Seconds: seconds(r.Waits.P90), MaxSeconds: seconds(r.Waits.Max),
 		GPUHours: r.CoreHours / 100, InUsePercent: inUsePercent(r),
-		Points: convert(r.Points, func(p history.Point) ReplayPoint { return ReplayPoint{p.At.UTC(), p.Capacity, p.InUse, p.Waiting} }),
-		Unmet: convert(r.Unmet, func(u history.Unmet) ReplayUnmet {
+		Points: models.Map(r.Points, func(p history.Point) ReplayPoint { return ReplayPoint{p.At.UTC(), p.Capacity, p.InUse, p.Waiting} }),
+		Unmet: models.Map(r.Unmet, func(u history.Unmet) ReplayUnmet {
 			return ReplayUnmet{u.Model, u.GPUs, u.Cores, u.Refused, u.Waited, seconds(u.LongestWait)}
 		})}
 }

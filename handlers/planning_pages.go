@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"weir/models"
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -53,7 +54,7 @@ func replayView(r history.Result) web.Replay {
 	v := web.Replay{Machines: r.Machines, GPUs: r.GPUs, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
 		Median: time.Duration(r.Waits.Median), P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max),
 		GPUHours: int64(r.CoreHours / placement.Whole), InUse: inUsePercent(r), From: r.From, To: r.To}
-	v.Points = convert(r.Points, func(p history.Point) web.ReplayPoint {
+	v.Points = models.Map(r.Points, func(p history.Point) web.ReplayPoint {
 		return web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), InUse: int64(p.InUse), Waiting: int64(p.Waiting)}
 	})
 	return v

@@ -136,8 +136,8 @@ func (a rest) getPool(ctx context.Context, _ *struct{}) (*Response[Pool], error)
 	if err != nil {
 		return nil, err
 	}
-	p := Pool{Providers: convert(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: convert(v.Waiting, queueEntryOf),
-		Unmet: convert(v.Unmet, unmetOf), Decisions: convert(v.Decisions, decisionOf), Decided: v.DecisionCount}
+	p := Pool{Providers: models.Map(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: models.Map(v.Waiting, queueEntryOf),
+		Unmet: models.Map(v.Unmet, unmetOf), Decisions: models.Map(v.Decisions, decisionOf), Decided: v.DecisionCount}
 	if v.Computing >= 0 {
 		p.Computing = &v.Computing
 	}

@@ -61,11 +61,11 @@ func poolView(view pool.View, me int64) web.PoolView {
 			v.Providers = append(v.Providers, providerView(p, me))
 		}
 	}
-	v.Queue = convert(view.Waiting, queueRow)
-	v.Decisions = convert(view.Decisions, func(d store.DecisionRecordView) web.DecisionRow {
+	v.Queue = models.Map(view.Waiting, queueRow)
+	v.Decisions = models.Map(view.Decisions, func(d store.DecisionRecordView) web.DecisionRow {
 		return web.DecisionRow{At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand, Explanation: d.Explanation}
 	})
-	v.Unmet = convert(view.Unmet, func(u pool.UnmetView) web.UnmetRow { return web.UnmetRow(u) })
+	v.Unmet = models.Map(view.Unmet, func(u pool.UnmetView) web.UnmetRow { return web.UnmetRow(u) })
 	return v
 }
 

@@ -62,12 +62,12 @@ type ResourceExcess struct {
 }
 
 func previewOf(p projects.Preview) Preview {
-	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: convert(p.Filled, filledOf),
-		Beyond: convert(p.Beyond, models.Text.String),
-		Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
+	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: models.Map(p.Filled, filledOf),
+		Beyond: models.Map(p.Beyond, models.Text.String),
+		Resources: models.Map(p.Rows, func(r projects.PreviewRow) PreviewRow {
 			return PreviewRow{r.Name, models.Bound(r.Before), models.Bound(r.Value), models.Bound(r.Quota), models.Bound(r.Remaining()), r.Over}
-		}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
-			return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess,
+		}), OverLimit: models.Map(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
+			return MemberOverLimit{h.MemberID, h.Name, models.Map(h.Excess,
 				func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
 		})}
 	if p.Fits >= 0 {

@@ -86,7 +86,7 @@ func openRows(filled []projects.Filled) []web.FilledRow {
 }
 
 func filledRows(filled []projects.Filled) []web.FilledRow {
-	return convert(filled, func(f projects.Filled) web.FilledRow { return web.FilledRow{Amount: f.Amount, Source: f.Source.Text()} })
+	return models.Map(filled, func(f projects.Filled) web.FilledRow { return web.FilledRow{Amount: f.Amount, Source: f.Source.Text()} })
 }
 
 // Inputs of previews, by form; at is the prefix of the field names.

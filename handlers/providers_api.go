@@ -81,7 +81,7 @@ func providerOf(p pool.ProviderView) Provider {
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
 		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until),
 		Users:     p.Users,
-		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf), Latencies: convert(p.Latencies, providerLatencyOf)}
+		MayManage: p.Manage, Devices: models.Map(p.Devices, deviceOf), Latencies: models.Map(p.Latencies, providerLatencyOf)}
 }
 
 // Authorization lets one machine with certain GPUs enrol its agent, once.

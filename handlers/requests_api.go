@@ -75,7 +75,7 @@ func requestOf(v requests.RequestView) Request {
 		return r
 	}
 	r.Facts = &RequestFacts{Now: f.Now, Until: utc(f.Until), Members: f.Members, Used: f.Used, UsedByRequester: f.UsedByOne,
-		Capacity: convert(f.Capacity, resourceCapacityOf), Beyond: convert(f.Beyond, models.Text.String)}
+		Capacity: models.Map(f.Capacity, resourceCapacityOf), Beyond: models.Map(f.Beyond, models.Text.String)}
 	if f.Project != nil {
 		left := f.Remaining()
 		r.Facts.Quota, r.Facts.Left = &f.Project.Quota, &left

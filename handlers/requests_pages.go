@@ -53,7 +53,7 @@ func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component
 	}
 	waiting, err := a.Requests.Waiting(ctx, actorOf(ctx))
 	v.Waiting = int(waiting)
-	v.Rows = convert(list, func(r requests.RequestView) models.RequestView { return r.RequestView })
+	v.Rows = models.Map(list, func(r requests.RequestView) models.RequestView { return r.RequestView })
 	v.Next = nextPage(c, list, func(r requests.RequestView) int64 { return r.ID })
 	return web.RequestsPage(v), err
 }

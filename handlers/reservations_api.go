@@ -88,7 +88,7 @@ func reservationOf(v broker.View) Reservation {
 	return Reservation{ID: v.ID, ProjectID: v.ProjectID, Project: v.ProjectName, UserID: v.UserID, User: v.UserName, State: v.State,
 		Reason:  v.Reason.String(),
 		Outcome: v.Outcome, GPUs: v.GPUs, Cores: v.Cores, GPUMemoryMiB: v.GPUMemoryMiB, GPUModel: v.GPUModel, DurationMinutes: v.DurationMinutes,
-		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: convert(v.Grants, reservationGrant), Explanation: v.Explanation.String(),
+		StartsAt: v.StartsAt.UTC(), EndsAt: v.EndsAt.UTC(), Grants: models.Map(v.Grants, reservationGrant), Explanation: v.Explanation.String(),
 		ClientZone: v.ClientZone,
 		CreatedAt:  v.CreatedAt.UTC(),
 		Class:      v.Class, QoS: v.QoS, TaskType: v.TaskType, Score: v.Score, ScoreParts: scoreParts(v.ScoreParts), MovedAt: utc(v.MovedAt),
@@ -191,9 +191,9 @@ func scoreParts(p models.ScoreParts) []models.ScorePart {
 
 func reservationDecisionOf(d broker.Decision) ReservationDecision {
 	score, parts := d.Score()
-	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, convert(d.Grants, reservationGrant), d.Explanation.String(),
-		utc(d.Earliest), utc(d.Latest), score, scoreParts(parts), len(d.Moves), convert(d.Shown, reservationMove),
-		convert(d.Conflicts, reservationConflict)}
+	return ReservationDecision{d.Outcome.String(), d.Demand.GPUMemoryMiB, models.Map(d.Grants, reservationGrant), d.Explanation.String(),
+		utc(d.Earliest), utc(d.Latest), score, scoreParts(parts), len(d.Moves), models.Map(d.Shown, reservationMove),
+		models.Map(d.Conflicts, reservationConflict)}
 }
 
 func (a rest) previewReservation(ctx context.Context, in *Create[broker.ReservationInput]) (*Response[ReservationDecision], error) {
@@ -281,8 +281,8 @@ func (a rest) getCalendar(ctx context.Context, in *CalendarQuery) (*Response[Res
 		return nil, err
 	}
 	n := len(c.Slots) - 1
-	v := ReservationCalendar{Starts: convert(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(),
-		Devices: convert(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
+	v := ReservationCalendar{Starts: models.Map(c.Slots[:n], time.Time.UTC), EndsAt: c.Slots[n].UTC(),
+		Devices: models.Map(c.Devices, func(d broker.CalendarDevice) CalendarDevice {
 			return CalendarDevice{d.DeviceID, d.ProviderName, d.Number, d.Model, d.Simulated, d.Cores, d.Available, d.Reserved, d.Reservations}
 		})}
 	if c.More {

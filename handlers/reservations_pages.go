@@ -42,7 +42,7 @@ func (a *App) reservationsPage(ctx context.Context, c echo.Context) (templ.Compo
 	v := web.ReservationsView{State: cmp.Or(c.QueryParam("state"), "live"),
 		Feed: fmt.Sprintf("%s%s?user_id=%d", a.portalURL(c.Request()), feedPath, actor.User.ID)}
 	list, err := a.Broker.List(ctx, actor, store.ReservationFilter{States: reservationStates(v.State)}, pageAfter(c))
-	v.Rows = convert(list, func(r broker.View) web.ReservationRow { return reservationRow(ctx, r) })
+	v.Rows = models.Map(list, func(r broker.View) web.ReservationRow { return reservationRow(ctx, r) })
 	v.Next = nextPage(c, list, func(r broker.View) int64 { return r.ID })
 	return web.ReservationsPage(v), err
 }
@@ -109,11 +109,11 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	project, _ := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	after, _ := strconv.ParseInt(c.QueryParam("after"), 10, 64)
 	list, err := a.Workspaces.Launchable(ctx, actorOf(ctx))
-	may := convert(list, func(p models.Project) int64 { return p.ID })
+	may := models.Map(list, func(p models.Project) int64 { return p.ID })
 	if err == nil && len(list) == 0 {
 		var seen []projects.ProjectView
 		seen, err = a.Projects.ListProjects(ctx, actorOf(ctx), projects.ProjectQuery{}, store.Page{Limit: store.PageSize})
-		list = convert(seen, func(p projects.ProjectView) models.Project { return p.Project })
+		list = models.Map(seen, func(p projects.ProjectView) models.Project { return p.Project })
 	}
 	if err != nil || project == 0 && len(list) == 0 {
 		return web.CalendarPage(web.CalendarView{}), err
@@ -126,7 +126,7 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 	calendar, err := a.Broker.Calendar(ctx, actorOf(ctx), in.input())
 	v := web.CalendarView{ProjectID: project, CanReserve: slices.Contains(may, project), Projects: projectOptions(list), View: in.View,
 		TimeZone: in.TimeZone, GPUModel: in.GPUModel, Reserved: in.Reserved, Slots: calendar.Slots, Now: a.Store.Now()}
-	v.Devices = convert(calendar.Devices, func(d broker.CalendarDevice) web.CalendarDevice {
+	v.Devices = models.Map(calendar.Devices, func(d broker.CalendarDevice) web.CalendarDevice {
 		return web.CalendarDevice(d)
 	})
 	if calendar.More {
@@ -136,7 +136,7 @@ func (a *App) calendarPage(ctx context.Context, c echo.Context) (templ.Component
 }
 
 func projectOptions(list []models.Project) []web.Option {
-	return convert(list, func(p models.Project) web.Option {
+	return models.Map(list, func(p models.Project) web.Option {
 		return web.Option{Value: strconv.FormatInt(p.ID, 10), Label: p.Name}
 	})
 }

@@ -224,7 +224,7 @@ func listedAfter[T, R any](p Paging, next func(T) store.Page, fetch func(store.P
 	if err != nil {
 		return nil, err
 	}
-	list := List[R]{Items: convert(rows, show)}
+	list := List[R]{Items: models.Map(rows, show)}
 	if n := len(rows); n > 0 && n == page.Limit {
 		following := next(rows[n-1])
 		following.Limit = 1

@@ -88,7 +88,8 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 	v := Run{ID: r.ID, Name: r.Name, Command: r.Command, Directory: r.Directory, ProjectID: r.ProjectID, Project: r.ProjectName,
 		UserID: r.UserID, User: r.UserName, WorkspaceID: r.WorkspaceID,
 		EnvironmentID: r.EnvironmentID, Environment: r.EnvironmentName, State: r.State, ExitCode: r.ExitCode, Reason: r.Reason.String(),
-		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...), Limits: convert(r.Limits, limitOf),
+		Position: view.Position(r.HolderID), Demand: r.Demand, Shares: append([]WorkspaceShare{}, shares...),
+		Limits:       models.Map(r.Limits, limitOf),
 		LeaseSeconds: r.LeaseSeconds, Attached: r.Attached, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
 		EndedAt: utc(r.EndedAt),
@@ -147,7 +148,7 @@ func (a rest) listRuns(ctx context.Context, in *RunsQuery) (*Response[List[Run]]
 				return read(ctx)
 			}
 			list, view, err = inPool(ctx, a.App, read, func(list []workspaces.RunSummary) []int64 {
-				return convert(list, func(r workspaces.RunSummary) int64 { return r.HolderID })
+				return models.Map(list, func(r workspaces.RunSummary) int64 { return r.HolderID })
 			})
 			shares = sharesIn(view)
 			return list, err
@@ -160,7 +161,7 @@ func (a rest) getRun(ctx context.Context, in *ByID) (*Found[Run], error) {
 		return nil, err
 	}
 	v := runOf(r, view, sharesIn(view)[r.HolderID])
-	v.Events = convert(r.Events, runEventOf)
+	v.Events = models.Map(r.Events, runEventOf)
 	if r.State == models.RunQueued {
 		var start *pool.Estimate
 		if start, err = a.startEstimate(ctx, r.HolderID); start != nil {

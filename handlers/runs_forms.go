@@ -87,7 +87,7 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 func (a *App) reservationOptions(ctx context.Context, project int64) ([]web.Option, error) {
 	f := store.ReservationFilter{ProjectID: project, UserID: actorOf(ctx).User.ID, States: []models.ReservationState{models.ReservationActive}}
 	list, err := a.Broker.List(ctx, actorOf(ctx), f, store.Page{Limit: pageSize})
-	return convert(list, func(r broker.View) web.Option { return web.ReservationOption(ctx, reservationRow(ctx, r)) }), err
+	return models.Map(list, func(r broker.View) web.Option { return web.ReservationOption(ctx, reservationRow(ctx, r)) }), err
 }
 
 // workspaceOptions are the actor's own workspaces that have not ended, and the chosen one.

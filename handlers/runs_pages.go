@@ -38,7 +38,7 @@ func (a *App) runsPage(ctx context.Context, c echo.Context) (templ.Component, er
 	v.CanStart = v.Project == 0 || a.Workspaces.CanStartRun(actorOf(ctx), v.Project)
 	f := RunsQuery{ProjectID: v.Project, State: v.State}.filter()
 	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), f, pageAfter(c))
-	v.Rows = convert(list, runRow)
+	v.Rows = models.Map(list, runRow)
 	v.Next = nextPage(c, list, func(r workspaces.RunSummary) int64 { return r.ID })
 	return web.RunsPage(v), err
 }
@@ -113,5 +113,5 @@ func (a *App) runsOfWorkspace(ctx context.Context, w models.Workspace) ([]web.Ru
 		return nil, nil
 	}
 	list, err := a.Workspaces.ListRuns(ctx, actorOf(ctx), RunsQuery{WorkspaceID: w.ID, State: "live"}.filter(), store.Page{Limit: pageSize})
-	return convert(list, runRow), err
+	return models.Map(list, runRow), err
 }

@@ -74,7 +74,7 @@ func (a *App) searchByName(ctx context.Context, text string) (results SearchResu
 
 func (a *App) findProjects(ctx context.Context, text string, page store.Page) ([]SearchResult, error) {
 	list, err := a.Projects.ListProjects(ctx, actorOf(ctx), projects.ProjectQuery{Search: text}, page)
-	return convert(list, func(p projects.ProjectView) SearchResult {
+	return models.Map(list, func(p projects.ProjectView) SearchResult {
 		return SearchResult{Kind: "project", ID: p.ID, Name: p.Name}
 	}), err
 }
@@ -84,7 +84,7 @@ func (a *App) findWorkspaces(ctx context.Context, text string, page store.Page) 
 	f := activeWorkspaces(0, 0)
 	f.Search = text
 	list, err := a.Workspaces.List(ctx, actorOf(ctx), f, page)
-	return convert(list, func(w workspaces.Summary) SearchResult {
+	return models.Map(list, func(w workspaces.Summary) SearchResult {
 		return SearchResult{Kind: "workspace", ID: w.ID, Name: w.Name, Detail: w.ProjectName + " · " + w.UserName, State: string(w.State)}
 	}), err
 }
@@ -95,7 +95,7 @@ func (a *App) findUsers(ctx context.Context, text string, page store.Page) ([]Se
 		return nil, nil
 	}
 	list, err := a.Accounts.Users(ctx, actorOf(ctx), text, page)
-	return convert(list, func(u models.User) SearchResult {
+	return models.Map(list, func(u models.User) SearchResult {
 		return SearchResult{Kind: "user", ID: u.ID, Name: u.Name, Detail: u.Email}
 	}), err
 }

@@ -28,6 +28,6 @@ func (a *App) searchPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v.Results, v.More = convert(results.Items, func(r SearchResult) web.SearchResult { return web.SearchResult(r) }), results.More
+	v.Results, v.More = models.Map(results.Items, func(r SearchResult) web.SearchResult { return web.SearchResult(r) }), results.More
 	return a.render(c, http.StatusOK, web.SearchPage(v))
 }

@@ -137,7 +137,7 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 		v.Parts = append(v.Parts, part)
 	}
 	if len(d.Events) > 0 { // it is one deployment
-		v.PlanReasons = convert(d.Plan.Reasons, models.Text.String)
+		v.PlanReasons = models.Map(d.Plan.Reasons, models.Text.String)
 	}
 	for _, e := range d.Events {
 		v.Events = append(v.Events, DeploymentEvent{e.At.UTC(), e.State, e.Message.String()})

@@ -35,7 +35,7 @@ func (a *App) deploymentsPage(ctx context.Context, c echo.Context) (templ.Compon
 	v := web.DeploymentsView{State: cmp.Or(c.QueryParam("state"), "live")}
 	f := store.DeploymentFilter{States: deploymentStates(v.State)}
 	list, err := a.Workspaces.ListDeployments(ctx, actorOf(ctx), f, pageAfter(c))
-	v.Rows = convert(list, deploymentRow)
+	v.Rows = models.Map(list, deploymentRow)
 	v.Next = nextPage(c, list, func(d workspaces.DeploymentSummary) int64 { return d.ID })
 	return web.DeploymentsPage(v), err
 }

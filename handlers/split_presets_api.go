@@ -19,7 +19,7 @@ func (a rest) splitPresetsOperations(s section) {
 
 func (a rest) listSplitPresets(ctx context.Context, in *ByID) (*Response[List[models.SplitPreset]], error) {
 	all, err := a.Deployments.SplitPresets(ctx, actorOf(ctx), in.ID)
-	return &Response[List[models.SplitPreset]]{List[models.SplitPreset]{Items: convert(all, unchanged)}}, err
+	return &Response[List[models.SplitPreset]]{List[models.SplitPreset]{Items: models.Map(all, unchanged)}}, err
 }
 
 func (a rest) createSplitPreset(ctx context.Context, in *CreateIn[deployments.SplitPresetInput]) (*Response[models.SplitPreset], error) {

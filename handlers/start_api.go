@@ -45,6 +45,6 @@ type StartPreview struct {
 
 func (a rest) previewProject(ctx context.Context, in *Create[projects.StartInput]) (*Response[StartPreview], error) {
 	v, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in.Body)
-	return &Response[StartPreview]{StartPreview{v.Members, convert(v.Quota, filledOf), convert(v.Limit, filledOf),
-		convert(v.Beyond, models.Text.String)}}, err
+	return &Response[StartPreview]{StartPreview{v.Members, models.Map(v.Quota, filledOf), models.Map(v.Limit, filledOf),
+		models.Map(v.Beyond, models.Text.String)}}, err
 }

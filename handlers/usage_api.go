@@ -116,8 +116,8 @@ type UsageOfMember struct {
 func usageOf(u projects.ProjectUsage) ProjectUsage {
 	return ProjectUsage{From: u.From, Until: u.Until, Used: u.Used, OfQuota: u.OfQuota, Left: u.Left, Allocated: u.Project.Allocated,
 		Quota: u.Project.Quota, Simulated: u.Simulated,
-		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
-		Roles: convert(u.Roles, func(r projects.RoleUsage) UsageOfRole {
+		Steps: models.Map(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
+		Roles: models.Map(u.Roles, func(r projects.RoleUsage) UsageOfRole {
 			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used,
 				OfTotal: r.OfTotal}
 		})}
@@ -138,8 +138,8 @@ func (a rest) listProjectUsage(ctx context.Context, in *AllUsageQuery) (*Respons
 		return nil, err
 	}
 	v := AllUsage{From: u.From, Until: u.Until, Used: u.Used, Simulated: u.Simulated, Capacity: u.Capacity,
-		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) })}
-	v.Items = convert(u.Projects, func(p projects.UsageOfProject) UsageOfProject {
+		Steps: models.Map(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) })}
+	v.Items = models.Map(u.Projects, func(p projects.UsageOfProject) UsageOfProject {
 		return UsageOfProject{p.Project.ID, p.Project.Name, p.Project.Quota, p.Used, p.OfQuota, p.OfTotal}
 	})
 	if u.Next > 0 {

@@ -88,7 +88,7 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 }
 
 func usageSteps(steps []projects.UsageStep) []web.UsageStep {
-	return convert(steps, func(s projects.UsageStep) web.UsageStep { return web.UsageStep(s) })
+	return models.Map(steps, func(s projects.UsageStep) web.UsageStep { return web.UsageStep(s) })
 }
 
 func usageView(u projects.ProjectUsage) web.UsageView {

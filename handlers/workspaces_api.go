@@ -190,7 +190,7 @@ type WorkspaceMeasurement struct {
 
 func (a rest) getWorkspaceTelemetry(ctx context.Context, in *ByID) (*Response[WorkspaceTelemetry], error) {
 	list, err := a.Workspaces.Telemetry(ctx, actorOf(ctx), in.ID)
-	return &Response[WorkspaceTelemetry]{WorkspaceTelemetry{convert(list, func(m models.WorkspaceTelemetry) WorkspaceMeasurement {
+	return &Response[WorkspaceTelemetry]{WorkspaceTelemetry{models.Map(list, func(m models.WorkspaceTelemetry) WorkspaceMeasurement {
 		return WorkspaceMeasurement{m.At.UTC(), m.CPUMilli, m.MemoryMiB, m.GPUPercent, m.Kernels, m.BusyKernels}
 	})}}, err
 }
@@ -200,7 +200,7 @@ func (a *App) workspacesInPool(ctx context.Context, f store.WorkspaceFilter, p s
 	return inPool(ctx, a, func(ctx context.Context) ([]workspaces.Summary, error) {
 		return a.Workspaces.List(ctx, actorOf(ctx), f, p)
 	}, func(list []workspaces.Summary) []int64 {
-		return convert(list, func(w workspaces.Summary) int64 { return w.HolderID })
+		return models.Map(list, func(w workspaces.Summary) int64 { return w.HolderID })
 	})
 }
 
@@ -280,8 +280,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 		return nil, err
 	}
 	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.Summary, view.Position(w.HolderID), sharesIn(view)[w.HolderID]),
-		Limits: convert(w.Limits, limitOf),
-		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop,
+		Limits: models.Map(w.Limits, limitOf),
+		Target: append([]models.Parameter{}, w.Target...), Events: models.Map(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop,
 		Apps: w.Apps}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
@@ -332,8 +332,8 @@ func stopFailure(f workspaces.StopFailure) StopFailure { return StopFailure{f.ID
 
 func (a rest) stopWorkspaces(ctx context.Context, in *Create[WorkspacesStop]) (*Response[WorkspacesStopped], error) {
 	stopped, err := a.Workspaces.StopAll(ctx, actorOf(ctx), workspaces.StopInput{IDs: in.Body.IDs, Reason: in.Body.Reason})
-	ids := convert(stopped.Workspaces, func(w models.Workspace) int64 { return w.ID })
-	return &Response[WorkspacesStopped]{WorkspacesStopped{ids, convert(stopped.Failed, stopFailure)}}, err
+	ids := models.Map(stopped.Workspaces, func(w models.Workspace) int64 { return w.ID })
+	return &Response[WorkspacesStopped]{WorkspacesStopped{ids, models.Map(stopped.Failed, stopFailure)}}, err
 }
 
 func (a rest) renameWorkspace(ctx context.Context, in *Update[workspaces.RenameInput]) (*Found[WorkspaceDetail], error) {
@@ -401,6 +401,6 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[Director
 	}
 	plan, err := a.Directories.MountPlan(ctx, w.DirectoryUser)
 	return &Response[Directories]{Directories{
-		List[Directory]{Items: convert(plan.Mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })},
-		convert(plan.Limitations, unchanged), w.Outdated(plan.Mounts)}}, err
+		List[Directory]{Items: models.Map(plan.Mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })},
+		models.Map(plan.Limitations, unchanged), w.Outdated(plan.Mounts)}}, err
 }

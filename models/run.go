@@ -88,14 +88,16 @@ func (r Run) Claim() Claim {
 		EndedAt: r.EndedAt, TimeLimitSeconds: r.TimeLimitSeconds}
 }
 
-// LeaseEndsAt is until when the lease of a run was last renewed.
-func (r Run) LeaseEndsAt() time.Time {
-	renewed := r.RequestedAt
+// LeaseSince is when the lease of a run began or was last renewed.
+func (r Run) LeaseSince() time.Time {
 	if r.RenewedAt != nil {
-		renewed = *r.RenewedAt
+		return *r.RenewedAt
 	}
-	return renewed.Add(time.Duration(r.LeaseSeconds) * time.Second)
+	return r.RequestedAt
 }
+
+// Lease is for how long a run goes on without being renewed; 0: it has no lease.
+func (r Run) Lease() time.Duration { return time.Duration(r.LeaseSeconds) * time.Second }
 
 // HolderView is the run as a holder.
 func (r Run) HolderView() HolderView {

@@ -61,7 +61,7 @@ func notifyRunEnded(q *store.Queries, r models.Run) error {
 	case r.ExitCode != nil:
 		text = models.Say("The run %s has ended with exit code %d.", r.Name, *r.ExitCode)
 	}
-	alone := r.LeaseSeconds == 0 || r.Attached && !q.Now().Before(r.LeaseEndsAt()) // its client has vanished
+	alone := r.LeaseSeconds == 0 || r.Attached && q.Now().Sub(r.LeaseSince()) >= r.Lease() // its client has vanished
 	own := r.StoppedBy != nil && *r.StoppedBy == r.UserID
 	return notifyRun(q, r, alone && !own, models.NotificationRunEnded, text)
 }

@@ -84,11 +84,7 @@ func (r *Reconciler) endUnrenewed(ctx context.Context, run models.Run) (ended bo
 
 // unrenewed reports whether the lease of a run is over.
 func (r *Reconciler) unrenewed(run models.Run) bool {
-	renewed := run.RequestedAt
-	if run.RenewedAt != nil {
-		renewed = *run.RenewedAt
-	}
-	return r.runTrackers.entry(run.ID).expired(renewed, time.Duration(run.LeaseSeconds)*time.Second, r.now())
+	return r.runTrackers.entry(run.ID).expired(run.LeaseSince(), run.Lease(), r.now())
 }
 
 // endOrphans stops the runs with a lease whose workspace stops, without waiting until nobody

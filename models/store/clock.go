@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -15,14 +14,4 @@ func elapsed() time.Duration {
 		return time.Duration(math.MaxInt64) // every lease has expired
 	}
 	return time.Duration(t.Nano())
-}
-
-// sleep pauses for d and returns true; it returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"weir/models"
 )
 
 // databaseLockKey is an arbitrary number that all servers of Weir share.
@@ -41,7 +43,7 @@ func (s *Store) CheckUnused(ctx context.Context) error {
 	if err := s.write.WithContext(ctx).Find(&before).Error; err != nil || len(before) == 0 {
 		return err
 	}
-	if !sleep(ctx, 2*heartbeatInterval) {
+	if !models.Sleep(ctx, 2*heartbeatInterval) {
 		return ctx.Err()
 	}
 	if err := s.write.WithContext(ctx).Find(&after).Error; err != nil {
@@ -67,7 +69,7 @@ func acquireLock(ctx context.Context, conn *sql.Conn) error {
 		if waited >= timeout {
 			return errInUse
 		}
-		if !sleep(ctx, pause) {
+		if !models.Sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
+
+	"weir/models"
 )
 
 const (
@@ -47,7 +49,7 @@ func (s *Store) Listen(ctx context.Context, onError func(error)) {
 			onError(fmt.Errorf("changes of other servers are not heard: %w", err))
 		}
 		missed = []string{AllTopics, Reconnected}
-		sleep(ctx, retryPause)
+		models.Sleep(ctx, retryPause)
 	}
 }
 

@@ -240,7 +240,7 @@ func (l *ServerLease) watchExpiry(ctx context.Context) {
 			l.store.cutAll()
 			remaining = pollInterval
 		}
-		sleep(ctx, min(remaining, pollInterval))
+		models.Sleep(ctx, min(remaining, pollInterval))
 	}
 }
 
@@ -278,7 +278,7 @@ func (s *Store) waitForServers(ctx context.Context, number int64) error {
 			return models.Unavailable(err, "The change was saved, but some portal servers may still have open connections. They are closed within %d seconds.",
 				int64(evictAfter/time.Second))
 		}
-		sleep(ctx, pause)
+		models.Sleep(ctx, pause)
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
 			return 0, s.ofSpace(err)
 		}
-		if !sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
+		if !models.Sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
 			return 0, ctx.Err()
 		}
 	}

@@ -55,7 +55,7 @@ func (c *client) sendHeartbeats(ctx context.Context, config Config) error {
 		}
 		wait := pauseUpTo(calm/10, over+1)
 		config.Log.WarnContext(ctx, "enrolling again", "in", wait.Round(time.Second), "err", err)
-		if !sleep(ctx, wait) {
+		if !models.Sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -152,7 +152,7 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		}
 		wait := pause(failures)
 		config.Log.WarnContext(ctx, "the portal cannot be reached; trying again", "in", wait.Round(time.Second), "err", err)
-		if !sleep(ctx, wait) {
+		if !models.Sleep(ctx, wait) {
 			return out, nil
 		}
 	}

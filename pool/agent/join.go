@@ -39,7 +39,7 @@ func (c *client) join(ctx context.Context, config Config, known authority.Finger
 		}
 		wait := pause(failures)
 		config.Log.Log(ctx, level, "not enrolled yet; trying again", "in", wait.Round(time.Second), "err", err)
-		if !sleep(ctx, wait) {
+		if !models.Sleep(ctx, wait) {
 			return nil
 		}
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"math/rand/v2"
 	"time"
 )
@@ -15,14 +14,4 @@ func pause(failures int) time.Duration { return pauseUpTo(maxPause, failures) }
 func pauseUpTo(most time.Duration, failures int) time.Duration {
 	d := min(most, time.Second<<min(max(failures-1, 0), 20))
 	return d/2 + rand.N(d/2)
-}
-
-// sleep waits, and reports whether ctx is not done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }

@@ -87,7 +87,7 @@ func BenchmarkPlainJupyter(b *testing.B) {
 			b.Fatal(err)
 		}
 		for responds := false; !responds; responds, _ = serverResponds(b.Context(), socket, "x") {
-			sleep(b.Context(), 2*time.Millisecond)
+			models.Sleep(b.Context(), 2*time.Millisecond)
 		}
 		b.StopTimer()
 		cmd.Process.Kill()
@@ -137,7 +137,7 @@ func BenchmarkDownload(b *testing.B) {
 				if s, err = r.Poll(b.Context(), state); err != nil {
 					b.Fatal(err)
 				}
-				sleep(b.Context(), 10*time.Millisecond)
+				models.Sleep(b.Context(), 10*time.Millisecond)
 			}
 			reportRate(b, []byte(s.LogTail))
 			for in, _ := r.parseState(state); exists(in.dir); {

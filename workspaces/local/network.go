@@ -172,7 +172,7 @@ func (r *Runtime) connectFirst(ctx context.Context, in *instance) error {
 	defer cancel()
 	for try := 1; ; try++ {
 		err := r.connect(ctx, in)
-		if err == nil || try == connectTries || !sleep(ctx, connectPause) {
+		if err == nil || try == connectTries || !models.Sleep(ctx, connectPause) {
 			return err
 		}
 		r.config.Logger.Warn("the network of a sandbox failed and is tried again", "workspace", in.Workspace, "error", err)
@@ -187,7 +187,7 @@ func (r *Runtime) connect(ctx context.Context, in *instance) error {
 		if in.outer() == gone {
 			return nil // its end is reported elsewhere
 		}
-		if !sleep(ctx, 2*time.Millisecond) {
+		if !models.Sleep(ctx, 2*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -377,7 +377,7 @@ func (r *Runtime) keepConnected(ctx context.Context, in *instance) {
 			r.config.Logger.Warn("a workspace has no network", "workspace", in.Workspace, "error", err)
 		}
 		failed = err != nil
-		if !sleep(ctx, networkCheck) {
+		if !models.Sleep(ctx, networkCheck) {
 			return
 		}
 	}

@@ -113,7 +113,7 @@ func (r *Runtime) sweep(ctx context.Context, k key) error {
 // network does just after its sandbox. The caller must not have locked mu.
 func untilEmpty(ctx context.Context, remove func() error) error {
 	err := remove()
-	for attempt := 0; errors.Is(err, unix.EBUSY) && attempt < 500 && sleep(ctx, 2*time.Millisecond); attempt++ {
+	for attempt := 0; errors.Is(err, unix.EBUSY) && attempt < 500 && models.Sleep(ctx, 2*time.Millisecond); attempt++ {
 		err = remove()
 	}
 	return err
@@ -128,7 +128,7 @@ func (r *Runtime) abandon(in *instance) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
 	for in.kill(); !in.exited(); in.kill() {
-		if !sleep(ctx, 10*time.Millisecond) {
+		if !models.Sleep(ctx, 10*time.Millisecond) {
 			return errors.New("the sandbox has not ended yet")
 		}
 	}

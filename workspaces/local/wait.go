@@ -55,15 +55,3 @@ func reap(child *exec.Cmd) int {
 	}
 	return child.ProcessState.ExitCode()
 }
-
-// sleep waits, and returns false if it was interrupted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"weir/models"
 )
 
 // watch starts a goroutine, if there is none, that follows the instance until it is
@@ -26,7 +28,7 @@ func (r *Runtime) watch(in *instance, child *exec.Cmd) {
 		if in.Network {
 			r.wg.Go(func() { r.keepConnected(ctx, in) })
 		}
-		for r.follow(in, child) != nil && sleep(r.ctx, time.Second) { // out of descriptors, for example
+		for r.follow(in, child) != nil && models.Sleep(r.ctx, time.Second) { // out of descriptors, for example
 		}
 		cancel()
 		r.finish(in)
@@ -75,7 +77,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) error {
 func (r *Runtime) finish(in *instance) {
 	// The kernel empties a cgroup with a short delay.
 	for attempt := 0; !r.finished(in) && attempt < 100; attempt++ {
-		if !sleep(r.ctx, 20*time.Millisecond) {
+		if !models.Sleep(r.ctx, 20*time.Millisecond) {
 			return
 		}
 	}
@@ -108,7 +110,7 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 		if time.Since(began) > time.Minute {
 			interval = time.Second // it may never respond
 		}
-		if !sleep(ctx, interval) {
+		if !models.Sleep(ctx, interval) {
 			return
 		}
 	}

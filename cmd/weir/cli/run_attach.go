@@ -23,9 +23,7 @@ const (
 	logWait       = 20 * time.Second       // for more output, of one request
 	patience      = 5 * time.Minute        // with a server that cannot be reached
 	clientLease   = 10 * time.Minute       // of a run whose end is waited for: longer than patience
-	minLease      = 10 * time.Second
-	maxLease      = time.Hour
-	inProgress    = 30 * time.Second // for a request that is repeated: the first one conflicts until it is done
+	inProgress    = 30 * time.Second       // for a request that is repeated: the first one conflicts until it is done
 )
 
 // attach shows how a run waits and what it prints, sends it the signals of this process,

@@ -134,8 +134,8 @@ func (f *runFlags) run(flags *pflag.FlagSet, s *session, command []string) error
 	switch lease := int64(f.lease / time.Second); {
 	case f.detach && flags.Changed("lease"):
 		return config.Usagef("--lease: --detach does not wait for the run")
-	case f.lease != 0 && (f.lease < minLease || f.lease > maxLease):
-		return config.Usagef("--lease: %s must be 0, or from 10s to 1h", f.lease)
+	case f.lease != 0 && lease < 1:
+		return config.Usagef("--lease: %s must be at least 1s", f.lease)
 	case !f.detach && lease > 0:
 		in.Attached, in.LeaseSeconds = true, lease
 	}

@@ -1,14 +1,6 @@
 package handlers
 
-import (
-	"time"
-
-	"weir/models"
-)
-
-func convert[T, R any](rows []T, show func(T) R) []R {
-	return models.Map(rows, show)
-}
+import "time"
 
 // unchanged shows rows as they are.
 func unchanged[T any](row T) T { return row }
