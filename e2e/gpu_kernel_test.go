@@ -110,21 +110,8 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if out := n.executeIn(kernel, "print(x)"); out != "41\n" {
 		t.Errorf("after a restart of the server, a cell printed %q", out)
 	}
-	interrupted := make(chan string, 1)
 	begun := fmt.Sprintf("/notebook/%d/%d/begun", team.Project, ada.ID)
-	go func() {
-		interrupted <- n.executeIn(kernel, "import time; open('"+begun+"', 'w').close(); time.sleep(3600)")
-	}()
-	eventually(t, starting, func() string {
-		if _, err := os.Stat(s.onDisk(begun)); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	if status, body := n.call("POST", "/api/kernels/"+kernel+"/interrupt", ""); status != http.StatusNoContent {
-		t.Errorf("interrupt: %d %s", status, body)
-	}
-	if out := <-interrupted; !strings.Contains(out, "KeyboardInterrupt") {
+	if out := n.interrupt(kernel, s.onDisk(begun), "import time; open('"+begun+"', 'w').close(); time.sleep(3600)"); !strings.Contains(out, "KeyboardInterrupt") {
 		t.Errorf("the interrupted cell printed %q", out)
 	}
 	ada.noRuns(cpu) // idle for a minute
@@ -162,4 +149,21 @@ print(ask("GET", "/api/v1/runs"), ask("GET", "/api/v1/users"), ask("GET", "/"), 
 	if left, err := filepath.Glob(s.dir + "/run/ws-*"); err != nil || len(left) != 1 {
 		t.Errorf("after the stop, the sockets are %v, %v", left, err)
 	}
+}
+
+// interrupt executes code in a kernel until it has made a file, and interrupts it; it returns what was printed.
+func (n notebook) interrupt(kernel, begun, code string) string {
+	n.t.Helper()
+	printed := make(chan string, 1)
+	go func() { printed <- n.executeIn(kernel, code) }()
+	eventually(n.t, starting, func() string {
+		if _, err := os.Stat(begun); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	if status, body := n.call("POST", "/api/kernels/"+kernel+"/interrupt", ""); status != http.StatusNoContent {
+		n.t.Errorf("interrupt: %d %s", status, body)
+	}
+	return <-printed
 }

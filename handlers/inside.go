@@ -20,6 +20,19 @@ func insideOf(ctx context.Context) int64 {
 	return workspace
 }
 
+// InsidePods serves the REST API to programs in workspaces that reach this server over the network: the
+// credential of a request says from which one it comes.
+func (a *App) InsidePods() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		workspace, err := a.Workspaces.Inside(r.Context(), bearer(r.Header.Get("Authorization")))
+		if err != nil {
+			a.logged(r, problemOf(err).write(w))
+			return
+		}
+		a.Inside(workspace).ServeHTTP(w, r)
+	})
+}
+
 // Inside serves the REST API to programs inside a workspace, for its runs only. They act as
 // its owner by the socket that they use, whatever credentials they send.
 func (a *App) Inside(workspace int64) http.Handler {

@@ -69,6 +69,7 @@ type Run struct {
 	EndsAt           *time.Time       `json:"ends_at,omitempty" doc:"when the time limit or the reservation ends the run"`
 	ReservationID    int64            `json:"reservation_id,omitempty" doc:"reservation in which it runs; absent: none, and in lists"`
 	EndedAt          *time.Time       `json:"ended_at,omitempty"`
+	Address          string           `json:"address,omitempty" doc:"host and port at which programs in its workspace reach the run, in a cluster; absent for everybody else"`
 	MayStop          bool             `json:"may_stop"`
 	MayRead          bool             `json:"may_read" doc:"you can read the output"`
 	MayDelete        bool             `json:"may_delete" doc:"you can delete the run"`
@@ -92,7 +93,7 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 		Limits:       models.Map(r.Limits, limitOf),
 		LeaseSeconds: r.LeaseSeconds, Attached: r.Attached, IdleEndsAt: utc(r.IdleEndsAt), Reminded: r.RemindedAt != nil,
 		TimeLimitSeconds: r.TimeLimitSeconds, RequestedAt: r.RequestedAt.UTC(), StartedAt: utc(r.StartedAt), EndsAt: utc(r.EndsAt()),
-		EndedAt: utc(r.EndedAt),
+		EndedAt: utc(r.EndedAt), Address: r.Address,
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}
 	if r.Reservation != nil {
 		v.ReservationID = r.Reservation.ReservationID

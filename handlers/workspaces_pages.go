@@ -175,9 +175,11 @@ func (a *App) stopWorkspacesPage(ctx context.Context, c echo.Context) (templ.Com
 	if err == nil && len(rows) < len(ids) {
 		err = models.NotFound("workspace")
 	}
-	v := web.StopWorkspacesView{Rows: rows, Form: submittedOr(c, formOf(0))}
-	if err == nil && len(rows) == 1 && rows[0].State == models.StateRunning {
-		v.Kernels, err = a.kernelsOf(ctx, rows[0].ID)
+	v := web.StopWorkspacesView{Rows: rows, Kernels: map[int64]web.Kernels{}, Form: submittedOr(c, formOf(0))}
+	for _, w := range rows {
+		if err == nil && w.State == models.StateRunning {
+			v.Kernels[w.ID], err = a.kernelsOf(ctx, w.ID)
+		}
 	}
 	return web.StopWorkspacesPage(v), err
 }

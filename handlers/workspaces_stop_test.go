@@ -43,7 +43,7 @@ func TestStopWorkspaces(t *testing.T) {
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&provider_id=4711"), "No matching workspaces.", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&state=queued"), "Show all", "!first")
 	mia.shows(mia.page(200, "GET", "/workspaces?owner=all&project_id=4711"), "No matching workspaces.", "№ 4711")
-	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "Reason")
+	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)+"&id="+id(second)), "first", "second", "2 kernels are running; 1 busy.", "Reason")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop?id="+id(first)), "2 kernels are running; 1 busy.")
 	mia.shows(mia.page(200, "GET", "/workspaces/stop"), "No workspace is selected.")
 

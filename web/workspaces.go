@@ -127,7 +127,7 @@ func idleOptions(ctx context.Context) []Option {
 // StopWorkspacesView asks whether to stop workspaces.
 type StopWorkspacesView struct {
 	Rows    []WorkspaceRow
-	Kernels Kernels // of the only one
+	Kernels map[int64]Kernels // by workspace
 	Form    Form
 }
 

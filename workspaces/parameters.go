@@ -162,7 +162,7 @@ func (n *numbers) bound(l Layers) {
 		}
 		n.cores.atLeast(l.Minimum.Cores)
 		n.gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
-		if !n.severalTyped() {
+		if !n.wholeTyped() {
 			n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
 		}
 		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
@@ -178,10 +178,10 @@ func (n *numbers) bound(l Layers) {
 	}
 }
 
-// severalTyped reports whether the member wants several GPUs and says nothing of their cores:
-// these are whole then, or the launch is refused.
-func (n *numbers) severalTyped() bool {
-	return n.gpus.origin == OriginMember && n.gpus.value > 1 && n.cores.origin != OriginMember
+// wholeTyped reports whether the member wants GPUs and says nothing of their cores: these are
+// as many as by default then, or the launch is refused.
+func (n *numbers) wholeTyped() bool {
+	return n.gpus.origin == OriginMember && n.cores.origin != OriginMember
 }
 
 // part is what a launch takes by default of a limit at most: as much of it as of the limit
@@ -221,7 +221,7 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 	}
 	for _, x := range demand.Resources().Exceeding(l.Limit) {
 		field := demandField(x.Name)
-		if field == "cores" && n.severalTyped() {
+		if field == "cores" && n.gpus.value > 1 && n.wholeTyped() {
 			field = "gpus"
 		}
 		p.Add(field, "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))

@@ -64,7 +64,7 @@ func TestMergeParameters(t *testing.T) {
 func TestMergeRefuses(t *testing.T) {
 	for _, c := range []struct{ layers, field string }{
 		{`{"Request":{"gpus":1,"cores":0}}`, "cores"}, {`{"Request":{"gpus":1,"cores":101}}`, "cores"},
-		{`{"Request":{"gpus":3,"cores":100}}`, "cores"}, {`{"Request":{"gpus":3}}`, "gpus"}, {`{"Request":{"gpus":2,"cores":100,"gpu_memory_mib":40001}}`, "gpu_memory_mib"},
+		{`{"Request":{"gpus":3,"cores":100}}`, "cores"}, {`{"Request":{"gpus":3}}`, "gpus"}, {`{"Limit":{"gpu_cores":50,"cpu_milli":1000,"memory_mib":4096},"Request":{"gpus":1}}`, "cores"}, {`{"Request":{"gpus":2,"cores":100,"gpu_memory_mib":40001}}`, "gpu_memory_mib"},
 		{`{"Request":{"cpu_milli":4001}}`, "cpu_milli"}, {`{"Request":{"cpu_milli":9}}`, "cpu_milli"},
 		{`{"Request":{"memory_mib":8193}}`, "memory_mib"}, {`{"Request":{"memory_mib":63}}`, "memory_mib"},
 		{`{"Request":{"memory_mib":100,"shm_mib":101}}`, "shm_mib"},

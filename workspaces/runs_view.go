@@ -16,6 +16,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/workspaces/runtime"
 )
 
 // RunSummary is a run, with what the actor may do with it now.
@@ -28,6 +29,7 @@ type RunSummary struct {
 	IdleEndsAt *time.Time // when it is ended unless it works before; nil: never
 
 	Reservation *models.ReservationGrant // that ends it; nil: none, and in lists
+	Address     string                   // HOST:PORT for programs in its workspace; empty elsewhere, and without a network in common
 }
 
 func (s *Service) runSummary(actor policies.Actor, r models.RunView) RunSummary {
@@ -57,11 +59,23 @@ func (s *Service) ViewRun(ctx context.Context, actor policies.Actor, id int64) (
 	if v.Reason, err = s.whyQueued(q, actor, r); err != nil {
 		return v, err
 	}
+	if v.Address, err = s.reach(ctx, actor, r); err != nil {
+		return v, err
+	}
 	grant, err := q.GrantInUse(r.HolderID)
 	if err == nil {
 		v.Reservation = &grant
 	}
 	return v, models.IgnoreNotFound(err)
+}
+
+// reach is the address of a running run for programs in its workspace.
+func (s *Service) reach(ctx context.Context, actor policies.Actor, r models.RunView) (string, error) {
+	runs, ok := s.Runs.(runtime.Reachable)
+	if !ok || actor.Inside.Workspace == 0 || r.State != models.RunRunning {
+		return "", nil
+	}
+	return runs.Reach(ctx, r.RuntimeState)
 }
 
 // whyQueued is why a run waits, for its user with the reservation of theirs in which it could start now.

@@ -26,6 +26,7 @@ func (r *Reconciler) runSpec(ctx context.Context, run models.Run) (runtime.Spec,
 	s, access, err := r.specOf(ctx, run.Claim(), run.EnvironmentID, run.Target, r.config.RunEnv(run))
 	s.Workspace, s.Generation, s.Directory = run.ID, 1, run.Directory
 	if err == nil && run.WorkspaceID != nil {
+		s.Beside = *run.WorkspaceID
 		s.Kernels, err = r.kernelsDir(ctx, *run.WorkspaceID)
 	}
 	return s, access, err

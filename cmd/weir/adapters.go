@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"path"
 	"strconv"
@@ -16,7 +17,6 @@ import (
 	"weir/workspaces"
 	"weir/workspaces/deployments/serving"
 	"weir/workspaces/kube"
-	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 )
 
@@ -43,21 +43,15 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 
 // workspaceEnv returns the environment variables of a notebook.
 func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
-	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
+	env := map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
 		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
+	maps.Copy(env, p.inside.variables(w, p.log))
+	return env
 }
 
 // runEnv returns the environment variables of a run.
 func (p *portal) runEnv(r models.Run) map[string]string {
 	return map[string]string{"WEIR_URL": p.origin, "WEIR_RUN": strconv.FormatInt(r.ID, 10), "WEIR_PROJECT": strconv.FormatInt(r.ProjectID, 10)}
-}
-
-// serveInside serves the REST API to programs inside the workspaces of this machine.
-func (p *portal) serveInside() error {
-	if r, ok := p.runtime.(*local.Runtime); ok {
-		return r.ServeAPI(p.app.Inside)
-	}
-	return nil
 }
 
 // sharedDirectories returns the directories that the pods of a project can mount.

@@ -59,6 +59,7 @@ type portal struct {
 	gpus      providers.Machine
 	gpuDriver io.Closer // of gpus
 	agents    agentEndpoint
+	inside    insideEndpoint
 	unchecked int // environments of this machine whose checks ran out of time
 }
 
@@ -111,6 +112,9 @@ func (p *portal) close() error {
 	}
 	if p.agents.listener != nil {
 		_ = p.agents.listener.Close() // it may be closed already
+	}
+	if p.inside.listener != nil {
+		_ = p.inside.listener.Close() // it may be closed already
 	}
 	if p.gpuDriver != nil {
 		errs = append(errs, p.gpuDriver.Close())

@@ -99,9 +99,10 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	counted := newConnections(files/portalConnections, p.cfg.TrustedProxies, p.log)
 	counted.sandboxes = p.sandboxUsers()
 	server := p.newServer(p.app, counted)
-	failed := make(chan error, len(listeners)+2)
+	failed := make(chan error, len(listeners)+3)
 	background.Go(func() { p.watchDatabaseLock(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, newConnections(files/agentConnections, nil, p.log), failed) })
+	background.Go(func() { p.serveInside(ctx, newConnections(files/agentConnections, nil, p.log), failed) })
 	defer p.keepCounts(ctx)()
 	defer server.Close() // connections that are open after the grace period
 	for _, l := range listeners {
@@ -160,7 +161,15 @@ func (p *portal) serveAgents(ctx context.Context, counted *connections, failed c
 	if p.agents.listener == nil {
 		return
 	}
-	server := p.newAgentServer(counted)
+	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
+	secured := tls.NewListener(counted.bound(p.agents.listener), p.agents.authority.ServerTLS())
+	if err := p.serveUntilEnd(ctx, p.newAgentServer(counted), secured); err != nil {
+		failed <- fmt.Errorf("agent listener: %w", err)
+	}
+}
+
+// serveUntilEnd serves until ctx ends, then finishes open requests within the grace period.
+func (p *portal) serveUntilEnd(ctx context.Context, server *http.Server, l net.Listener) error {
 	ended := make(chan struct{})
 	defer func() { <-ended }()
 	ctx, cancel := context.WithCancel(ctx)
@@ -172,9 +181,8 @@ func (p *portal) serveAgents(ctx context.Context, counted *connections, failed c
 		_ = server.Shutdown(grace) // Close closes the remaining connections
 		_ = server.Close()
 	})
-	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
-	secured := tls.NewListener(counted.bound(p.agents.listener), p.agents.authority.ServerTLS())
-	if err := server.Serve(secured); !errors.Is(err, http.ErrServerClosed) {
-		failed <- fmt.Errorf("agent listener: %w", err)
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
 	}
+	return nil
 }

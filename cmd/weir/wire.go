@@ -133,7 +133,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Hosts: p.hosts(), MetricsToken: cfg.MetricsToken,
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime,
 		Version: buildVersion().Version})
-	return p, p.serveInside()
+	return p, p.openSockets()
 }
 
 // wireWorkspaces creates the service and the reconciler of workspaces, runs and deployments.
@@ -233,8 +233,11 @@ func (p *portal) openRuntime(ctx context.Context, dirs *storage.Directories) (_ 
 		}
 		return r, nil
 	}
+	if err := p.listenInside(ctx); err != nil {
+		return nil, err
+	}
 	c := p.cfg.Kube
-	c.Owner = p.owner
+	c.Owner, c.Portal.Port = p.owner, p.inside.port()
 	c.SharedRoot, c.UID, c.GID = p.cfg.SharedDir, int64(p.cfg.SandboxUID), int64(p.cfg.SandboxUID)
 	c.Directories, c.EmptyDir = p.sharedDirectories, storage.EmptyDir
 	c.Quota, c.Logger, c.Clock = p.projectQuota, p.log, p.store.Clock

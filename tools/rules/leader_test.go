@@ -35,6 +35,7 @@ var serverLoops = map[string]string{
 	"reportOwnGPUs":     "heartbeats of this machine, with its token",
 	"watchDatabaseLock": "reads",
 	"serveAgents":       "answers requests",
+	"serveInside":       "answers requests",
 	"keepCounts":        "counts of the requests that this server answers",
 	"checkEnvironments": "what is installed on this machine, which has one server",
 }

@@ -85,7 +85,7 @@ type Peer struct {
 	NamespaceLabels map[string]string
 	PodLabels       map[string]string
 	CIDRs           []string
-	Port            int32 // for connections from notebooks; 0: not allowed
+	Port            int32 // on which it serves the programs in workspaces; 0: none
 }
 
 // Egress allows connections to a network.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	notebookPort = 8888 // also of parts
+	notebookPort = 8888 // also of runs and parts
 	notebookHome = runtime.NotebookHome
 	runDir       = "/tmp/weir" // sockets of kernels
 	minShm       = 64          // MiB
@@ -32,6 +33,9 @@ func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error
 	pod, notebook, err := c.podOf(c.ref(spec), spec)
 	if err != nil {
 		return nil, err
+	}
+	if c.Portal.Port != 0 {
+		addGPUKernel(notebook)
 	}
 	notebook.WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithStartupProbe(c.probe())
@@ -49,12 +53,21 @@ const record = `echo $$ >` + pidFile + `; exec 2>&1; `
 // that it has no handler for, and the command shall not be that.
 func (c Config) runPodObject(k podKind, spec runtime.Spec) (*core.PodApplyConfiguration, error) {
 	spec.Command = runtime.RunCommand(record, spec.Directory, spec.Command)
-	pod, _, err := c.podOf(c.runRef(k, spec), spec)
+	pod, container, err := c.podOf(c.runRef(k, spec), spec)
 	if err != nil {
 		return nil, err
 	}
+	if c.besideOf(spec) != nil {
+		addGPUKernel(container)
+		container.WithEnv(core.EnvVar().WithName(runtime.RunPortVariable).WithValue(strconv.Itoa(notebookPort)))
+	}
 	pod.Spec.WithShareProcessNamespace(true)
 	return pod.WithLabels(c.owned(c.runLabels(k, spec))), nil
+}
+
+// addGPUKernel mounts the kernel "Python (GPU)". The volume has the files of Jupyter's configuration, too.
+func addGPUKernel(container *core.ContainerApplyConfiguration) {
+	container.WithVolumeMounts(core.VolumeMount().WithName("jupyter").WithMountPath(runtime.GPUKernelDir).WithReadOnly(true))
 }
 
 // podOf returns a pod with one container that runs the command of spec, and the container.
@@ -289,16 +302,20 @@ type podOwned struct {
 	Secret  *core.SecretApplyConfiguration
 	Service *core.ServiceApplyConfiguration
 	Ingress *networking.IngressApplyConfiguration       // nil without a domain
-	Policy  *networking.NetworkPolicyApplyConfiguration // nil where outgoingPolicy is
+	Policy  *networking.NetworkPolicyApplyConfiguration // nil where podPolicy is
 }
 
 // ownedObjects returns the other objects of a start, owned by its pod.
 func (c Config) ownedObjects(spec runtime.Spec, pod *corev1.Pod) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
 	owner := ownerOf(r, pod.UID)
+	more := map[string]string{"JUPYTER_TOKEN": spec.Token}
+	if c.Portal.Port != 0 {
+		more["JUPYTER_PATH"] = runtime.WithGPUKernel(spec.Env["JUPYTER_PATH"])
+	}
 	o := podOwned{
-		Secret: secretObject(r, spec, pod.UID, map[string]string{"JUPYTER_TOKEN": spec.Token}).WithLabels(labels),
-		Policy: c.outgoingPolicy(r, pod, labels),
+		Secret: secretObject(r, spec, pod.UID, more).WithLabels(labels),
+		Policy: c.podPolicy(r, pod, labels, nil),
 		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithSpec(core.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(labels).
@@ -319,7 +336,7 @@ func (c Config) runObjects(k podKind, spec runtime.Spec, pod *corev1.Pod) podOwn
 	r, labels := c.runRef(k, spec), c.runLabels(k, spec)
 	o := podOwned{Secret: secretObject(r, spec, pod.UID, nil).WithLabels(labels)}
 	if k.name == nameRun {
-		o.Policy = c.outgoingPolicy(r, pod, labels)
+		o.Policy = c.podPolicy(r, pod, labels, c.besideOf(spec))
 	}
 	return o
 }

@@ -39,7 +39,7 @@ func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) 
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
 		Jupyter: core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`,
-			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
+			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")).WithData(runtime.GPUKernelFiles()),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)
@@ -99,8 +99,9 @@ func (c Config) limitRange(ns string, q Quota) *core.LimitRangeApplyConfiguratio
 }
 
 // networkPolicies deny all connections except those from the portal to notebooks and
-// the parts of deployments, those of notebooks to the portal, and, unless their project restricts
-// them, to the DNS and the configured networks; see [Config.outgoingPolicy].
+// the parts of deployments, those of notebooks to the portal and to runs, which admit their own
+// workspace only, and, unless their project restricts them, to the DNS and the configured networks;
+// see [Config.podPolicy].
 func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfiguration {
 	closed := networking.NetworkPolicy("default-deny", ns).WithSpec(networking.NetworkPolicySpec().
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
@@ -109,7 +110,9 @@ func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfi
 		WithPodSelector(meta.LabelSelector().WithMatchExpressions(commands)).
 		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...))
 	if c.Portal.Port != 0 {
-		open.WithEgress(networking.NetworkPolicyEgressRule().WithTo(c.Portal.peers()...).WithPorts(policyPorts("TCP", c.Portal.Port)...))
+		open.WithEgress(networking.NetworkPolicyEgressRule().WithTo(c.Portal.peers()...).WithPorts(policyPorts("TCP", c.Portal.Port)...),
+			networking.NetworkPolicyEgressRule().WithPorts(policyPorts("TCP", notebookPort)...).WithTo(networking.NetworkPolicyPeer().
+				WithPodSelector(meta.LabelSelector().WithMatchLabels(map[string]string{labelName: nameRun}))))
 	}
 	outgoing := networking.NetworkPolicySpec().WithPolicyTypes("Egress").
 		WithPodSelector(meta.LabelSelector().WithMatchExpressions(commands,

@@ -418,7 +418,7 @@ func TestProjectIsClosed(t *testing.T) {
 		t.Errorf("notebooks are open to %+v", open.Ingress)
 	}
 	outgoing := as[netv1.NetworkPolicy](t, p.Policies[2]).Spec.Egress
-	if len(open.Egress) != 1 || len(outgoing) != 2 || outgoing[1].To[0].IPBlock.CIDR != "0.0.0.0/0" || outgoing[1].Ports[0].Port.IntVal != 443 {
+	if len(open.Egress) != 2 || open.Egress[1].To[0].PodSelector.MatchLabels[labelName] != nameRun || len(outgoing) != 2 || outgoing[1].To[0].IPBlock.CIDR != "0.0.0.0/0" || outgoing[1].Ports[0].Port.IntVal != 443 {
 		t.Errorf("notebooks reach %+v and %+v", open.Egress, outgoing)
 	}
 	parts := as[netv1.NetworkPolicy](t, p.Policies[3]).Spec

@@ -70,27 +70,38 @@ func networkLimit(o *runtime.Outgoing) models.Limit {
 	return l
 }
 
-// outgoingPolicy opens to a pod, by its labels, what is both listed and configured; nil if that
-// is nothing, or if the pod is not restricted.
-func (c Config) outgoingPolicy(r ref, pod *corev1.Pod, labels map[string]string) *networking.NetworkPolicyApplyConfiguration {
-	o := outgoingOf(pod)
-	if o == nil {
-		return nil
-	}
-	var open []*networking.NetworkPolicyEgressRuleApplyConfiguration
-	for _, e := range c.Egress {
-		for _, listed := range o.Networks {
-			if within, ok := e.within(listed); ok {
-				open = append(open, within.rule())
+// podPolicy opens to a restricted pod what is both listed and configured, and the pod to those with
+// the labels beside; nil if that is nothing. The pod is selected by its labels.
+func (c Config) podPolicy(r ref, pod *corev1.Pod, labels, beside map[string]string) *networking.NetworkPolicyApplyConfiguration {
+	spec := networking.NetworkPolicySpec().WithPodSelector(meta.LabelSelector().WithMatchLabels(labels))
+	if o := outgoingOf(pod); o != nil {
+		for _, e := range c.Egress {
+			for _, listed := range o.Networks {
+				if within, ok := e.within(listed); ok {
+					spec.WithEgress(within.rule())
+				}
 			}
 		}
 	}
-	if len(open) == 0 {
+	if len(spec.Egress) > 0 {
+		spec.WithPolicyTypes("Egress")
+	}
+	if beside != nil {
+		spec.WithPolicyTypes("Ingress").WithIngress(networking.NetworkPolicyIngressRule().WithPorts(policyPorts("TCP", notebookPort)...).
+			WithFrom(networking.NetworkPolicyPeer().WithPodSelector(meta.LabelSelector().WithMatchLabels(beside))))
+	}
+	if len(spec.PolicyTypes) == 0 {
 		return nil
 	}
-	return networking.NetworkPolicy(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(ownerOf(r, pod.UID)).
-		WithSpec(networking.NetworkPolicySpec().WithPolicyTypes("Egress").
-			WithPodSelector(meta.LabelSelector().WithMatchLabels(labels)).WithEgress(open...))
+	return networking.NetworkPolicy(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(ownerOf(r, pod.UID)).WithSpec(spec)
+}
+
+// besideOf are the labels of the workspace whose programs may connect to a run; nil: nobody's.
+func (c Config) besideOf(spec runtime.Spec) map[string]string {
+	if spec.Beside == 0 || c.Portal.Port == 0 {
+		return nil
+	}
+	return c.runLabels(kindWorkspace, runtime.Spec{Project: spec.Project, Member: spec.Member, Workspace: spec.Beside})
 }
 
 // within is what e allows in a network.

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -118,4 +119,52 @@ func TestWithinIsTheIntersection(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The programs in a workspace reach its runs, and nobody else does, where they can start runs: their
+// kernel is in the pods of both then.
+func TestRunsBesideWorkspaces(t *testing.T) {
+	s := spec()
+	s.Command, s.Beside, s.Env = []string{"true"}, 5, map[string]string{"JUPYTER_PATH": "/opt/j"}
+	for _, reachable := range []bool{true, false} {
+		c := config(t, func(c *Config) {
+			if !reachable {
+				c.Portal.Port = 0
+			}
+		})
+		object, err := c.runPodObject(kindRun, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, workspace := as[corev1.Pod](t, object), podOf(t, c, s)
+		env := c.ownedObjects(s, &workspace).Secret.StringData["JUPYTER_PATH"]
+		policy := c.runObjects(kindRun, s, &run).Policy
+		if mounts(run) != reachable || mounts(workspace) != reachable || (policy != nil) != reachable || (env == "/opt/j:"+runtime.GPUKernelPath) != reachable {
+			t.Errorf("reachable %t: %+v, JUPYTER_PATH %q", reachable, policy, env)
+		}
+		if !reachable {
+			continue
+		}
+		own := as[netv1.NetworkPolicy](t, policy).Spec
+		from, err := metav1.LabelSelectorAsSelector(own.Ingress[0].From[0].PodSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		beside, other := s, s
+		beside.Workspace, other.Workspace = s.Beside, 6
+		if !from.Matches(labels.Set(podOf(t, c, beside).Labels)) || from.Matches(labels.Set(podOf(t, c, other).Labels)) || from.Matches(labels.Set(run.Labels)) ||
+			len(own.Ingress) != 1 || len(own.Ingress[0].From) != 1 || len(own.Egress) != 0 || !slices.Equal(own.PolicyTypes, []netv1.PolicyType{"Ingress"}) ||
+			own.Ingress[0].Ports[0].Port.IntVal != notebookPort || !maps.Equal(own.PodSelector.MatchLabels, c.runLabels(kindRun, s)) {
+			t.Errorf("the run is open to %+v", own)
+		}
+	}
+	s.Beside = 0
+	if object, err := config(t, nil).runPodObject(kindRun, s); err != nil || mounts(as[corev1.Pod](t, object)) {
+		t.Errorf("a run of no workspace has the kernel, %v", err)
+	}
+}
+
+// mounts reports whether a pod has the kernel "Python (GPU)".
+func mounts(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == runtime.GPUKernelDir })
 }

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -60,8 +59,8 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
 			s.data(runtime.JupyterDir+"/"+name, config)
 		}
-		for path, content := range runtime.GPUKernelFiles() {
-			s.data(path, content)
+		for name, content := range runtime.GPUKernelFiles() {
+			s.data(runtime.GPUKernelDir+"/"+name, content)
 		}
 	}
 	env := environment(program, spec)
@@ -73,7 +72,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		env[runtime.GraphJournalVariable] = innerRun + "/" + runtime.GraphJournal
 	} else {
 		env["WEIR_SOCKET"] = innerAPI + "/" + apiSocket
-		env["JUPYTER_PATH"] = strings.TrimPrefix(env["JUPYTER_PATH"]+":"+runtime.GPUKernelPath, ":")
+		env["JUPYTER_PATH"] = runtime.WithGPUKernel(env["JUPYTER_PATH"])
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		s.setenv(name, env[name])

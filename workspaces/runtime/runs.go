@@ -47,6 +47,12 @@ type Parts interface {
 	Dial(ctx context.Context, state State) (net.Conn, error)
 }
 
+// Reachable are runs to which the programs in their workspaces connect over the network.
+type Reachable interface {
+	// Reach returns the address, HOST:PORT; empty if it is not known, or not any more.
+	Reach(ctx context.Context, state State) (string, error)
+}
+
 // GraphJournal is the file in which a task graph that is a run keeps its progress, and
 // GraphJournalVariable names its path in the environment of the run.
 const (

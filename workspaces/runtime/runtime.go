@@ -107,6 +107,7 @@ type Spec struct {
 	Memory    int64 // MiB; 0 is no limit
 	Shm       int64 // MiB of /dev/shm
 	GPUs      []GPU
+	Beside    int64  // of a run: the workspace in whose environment it is, whose programs may connect to it; 0: none
 	Kernels   string // of a run: directory of the sockets of its workspace's kernels; empty: none
 	Directory string // of a run: in which its command begins; empty: the home directory
 	Node      string // name of the provider that has the GPUs; empty without any

@@ -37,7 +37,7 @@ type session struct {
 	json        bool // the portal's JSON instead of tables
 	yes         bool // confirmed on the command line
 	interactive bool // can prompt for confirmation
-	inside      bool // calls through the socket of the workspace in which it runs
+	inside      bool // calls from inside a workspace, for its runs
 }
 
 // remoteCommand makes a command that calls a server.
@@ -81,20 +81,23 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 		}
 		return strings.TrimSpace(text)
 	}
-	server, err := parsePortal(from(r.server, "WEIR_URL"))
-	if err != nil {
-		problems = append(problems, err.Error())
-	}
+	server, errServer := parsePortal(from(r.server, "WEIR_URL"))
 	token, err := r.secret(from)
-	socket := from("", "WEIR_SOCKET")
+	socket, api := from("", "WEIR_SOCKET"), from("", "WEIR_API")
+	inside := errors.Is(err, errNoToken) && r.server == "" && (socket != "" || api != "")
 	switch {
-	case err == nil || r.server != "":
+	case !inside:
 		socket = ""
-	case errors.Is(err, errNoToken) && socket != "":
+	case socket != "":
 		err = nil
+	default: // in a cluster
+		server, errServer = parsePortal(api)
+		token, err = from("", "WEIR_API_TOKEN"), nil
 	}
-	if err != nil {
-		problems = append(problems, err.Error())
+	for _, e := range []error{errServer, err} {
+		if e != nil {
+			problems = append(problems, e.Error())
+		}
 	}
 	if r.timeout <= 0 {
 		problems = append(problems, fmt.Sprintf("--timeout: %s must be positive", r.timeout))
@@ -105,7 +108,7 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
 	in, terminal := cmd.InOrStdin().(*os.File)
 	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout).through(socket),
-		inside: socket != "", in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
+		inside: inside, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
 		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }
 

@@ -66,3 +66,34 @@ func TestInteractive(t *testing.T) {
 		}
 	}
 }
+
+// In a workspace, commands call the portal as the workspace, unless a token or a portal is named.
+func TestInsideWorkspace(t *testing.T) {
+	machine := map[string]string{"WEIR_URL": "https://weir.example", "WEIR_SOCKET": "/run/weir-api/api.sock"}
+	cluster := map[string]string{"WEIR_URL": "https://weir.example", "WEIR_API": "http://10.0.0.1:8081", "WEIR_API_TOKEN": "weirw_1_x"}
+	for name, c := range map[string]struct {
+		env    map[string]string
+		flags  connection
+		inside bool
+		server string
+		token  string
+	}{
+		"machine":           {env: machine, inside: true, server: "https://weir.example"},
+		"cluster":           {env: cluster, inside: true, server: "http://10.0.0.1:8081", token: "weirw_1_x"},
+		"with a token":      {env: cluster, flags: connection{token: "t"}, server: "https://weir.example", token: "t"},
+		"another portal":    {env: cluster, flags: connection{server: "https://other.example", token: "t"}, server: "https://other.example", token: "t"},
+		"without its token": {env: machine, flags: connection{server: "https://other.example"}},
+	} {
+		c.flags.timeout = time.Second
+		s, err := c.flags.open(&cobra.Command{}, func(name string) (string, bool) { text, ok := c.env[name]; return text, ok })
+		if c.server == "" {
+			if err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			continue
+		}
+		if err != nil || s.inside != c.inside || s.server != c.server || s.token != c.token {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -17,6 +18,12 @@ var agentsSettings = []setting{
 	{name: "agents-url", kind: "URL",
 		help: "URL of the listener for agents as agents reach it, such as https://weir.example.org:8443",
 		set:  into(func(c *Config) *string { return &c.AgentsURL }, optional(parseAgentsURL))},
+	{name: "workspaces-listen", kind: "HOST:PORT",
+		help: "address to listen on for programs in the workspaces of a cluster, such as :8081; they start runs there (default none: there is no kernel Python (GPU))",
+		set:  into(func(c *Config) *string { return &c.WorkspacesListen }, optional(parseListen))},
+	{name: "workspaces-url", kind: "URL",
+		help: "URL of the listener for workspaces as pods reach it, such as http://weir-workspaces.weir.svc:8081; workspaces get the address of its host",
+		set:  into(func(c *Config) *string { return &c.WorkspacesURL }, optional(parseWorkspacesURL))},
 	{name: "authority-file", kind: "FILE",
 		help: "key and certificate of the certificate authority for agents, created if missing (default DATA-DIR/authority.pem)",
 		set:  into(func(c *Config) *string { return &c.AuthorityFile }, parseDir)},
@@ -85,12 +92,23 @@ func (c *Config) checkClusterAgents() (p problems) {
 	p.require(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: requires authority-certificate")
 	p.require(c.AuthorityCertificate == "" || c.ClusterTokenFile != "",
 		"authority-certificate: requires cluster-token-file; a code needs none")
+	p.require(c.WorkspacesListen == "" || c.Runtime == "kube", "workspaces-listen: requires “runtime: kube”; on one machine, each workspace has a socket")
+	p.require((c.WorkspacesListen == "") == (c.WorkspacesURL == ""), "workspaces-listen and workspaces-url: require each other")
 	return p
 }
 
 func parseAgentsURL(text string) (string, error) {
 	if _, err := agent.ParseServer(text); err != nil || !strings.HasPrefix(text, "https://") {
 		return "", fmt.Errorf("%q must be https://host:port without a path", text)
+	}
+	return text, nil
+}
+
+// parseWorkspacesURL parses the URL of a listener without TLS, as that of notebooks is.
+func parseWorkspacesURL(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || u.Host != strings.TrimPrefix(text, "http://") {
+		return "", fmt.Errorf("%q must be http://host:port without a path", text)
 	}
 	return text, nil
 }

@@ -57,6 +57,8 @@ type Config struct {
 
 	AgentsListen             string // empty: agents cannot join
 	AgentsURL                string // empty: follows from the listener
+	WorkspacesListen         string // empty: programs in pods do not reach this server
+	WorkspacesURL            string
 	AuthorityFile            string // absolute
 	AgentCertificateLifetime time.Duration
 	AgentHeartbeat           time.Duration

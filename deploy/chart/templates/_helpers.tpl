@@ -71,6 +71,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.storage.directory | default .Values.storage.nfs.path | trimSuffix "/" }}
 {{- end }}
 
+{{/* Name of the service for programs in workspaces. */}}
+{{- define "weir.workspacesName" -}}
+{{ include "weir.name" . }}-workspaces
+{{- end }}
+
 {{- define "weir.agentsURL" -}}
 https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values.agents.service.port }}
 {{- end }}
@@ -91,6 +96,8 @@ https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values
 {{- $_ := set $s "runtime" "kube" }}
 {{- $_ := set $s "listen" ":8080" }}
 {{- $_ := set $s "agents-listen" ":8443" }}
+{{- $_ := set $s "workspaces-listen" ":8081" }}
+{{- $_ := set $s "workspaces-url" (printf "http://%s.%s.svc:8081" (include "weir.workspacesName" .) .Release.Namespace) }}
 {{- $_ := set $s "data-dir" "/var/lib/weir" }}
 {{- $_ := set $s "shared-dir" "/srv/weir" }}
 {{- $_ := set $s "authority-file" "/etc/weir/authority/authority.pem" }}

@@ -3,32 +3,45 @@
 The kernel that Jupyter starts holds nothing. At the first cell it starts a run, which has the
 GPU share and in which the real kernel is, and forwards the messages of both sides as they
 are: they are signed with the same key. When the run has ended, the next cell starts another.
+
+On one machine both are in sandboxes with a common directory of sockets. In a cluster the run is
+a pod, whose program is this file, too: what comes over the network gets to the sockets of the
+real kernel if it begins with the key.
 """
 
 import ast
 import calendar
 import glob
+import hashlib
+import hmac
 import http.client
 import json
 import math
 import os
 import queue
 import re
+import signal
 import socket
+import struct
 import sys
 import threading
 import time
+import urllib.parse
 import uuid
 
 import zmq
 from jupyter_client.session import Session
 
-API = os.environ.get("WEIR_SOCKET", "/run/weir-api/api.sock")
-KERNELS = "/run/weir-kernels"  # in the sandboxes of this workspace and of its runs
+API = os.environ.get("WEIR_API")  # URL of the portal for pods; none on one machine, where it has a socket
+SOCKET = os.environ.get("WEIR_SOCKET", "/run/weir-api/api.sock")
+KERNELS = "/tmp/weir/kernels" if API else "/run/weir-kernels"  # there, in the sandboxes of this workspace and of its runs
 LEASE = 30  # seconds without a renewal after which a run ends
 RENEW = 5  # seconds between renewals
 LOOK = 0.5  # seconds between looks at a run that has not started
 SETTLE = 60  # seconds at most until the run before has ended
+HELLO = 10  # seconds at most until a connection has said who it is
+MAX_HELLO = 8 << 10  # bytes
+MAX_STRANGERS = 64  # connections at a time that have not said it yet
 CHANNELS = ("shell", "control", "stdin")
 DELIMITER = b"<IDS|MSG>"
 OURS = b"weir"  # the identity of our own requests to the real kernel
@@ -43,17 +56,21 @@ class Refused(Exception):
     """The portal has refused a request."""
 
 
-class Connection(http.client.HTTPConnection):
+class LocalConnection(http.client.HTTPConnection):
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(20)
-        self.sock.connect(API)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(SOCKET)
 
 
 def call(method, path, body=None, key=None):
     """Makes one request for JSON. It raises OSError without a response."""
-    connection = Connection("localhost")
     headers = {"Content-Type": "application/json"}
+    if API:
+        connection = http.client.HTTPConnection(urllib.parse.urlsplit(API).netloc, timeout=20)
+        headers["Authorization"] = "Bearer " + os.environ.get("WEIR_API_TOKEN", "")
+    else:
+        connection = LocalConnection("localhost", timeout=20)
     if key:
         headers["Idempotency-Key"] = key
     try:
@@ -169,6 +186,176 @@ class Run(threading.Thread):
         threading.Thread(target=send, daemon=True).start()
 
 
+def both_ways(a, b):
+    """Forwards the bytes of two sockets to each other until one of them ends."""
+
+    def forward(source, target):
+        try:
+            while True:
+                data = source.recv(64 << 10)
+                if not data:
+                    break
+                target.sendall(data)
+        except OSError:
+            pass
+        for s in (source, target):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:  # it has ended
+                pass
+
+    there = threading.Thread(target=forward, args=(a, b), daemon=True)
+    there.start()
+    forward(b, a)
+    there.join()
+    a.close()
+    b.close()
+
+
+def digest(key):
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+class Tunnel:
+    """The near end: sockets that lead to those of the real kernel in the pod at an address."""
+
+    def __init__(self, address, real):
+        host, _, port = address.rpartition(":")
+        self.target, self.real = (host.strip("[]"), int(port)), real
+        self.near = dict(real, ip=real["ip"] + "-near")
+        os.makedirs(KERNELS, exist_ok=True)
+        self.listeners = [self.listen(real[channel + "_port"]) for channel in CHANNELS + ("iopub",)]
+
+    def listen(self, n):
+        path = "%s-%d" % (self.real["ip"], n)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind("%s-%d" % (self.near["ip"], n))
+        listener.listen()
+        threading.Thread(target=self.accept, args=(listener, path), daemon=True).start()
+        return listener
+
+    def accept(self, listener, path):
+        while True:
+            try:
+                near, _ = listener.accept()
+            except OSError:  # it is closed
+                return
+            threading.Thread(target=self.forward, args=(near, path), daemon=True).start()
+
+    def forward(self, near, path):
+        hello = json.dumps({"path": path, "connection": self.real}).encode()
+        try:
+            far = socket.create_connection(self.target, HELLO)
+            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            far.settimeout(None)
+            far.sendall(struct.pack("!I", len(hello)) + hello)
+        except OSError:  # it is not there yet; the other side of near tries again
+            near.close()
+            return
+        both_ways(near, far)
+
+    def close(self):
+        for listener in self.listeners:
+            try:
+                listener.shutdown(socket.SHUT_RDWR)  # ends accept
+            except OSError:
+                pass
+            listener.close()
+
+
+class Entrance:
+    """The far end, in the pod of a run: leads to the sockets of the real kernel."""
+
+    def __init__(self, wanted, told):
+        self.wanted, self.told = wanted, told  # the digest of the key; where the connection file is told, once
+        self.lock, self.strangers = threading.Lock(), threading.BoundedSemaphore(MAX_STRANGERS)
+
+    def serve(self, parent):
+        """Serves as long as the process lives that is the real kernel."""
+        listener = socket.create_server(("", int(os.environ["WEIR_RUN_PORT"])))
+        listener.settimeout(1)
+        while os.getppid() == parent:
+            try:
+                far, _ = listener.accept()
+            except socket.timeout:
+                continue
+            if self.strangers.acquire(blocking=False):
+                threading.Thread(target=self.admit, args=(far,), daemon=True).start()
+            else:
+                far.close()
+
+    def admit(self, far):
+        try:
+            path = self.greet(far)
+            near = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            near.connect(path)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+            far.close()  # a stranger, or the real kernel is not there yet
+            return
+        finally:
+            self.strangers.release()
+        both_ways(near, far)
+
+    def greet(self, far):
+        """Returns the path of the socket that is asked for, by who knows the key."""
+        far.settimeout(HELLO)
+        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        hello = json.loads(exactly(far, min(struct.unpack("!I", exactly(far, 4))[0], MAX_HELLO)))
+        connection = hello["connection"]
+        if not hmac.compare_digest(digest(connection["key"]), self.wanted):
+            raise ValueError("a stranger")
+        far.settimeout(None)
+        with self.lock:
+            if self.told is not None:
+                os.write(self.told, write_connection(connection).encode())
+                os.close(self.told)
+                self.told = None
+        return hello["path"]
+
+
+def exactly(s, n):
+    """Reads n bytes."""
+    data = b""
+    while len(data) < n:
+        piece = s.recv(n - len(data))
+        if not piece:
+            raise OSError("the connection has ended")
+        data += piece
+    return data
+
+
+def write_connection(real):
+    """Writes the connection file of a real kernel, beside its sockets."""
+    path = real["ip"] + ".json"
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
+        json.dump(real, f)
+    return path
+
+
+def run_real(wanted):
+    """Becomes the real kernel as soon as somebody with the key is there. A child forwards to it."""
+    parent = os.getpid()
+    path, told = os.pipe()
+    if os.fork() == 0:
+        os.close(path)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is for the cell
+        try:
+            Entrance(wanted, told).serve(parent)
+        finally:
+            os._exit(0)
+    os.close(told)
+    with open(path) as f:
+        file = f.read()
+    if not file:
+        sys.exit("the port for the kernel cannot be opened")
+    os.execv(sys.executable, real_kernel(file))
+
+
+def real_kernel(file):
+    return [sys.executable, "-m", "ipykernel_launcher", "-f", file]
+
+
 class Kernel:
     def __init__(self, connection):
         self.connection = connection
@@ -191,6 +378,7 @@ class Kernel:
     def silent(self):
         """There is no run."""
         self.run, self.back, self.ready, self.asked = None, {}, False, 0
+        self.tunnel = None
         self.pending = {}  # requests that the real kernel has not answered, by msg_id
         self.notice, self.shown = None, {}
 
@@ -378,20 +566,20 @@ class Kernel:
     # The run.
 
     def attach(self):
-        os.makedirs(KERNELS, exist_ok=True)
         name = uuid.uuid4().hex[:16]
         real = dict(self.connection, transport="ipc", ip="%s/%s" % (KERNELS, name), kernel_name="python3")
         for i, channel in enumerate(("shell", "iopub", "stdin", "control", "hb")):
             real[channel + "_port"] = i + 1
-        path = "%s/%s.json" % (KERNELS, name)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
-            json.dump(real, f)
-        self.real, self.path = real, path
-        self.run = Run(self.request, self.reservation, [sys.executable, "-m", "ipykernel_launcher", "-f", path], self.before)
+        self.real = real
+        command = [sys.executable, os.path.abspath(__file__), "--run", digest(real["key"])] if API else real_kernel(write_connection(real))
+        self.run = Run(self.request, self.reservation, command, self.before)
         self.run.start()
 
-    def connect(self):
-        """Connects to the real kernel, which may not be there yet."""
+    def connect(self, address):
+        """Connects to the real kernel, which may not be there yet; in a pod, at an address."""
+        if address:
+            self.tunnel = Tunnel(address, self.real)
+        real = self.tunnel.near if address else self.real
         identity = uuid.uuid4().hex.encode()
         for name in CHANNELS + ("iopub",):
             s = self.context.socket(zmq.SUB if name == "iopub" else zmq.DEALER)
@@ -400,7 +588,7 @@ class Kernel:
                 s.subscribe(b"")
             else:
                 s.identity = identity
-            s.connect(self.address(name, self.real))
+            s.connect(self.address(name, real))
             self.poller.register(s, zmq.POLLIN)
             self.back[name] = s
 
@@ -459,8 +647,8 @@ class Kernel:
             state = self.run.states.get()
             if isinstance(state, str):
                 return self.detach(state)
-            if state["state"] == "running" and not self.back:
-                self.connect()
+            if state["state"] == "running" and not self.back and (state.get("address") or not API):
+                self.connect(state.get("address"))
             self.tell(state)
         if self.back and not self.ready:
             self.ask()
@@ -497,6 +685,8 @@ class Kernel:
         for s in self.back.values():
             self.poller.unregister(s)
             s.close()
+        if self.tunnel:
+            self.tunnel.close()
         self.remove()
         self.waiting = []
         self.before = self.run if self.run.view else self.run.before
@@ -507,7 +697,7 @@ class Kernel:
 
     def remove(self):
         """Removes the files of the real kernel, which may be killed before it does."""
-        for path in [self.path] + glob.glob(glob.escape(self.real["ip"]) + "-*"):
+        for path in glob.glob(glob.escape(self.real["ip"]) + "[.-]*"):
             try:
                 os.remove(path)
             except OSError:
@@ -568,6 +758,8 @@ def left(moment, now=None):
 
 
 def main():
+    if sys.argv[1] == "--run":
+        run_real(sys.argv[2])
     with open(sys.argv[sys.argv.index("-f") + 1]) as f:
         connection = json.load(f)
     Kernel(connection).serve()

@@ -1,11 +1,14 @@
-"""Drives the kernel in the file argv[1] as Jupyter does, beside a portal of its own."""
+"""Drives the kernel in the file argv[1] as Jupyter does, beside a portal of its own; with argv[2], as
+in a cluster: they have only the network in common."""
 
 import http.server
 import importlib.util
 import json
 import os
 import shutil
+import socket
 import socketserver
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +18,20 @@ import unittest
 
 WAIT = 60  # seconds at most for anything
 DIR = tempfile.mkdtemp(prefix="weir-k")  # short: paths of sockets are
-os.environ["WEIR_SOCKET"] = DIR + "/api.sock"
+TOKEN = "weirw_7_secret"
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+CLUSTER = len(sys.argv) > 2
+if CLUSTER:
+    PORTS = {"portal": free_port(), "run": free_port()}
+    os.environ["WEIR_API"], os.environ["WEIR_API_TOKEN"] = "http://127.0.0.1:%d" % PORTS["portal"], TOKEN
+else:
+    os.environ["WEIR_SOCKET"] = DIR + "/api.sock"
 os.environ["JPY_SESSION_NAME"] = "notes/train.ipynb"
 
 from jupyter_client import BlockingKernelClient
@@ -28,20 +44,25 @@ weir_kernel.KERNELS = DIR + "/k"
 weir_kernel.RENEW = 0.2
 
 
-class Portal(socketserver.ThreadingUnixStreamServer):
+class Portal(socketserver.ThreadingTCPServer if CLUSTER else socketserver.ThreadingUnixStreamServer):
     """A portal with one run at a time."""
 
     daemon_threads = True
+    allow_reuse_address = True
     delay = 0  # seconds until it answers a signal
     forgiving = False  # work ends a reminder
 
     def __init__(self):
-        super().__init__(os.environ["WEIR_SOCKET"], Handler)
+        super().__init__(("127.0.0.1", PORTS["portal"]) if CLUSTER else os.environ["WEIR_SOCKET"], Handler)
         self.view, self.started, self.worked, self.stopped, self.looks, self.process = {}, [], 0, 0, 0, None
 
     def begin(self):
         """Starts the real kernel, as the run does."""
-        self.process = subprocess.Popen(self.started[-1]["command"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("WEIR_")}
+        if CLUSTER:
+            env["WEIR_RUN_PORT"] = str(PORTS["run"])
+            self.view["address"] = "127.0.0.1:%d" % PORTS["run"]
+        self.process = subprocess.Popen(self.started[-1]["command"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.view = dict(self.view, state="running")
 
     def answer(self, path, body):
@@ -69,6 +90,8 @@ class Portal(socketserver.ThreadingUnixStreamServer):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
+        if CLUSTER and self.headers["Authorization"] != "Bearer " + TOKEN:
+            return self.send_error(401)
         self.send(self.server.answer(self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
 
     def do_GET(self):
@@ -103,12 +126,26 @@ class KernelTest(unittest.TestCase):
     def says(self, text):
         self.until("the notebook shows %r" % text, lambda: any(text in t for t in self.texts))
 
+    def greeted(self, hello):
+        """What the real kernel, or nobody, answers to who says hello."""
+        with socket.create_connection(("127.0.0.1", PORTS["run"]), WAIT) as s:
+            s.sendall(struct.pack("!I", len(hello)) + hello)
+            try:
+                return s.recv(1)
+            except ConnectionResetError:
+                return b""
+
+    def closed(self):
+        with socket.socket() as s:
+            return s.connect_ex(("127.0.0.1", PORTS["run"])) != 0
+
     def test_left(self):
         for before, words in ((600, "10 minutes"), (540.5, "10 minutes"), (60, "1 minute"), (59.5, "1 minute"), (59, "59 seconds"), (1, "1 second"), (-5, "0 seconds")):
             self.assertEqual(weir_kernel.left("2030-01-02T03:04:05.25Z", 1893553445 - before), words)
 
     def test_life(self):
         portal = Portal()
+        self.addCleanup(lambda: portal.process and portal.process.kill())
         threading.Thread(target=portal.serve_forever, daemon=True).start()
         file, _ = write_connection_file(fname=DIR + "/front.json", key=b"secret")
         with open(file) as f:
@@ -128,6 +165,15 @@ class KernelTest(unittest.TestCase):
         portal.begin()
         self.says("42")
         self.says("GPU: 1 × 50 cores, by run 7.")
+        if CLUSTER:
+            self.assertNotIn("secret", json.dumps(portal.started), "others can read the command")
+            path = kernel.real["ip"] + "-1"
+            self.assertNotEqual(self.greeted(json.dumps({"path": path, "connection": {"key": "secret"}}).encode()), b"")
+            strangers = [json.dumps({"path": path, "connection": {"key": key}}).encode() for key in ("", "wrong", None)]
+            for hello in strangers + [b"", b"{}", b"[]", b"x" * 9000, b"\xff"]:
+                self.assertEqual(self.greeted(hello), b"", "a stranger gets something: %r" % hello[:100])
+            self.client.execute("print(6 * 9)")
+            self.says("54")
 
         portal.view = dict(portal.view, reminded=True, idle_ends_at="2030-01-02T03:04:05Z")
         self.says(" minutes. %gpu keep keeps it, %gpu release gives it back now.")
@@ -149,6 +195,8 @@ class KernelTest(unittest.TestCase):
         self.client.execute("%gpu release")
         self.says("The GPU is given back: It was released by %gpu release. The next cell asks for one again; the variables are lost.")
         self.until("the run is stopped", lambda: portal.stopped == 1)
+        if CLUSTER:
+            self.until("what forwarded to it has ended", self.closed)
         self.until("its files are removed", lambda: os.listdir(weir_kernel.KERNELS) == [])
 
         self.client.execute("%gpu reservation 5")
