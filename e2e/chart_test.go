@@ -295,7 +295,7 @@ func TestChartInCluster(t *testing.T) {
 	all := i.render()
 	portal, agents := deploy.Of[*appsv1.Deployment](all)[0], deploy.Of[*appsv1.DaemonSet](all)[0]
 	pod := &portal.Spec.Template.Spec
-	pod.HostAliases = []corev1.HostAlias{{IP: i.node, Hostnames: []string{"kubernetes.default.svc"}}}
+	pod.HostAliases = []corev1.HostAlias{{IP: i.node, Hostnames: []string{"kubernetes.default.svc", "weir-workspaces.weir.svc"}}}
 	pod.Containers[0].Env = append(pod.Containers[0].Env, corev1.EnvVar{Name: "KUBERNETES_SERVICE_HOST", Value: "kubernetes.default.svc"},
 		corev1.EnvVar{Name: "KUBERNETES_SERVICE_PORT", Value: strconv.Itoa(apiServer)})
 	t.Cleanup(func() {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/url"
 
@@ -33,18 +32,18 @@ func (p *portal) listenInside(ctx context.Context) (err error) {
 }
 
 // variables are those with which the programs in a workspace reach this server; none without a
-// listener. The URL has an address: restricted workspaces know no names.
-func (s insideEndpoint) variables(w models.Workspace, log *slog.Logger) map[string]string {
+// listener. The URL has an address: restricted workspaces know no names. A start is tried again
+// while its host cannot be resolved.
+func (s insideEndpoint) variables(ctx context.Context, w models.Workspace) (map[string]string, error) {
 	if s.listener == nil {
-		return nil
+		return nil, nil
 	}
-	host := s.url.Host
-	if addresses, err := net.LookupHost(s.url.Hostname()); err == nil {
-		host = net.JoinHostPort(addresses[0], s.url.Port())
-	} else {
-		log.Warn("the host of workspaces-url cannot be resolved; workspaces have to do it", "workspace", w.ID, "err", err)
+	addresses, err := net.DefaultResolver.LookupHost(ctx, s.url.Hostname())
+	if err != nil {
+		return nil, models.Unavailable(err, "The host %s of workspaces-url cannot be resolved.", s.url.Hostname())
 	}
-	return map[string]string{"WEIR_API": "http://" + host, "WEIR_API_TOKEN": workspaces.InsideToken(w)}
+	return map[string]string{"WEIR_API": "http://" + net.JoinHostPort(addresses[0], s.url.Port()),
+		"WEIR_API_TOKEN": workspaces.InsideToken(w)}, nil
 }
 
 // port is that of the listener; 0: there is none.

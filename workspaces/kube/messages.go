@@ -22,7 +22,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) runtime.Status {
 	case podEnded(pod):
 		status.Phase = runtime.PhaseExited
 		if t := notebook.State.Terminated; t != nil {
-			status.ExitCode = int(t.ExitCode)
+			status.ExitCode, status.EndedAt = int(t.ExitCode), finishedAt(*t)
 		}
 		status.Message = endMessage(pod, notebook.State.Terminated)
 	case containerReady(notebook) && pod.Status.PodIP != "":
@@ -212,9 +212,17 @@ func endOfRun(pod *corev1.Pod) runtime.RunStatus {
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		status.Message = models.Say("The command could not be started: %s", oneLine(t.Message))
 	default:
-		status.EndedAt, status.ExitCode, status.OutOfMemory = t.FinishedAt.Add(time.Second), int(t.ExitCode), t.Reason == "OOMKilled"
+		status.EndedAt, status.ExitCode, status.OutOfMemory = finishedAt(*t), int(t.ExitCode), t.Reason == "OOMKilled"
 	}
 	return status
+}
+
+// finishedAt is when a container has ended, which is known to the second; zero if it is not known.
+func finishedAt(t corev1.ContainerStateTerminated) time.Time {
+	if t.FinishedAt.IsZero() || t.Reason == "ContainerStatusUnknown" {
+		return time.Time{}
+	}
+	return t.FinishedAt.Add(time.Second)
 }
 
 func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {

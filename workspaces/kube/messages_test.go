@@ -41,11 +41,13 @@ func runs(started bool) func(*corev1.Pod) {
 	}
 }
 
+var ended = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
 func exits(code int32, reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName,
-			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, FinishedAt: metav1.NewTime(ended)}}}}
 	}
 }
 
@@ -116,6 +118,9 @@ func TestDescribe(t *testing.T) {
 			s := describe(seen(test.pod), test.events)
 			if s.Phase != test.phase || s.Progress != test.percent || s.ExitCode != test.code || !strings.Contains(s.Message.String(), test.says) {
 				t.Errorf("%s at %d percent, code %d: %q", s.Phase, s.Progress, s.ExitCode, s.Message)
+			}
+			if known := test.code >= 0 && name != "status unknown"; known != s.EndedAt.Equal(ended.Add(time.Second)) || !known && !s.EndedAt.IsZero() {
+				t.Errorf("it has ended at %s", s.EndedAt)
 			}
 			if want := map[bool]string{true: "10.88.0.7:8888"}[test.phase == runtime.PhaseRunning]; s.Endpoint.Address != want {
 				t.Errorf("it answers at %q", s.Endpoint.Address)

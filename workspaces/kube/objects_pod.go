@@ -25,7 +25,9 @@ const (
 	notebookPort = 8888 // also of runs and parts
 	notebookHome = runtime.NotebookHome
 	runDir       = "/tmp/weir" // sockets of kernels
-	minShm       = 64          // MiB
+	// Jupyter looks for kernels there, whatever JUPYTER_PATH is.
+	kernelDir = "/usr/local/share/jupyter/kernels/python-gpu"
+	minShm    = 64 // MiB
 )
 
 // podObject returns the pod of one start.
@@ -67,7 +69,7 @@ func (c Config) runPodObject(k podKind, spec runtime.Spec) (*core.PodApplyConfig
 
 // addGPUKernel mounts the kernel "Python (GPU)". The volume has the files of Jupyter's configuration, too.
 func addGPUKernel(container *core.ContainerApplyConfiguration) {
-	container.WithVolumeMounts(core.VolumeMount().WithName("jupyter").WithMountPath(runtime.GPUKernelDir).WithReadOnly(true))
+	container.WithVolumeMounts(core.VolumeMount().WithName("jupyter").WithMountPath(kernelDir).WithReadOnly(true))
 }
 
 // podOf returns a pod with one container that runs the command of spec, and the container.
@@ -309,12 +311,8 @@ type podOwned struct {
 func (c Config) ownedObjects(spec runtime.Spec, pod *corev1.Pod) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
 	owner := ownerOf(r, pod.UID)
-	more := map[string]string{"JUPYTER_TOKEN": spec.Token}
-	if c.Portal.Port != 0 {
-		more["JUPYTER_PATH"] = runtime.WithGPUKernel(spec.Env["JUPYTER_PATH"])
-	}
 	o := podOwned{
-		Secret: secretObject(r, spec, pod.UID, more).WithLabels(labels),
+		Secret: secretObject(r, spec, pod.UID, map[string]string{"JUPYTER_TOKEN": spec.Token}).WithLabels(labels),
 		Policy: c.podPolicy(r, pod, labels, nil),
 		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).

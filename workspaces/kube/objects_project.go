@@ -39,7 +39,7 @@ func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) 
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
 		Jupyter: core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`,
-			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")).WithData(runtime.GPUKernelFiles()),
+			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")).WithData(runtime.GPUKernelFiles(kernelDir)),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)
@@ -107,7 +107,7 @@ func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfi
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
 	commands := meta.LabelSelectorRequirement().WithKey(labelName).WithOperator("In").WithValues(nameNotebook, nameRun)
 	open := networking.NetworkPolicySpec().WithPolicyTypes("Ingress", "Egress").
-		WithPodSelector(meta.LabelSelector().WithMatchExpressions(commands)).
+		WithPodSelector(meta.LabelSelector().WithMatchLabels(map[string]string{labelName: nameNotebook})).
 		WithIngress(networking.NetworkPolicyIngressRule().WithFrom(c.Portal.peers()...).WithPorts(policyPorts("TCP", notebookPort)...))
 	if c.Portal.Port != 0 {
 		open.WithEgress(networking.NetworkPolicyEgressRule().WithTo(c.Portal.peers()...).WithPorts(policyPorts("TCP", c.Portal.Port)...),

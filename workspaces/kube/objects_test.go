@@ -413,7 +413,7 @@ func TestProjectIsClosed(t *testing.T) {
 	if len(closed.PolicyTypes) != 2 || len(closed.Ingress)+len(closed.Egress) != 0 || len(closed.PodSelector.MatchLabels) != 0 {
 		t.Errorf("not everything is closed: %+v", closed)
 	}
-	if len(open.Ingress) != 1 || open.Ingress[0].Ports[0].Port.IntVal != notebookPort ||
+	if open.PodSelector.MatchLabels[labelName] != nameNotebook || len(open.PodSelector.MatchExpressions) != 0 || len(open.Ingress) != 1 || open.Ingress[0].Ports[0].Port.IntVal != notebookPort ||
 		len(open.Ingress[0].From) != 1 || open.Ingress[0].From[0].PodSelector.MatchLabels[labelName] != "weir" {
 		t.Errorf("notebooks are open to %+v", open.Ingress)
 	}

@@ -125,7 +125,7 @@ func TestWithinIsTheIntersection(t *testing.T) {
 // kernel is in the pods of both then.
 func TestRunsBesideWorkspaces(t *testing.T) {
 	s := spec()
-	s.Command, s.Beside, s.Env = []string{"true"}, 5, map[string]string{"JUPYTER_PATH": "/opt/j"}
+	s.Command, s.Beside = []string{"true"}, 5
 	for _, reachable := range []bool{true, false} {
 		c := config(t, func(c *Config) {
 			if !reachable {
@@ -137,10 +137,9 @@ func TestRunsBesideWorkspaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		run, workspace := as[corev1.Pod](t, object), podOf(t, c, s)
-		env := c.ownedObjects(s, &workspace).Secret.StringData["JUPYTER_PATH"]
 		policy := c.runObjects(kindRun, s, &run).Policy
-		if mounts(run) != reachable || mounts(workspace) != reachable || (policy != nil) != reachable || (env == "/opt/j:"+runtime.GPUKernelPath) != reachable {
-			t.Errorf("reachable %t: %+v, JUPYTER_PATH %q", reachable, policy, env)
+		if mounts(run) != reachable || mounts(workspace) != reachable || (policy != nil) != reachable {
+			t.Errorf("reachable %t: %+v", reachable, policy)
 		}
 		if !reachable {
 			continue
@@ -158,6 +157,13 @@ func TestRunsBesideWorkspaces(t *testing.T) {
 			t.Errorf("the run is open to %+v", own)
 		}
 	}
+	limited := restrictedSpec("192.0.2.0/24")
+	limited.Beside = 5
+	c := config(t, func(c *Config) { c.Egress = []Egress{{CIDR: "192.0.2.0/24"}} })
+	pod := podOf(t, c, limited)
+	if own := as[netv1.NetworkPolicy](t, c.runObjects(kindRun, limited, &pod).Policy).Spec; len(own.Ingress) != 1 || len(own.Egress) != 1 || len(own.PolicyTypes) != 2 {
+		t.Errorf("a restricted run is open to %+v", own)
+	}
 	s.Beside = 0
 	if object, err := config(t, nil).runPodObject(kindRun, s); err != nil || mounts(as[corev1.Pod](t, object)) {
 		t.Errorf("a run of no workspace has the kernel, %v", err)
@@ -166,5 +172,5 @@ func TestRunsBesideWorkspaces(t *testing.T) {
 
 // mounts reports whether a pod has the kernel "Python (GPU)".
 func mounts(pod corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == runtime.GPUKernelDir })
+	return slices.ContainsFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == kernelDir })
 }

@@ -107,7 +107,11 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 	}
 	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
 	in, terminal := cmd.InOrStdin().(*os.File)
-	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout).through(socket),
+	c := newClient(server, token, r.timeout).through(socket)
+	if inside && socket == "" {
+		c.direct()
+	}
+	return &session{Context: cmd.Context(), client: c,
 		inside: inside, in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
 		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }

@@ -20,6 +20,7 @@ import math
 import os
 import queue
 import re
+import select
 import signal
 import socket
 import struct
@@ -39,6 +40,7 @@ LEASE = 30  # seconds without a renewal after which a run ends
 RENEW = 5  # seconds between renewals
 LOOK = 0.5  # seconds between looks at a run that has not started
 SETTLE = 60  # seconds at most until the run before has ended
+SILENT = 10  # seconds without an answer of the portal, or without the connection to the run, until it is told
 HELLO = 10  # seconds at most until a connection has said who it is
 MAX_HELLO = 8 << 10  # bytes
 MAX_STRANGERS = 64  # connections at a time that have not said it yet
@@ -111,6 +113,7 @@ class Run(threading.Thread):
         self.states = queue.Queue()  # views, and at last a text that says why it has ended
         self.busy, self.keep, self.ending = False, False, False
         self.wake = threading.Event()
+        self.silence = ""  # why the portal has not answered for a while
 
     def run(self):
         try:
@@ -160,10 +163,15 @@ class Run(threading.Thread):
 
     def patiently(self, request):
         """Repeats a request while the portal is restarted."""
+        began = time.monotonic()
         while True:
             try:
-                return request()
-            except OSError:
+                answer = request()
+                self.silence = ""
+                return answer
+            except OSError as e:
+                if time.monotonic() - began > SILENT:
+                    self.silence = str(e) or repr(e)
                 time.sleep(1)
 
     def end(self):
@@ -187,7 +195,8 @@ class Run(threading.Thread):
 
 
 def both_ways(a, b):
-    """Forwards the bytes of two sockets to each other until one of them ends."""
+    """Forwards the bytes of two sockets to each other until one of them ends. It reports whether b has sent any."""
+    heard = []
 
     def forward(source, target):
         try:
@@ -195,6 +204,8 @@ def both_ways(a, b):
                 data = source.recv(64 << 10)
                 if not data:
                     break
+                if source is b and not heard:
+                    heard.append(True)
                 target.sendall(data)
         except OSError:
             pass
@@ -210,6 +221,16 @@ def both_ways(a, b):
     there.join()
     a.close()
     b.close()
+    return bool(heard)
+
+
+def attended(s):
+    """A TCP connection that is noticed to be dead within a minute, also if nothing is sent for hours."""
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)):
+        s.setsockopt(socket.IPPROTO_TCP, option, value)
+    return s
 
 
 def digest(key):
@@ -219,12 +240,15 @@ def digest(key):
 class Tunnel:
     """The near end: sockets that lead to those of the real kernel in the pod at an address."""
 
-    def __init__(self, address, real):
+    def __init__(self, address, real, tell):
         host, _, port = address.rpartition(":")
-        self.target, self.real = (host.strip("[]"), int(port)), real
+        self.target, self.real, self.tell = (host.strip("[]"), int(port)), real, tell
         self.near = dict(real, ip=real["ip"] + "-near")
+        self.lost = None  # when a connection has ended, which is told
+        self.closed, self.listeners = False, []
         os.makedirs(KERNELS, exist_ok=True)
-        self.listeners = [self.listen(real[channel + "_port"]) for channel in CHANNELS + ("iopub",)]
+        for channel in CHANNELS + ("iopub",):
+            self.listeners.append(self.listen(real[channel + "_port"]))
 
     def listen(self, n):
         path = "%s-%d" % (self.real["ip"], n)
@@ -238,23 +262,28 @@ class Tunnel:
         while True:
             try:
                 near, _ = listener.accept()
-            except OSError:  # it is closed
-                return
+            except OSError:
+                if self.closed:
+                    return
+                time.sleep(0.1)  # no descriptors are left
+                continue
             threading.Thread(target=self.forward, args=(near, path), daemon=True).start()
 
     def forward(self, near, path):
         hello = json.dumps({"path": path, "connection": self.real}).encode()
         try:
-            far = socket.create_connection(self.target, HELLO)
-            far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            far = attended(socket.create_connection(self.target, HELLO))
             far.settimeout(None)
             far.sendall(struct.pack("!I", len(hello)) + hello)
         except OSError:  # it is not there yet; the other side of near tries again
             near.close()
             return
-        both_ways(near, far)
+        if both_ways(near, far) and self.lost is None:
+            self.lost = time.monotonic()
+            self.tell()
 
     def close(self):
+        self.closed = True
         for listener in self.listeners:
             try:
                 listener.shutdown(socket.SHUT_RDWR)  # ends accept
@@ -270,27 +299,35 @@ class Entrance:
         self.wanted, self.told = wanted, told  # the digest of the key; where the connection file is told, once
         self.lock, self.strangers = threading.Lock(), threading.BoundedSemaphore(MAX_STRANGERS)
 
-    def serve(self, parent):
-        """Serves as long as the process lives that is the real kernel."""
-        listener = socket.create_server(("", int(os.environ["WEIR_RUN_PORT"])))
-        listener.settimeout(1)
-        while os.getppid() == parent:
+    def serve(self, living):
+        """Serves until the other end of a pipe is closed, as it is when the real kernel has ended."""
+        both = {"family": socket.AF_INET6, "dualstack_ipv6": True} if socket.has_dualstack_ipv6() else {}
+        listener = socket.create_server(("", int(os.environ["WEIR_RUN_PORT"])), **both)
+        while True:
+            ready, _, _ = select.select([listener, living], [], [])
+            if living in ready:
+                return
             try:
                 far, _ = listener.accept()
-            except socket.timeout:
+            except OSError:  # it is gone again, or no descriptors are left
+                time.sleep(0.1)
                 continue
-            if self.strangers.acquire(blocking=False):
-                threading.Thread(target=self.admit, args=(far,), daemon=True).start()
-            else:
+            if not self.strangers.acquire(blocking=False):
                 far.close()
+                continue
+            try:
+                threading.Thread(target=self.admit, args=(far,), daemon=True).start()
+            except RuntimeError:  # there are too many processes
+                far.close()
+                self.strangers.release()
 
     def admit(self, far):
         try:
             path = self.greet(far)
             near = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             near.connect(path)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
-            far.close()  # a stranger, or the real kernel is not there yet
+        except Exception:  # a stranger sent anything, or the real kernel is not there yet
+            far.close()
             return
         finally:
             self.strangers.release()
@@ -298,9 +335,10 @@ class Entrance:
 
     def greet(self, far):
         """Returns the path of the socket that is asked for, by who knows the key."""
-        far.settimeout(HELLO)
-        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        hello = json.loads(exactly(far, min(struct.unpack("!I", exactly(far, 4))[0], MAX_HELLO)))
+        attended(far)
+        until = time.monotonic() + HELLO
+        size, = struct.unpack("!I", exactly(far, 4, until))
+        hello = json.loads(exactly(far, min(size, MAX_HELLO), until))
         connection = hello["connection"]
         if not hmac.compare_digest(digest(connection["key"]), self.wanted):
             raise ValueError("a stranger")
@@ -313,10 +351,11 @@ class Entrance:
         return hello["path"]
 
 
-def exactly(s, n):
-    """Reads n bytes."""
+def exactly(s, n, until):
+    """Reads n bytes until then."""
     data = b""
     while len(data) < n:
+        s.settimeout(max(until - time.monotonic(), 0.001))
         piece = s.recv(n - len(data))
         if not piece:
             raise OSError("the connection has ended")
@@ -328,23 +367,33 @@ def write_connection(real):
     """Writes the connection file of a real kernel, beside its sockets."""
     path = real["ip"] + ".json"
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
-        json.dump(real, f)
+    try:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o660), "w") as f:
+            json.dump(real, f)
+    except OSError:  # as on a full disk
+        if os.path.exists(path):
+            os.remove(path)
+        raise
     return path
 
 
 def run_real(wanted):
-    """Becomes the real kernel as soon as somebody with the key is there. A child forwards to it."""
-    parent = os.getpid()
+    """Becomes the real kernel as soon as somebody with the key is there. A process that is no child of it forwards to it."""
     path, told = os.pipe()
-    if os.fork() == 0:
+    living, life = os.pipe()
+    child = os.fork()
+    if child == 0:
         os.close(path)
+        os.close(life)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # which is for the cell
         try:
-            Entrance(wanted, told).serve(parent)
+            if os.fork() == 0:
+                Entrance(wanted, told).serve(living)
         finally:
             os._exit(0)
+    os.waitpid(child, 0)
     os.close(told)
+    os.set_inheritable(life, True)  # until the real kernel has ended
     with open(path) as f:
         file = f.read()
     if not file:
@@ -578,7 +627,7 @@ class Kernel:
     def connect(self, address):
         """Connects to the real kernel, which may not be there yet; in a pod, at an address."""
         if address:
-            self.tunnel = Tunnel(address, self.real)
+            self.tunnel = Tunnel(address, self.real, self.run.wake.set)
         real = self.tunnel.near if address else self.real
         identity = uuid.uuid4().hex.encode()
         for name in CHANNELS + ("iopub",):
@@ -648,10 +697,18 @@ class Kernel:
             if isinstance(state, str):
                 return self.detach(state)
             if state["state"] == "running" and not self.back and (state.get("address") or not API):
-                self.connect(state.get("address"))
+                try:
+                    self.connect(state.get("address"))
+                except OSError as e:  # as on a full disk
+                    return self.abandon("There is no way to it: %s." % e)
             self.tell(state)
+        if self.run.silence:
+            self.show("The portal has not answered for a while: " + self.run.silence, "portal")
         if self.back and not self.ready:
             self.ask()
+        # Usually it has ended, and the portal tells why.
+        if self.ready and self.tunnel and self.tunnel.lost and time.monotonic() - self.tunnel.lost > SILENT:
+            self.abandon("The connection to it was lost.")
 
     def tell(self, view):
         """Tells below the cell what the run waits for, and that it will be ended as idle."""
@@ -726,11 +783,12 @@ def title():
 
 
 def default():
-    """What the launch parameters give, or a whole GPU if they give none."""
+    """What the launch parameters give, or what the role's limit allows of a whole GPU if they give none."""
     preview = call("POST", "/runs/preview", {"command": ["python"]})
     if "target" not in preview:  # no environment can be used
         raise Refused(explained([preview.get("message") or "no environment can be used"], preview.get("problems")))
-    return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1}
+    limit = preview["resources"]["limit"]["gpu_cores"]
+    return {} if preview["target"]["demand"]["gpus"] else {"gpus": 1, "cores": max(min(limit, 100), 1)}
 
 
 def completeness(code):

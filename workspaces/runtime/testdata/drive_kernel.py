@@ -42,6 +42,7 @@ weir_kernel = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(weir_kernel)
 weir_kernel.KERNELS = DIR + "/k"
 weir_kernel.RENEW = 0.2
+weir_kernel.SILENT = 1
 
 
 class Portal(socketserver.ThreadingTCPServer if CLUSTER else socketserver.ThreadingUnixStreamServer):
@@ -67,7 +68,7 @@ class Portal(socketserver.ThreadingTCPServer if CLUSTER else socketserver.Thread
 
     def answer(self, path, body):
         if path.endswith("/preview"):
-            return {"target": {"demand": {"gpus": 0}}}
+            return {"target": {"demand": {"gpus": 0}}, "resources": {"limit": {"gpu_cores": 50}}}
         if path.endswith("/runs"):
             self.started.append(body)
             self.view = {"id": 7, "state": "queued", "position": 2, "estimate": {"text": "in 5 minutes"}, "reason": "No GPU is free.",
@@ -139,6 +140,19 @@ class KernelTest(unittest.TestCase):
         with socket.socket() as s:
             return s.connect_ex(("127.0.0.1", PORTS["run"])) != 0
 
+    def test_exactly(self):
+        near, far = socket.socketpair()
+        self.assertEqual((far.sendall(b"weir"), weir_kernel.exactly(near, 4, time.monotonic() + WAIT))[1], b"weir")
+
+        def trickle():
+            for _ in range(100):
+                far.sendall(b"x")
+                time.sleep(0.1)
+
+        threading.Thread(target=trickle, daemon=True).start()
+        with self.assertRaises(OSError, msg="who sends slowly holds a connection for long"):
+            weir_kernel.exactly(near, 100, time.monotonic() + 1)
+
     def test_left(self):
         for before, words in ((600, "10 minutes"), (540.5, "10 minutes"), (60, "1 minute"), (59.5, "1 minute"), (59, "59 seconds"), (1, "1 second"), (-5, "0 seconds")):
             self.assertEqual(weir_kernel.left("2030-01-02T03:04:05.25Z", 1893553445 - before), words)
@@ -160,7 +174,7 @@ class KernelTest(unittest.TestCase):
         self.client.execute("print(6 * 7)")
         self.says("Waiting for the GPU, position 2, estimated start: in 5 minutes. No GPU is free.")
         self.assertEqual(portal.started[0]["name"], "Python (GPU) train.ipynb")
-        self.assertEqual(portal.started[0]["request"], {"gpus": 1})
+        self.assertEqual(portal.started[0]["request"], {"gpus": 1, "cores": 50}, "more than the role's limit is refused")
         self.assertEqual(portal.started[0]["directory"], os.getcwd())
         portal.begin()
         self.says("42")
@@ -209,6 +223,14 @@ class KernelTest(unittest.TestCase):
         portal.view = dict(portal.view, state="ended")
         self.until("it starts another run", lambda: len(portal.started) == 2)
         self.assertEqual((portal.started[1]["reservation_id"], portal.started[1]["request"]), (5, {}))
+        if CLUSTER:
+            portal.begin()
+            self.says("48")
+            self.client.execute("import time; time.sleep(3600)")
+            self.until("the cell is executed", lambda: kernel.run and kernel.run.busy)
+            subprocess.run(["pkill", "-9", "-f", "weir_kernel.py --run"], check=True)  # not the real kernel, which has another name by now
+            self.says("The GPU is given back: The connection to it was lost.")
+            self.until("the run is stopped", lambda: portal.stopped == 2)
 
 
 if __name__ == "__main__":
