@@ -212,6 +212,12 @@ func TestRunOfAKilledClient(t *testing.T) {
 		t.Errorf("the detached one is %s: %s", other.State, other.Reason)
 	}
 	ada.must("POST", fmt.Sprintf("/runs/%d/stop", other.ID), nil, nil)
+	eventually(t, gone, func() string {
+		if live := list[handlers.Run](ada.api, "/runs?state=live"); len(live) > 0 {
+			return fmt.Sprintf("run %d is %s", live[0].ID, live[0].State)
+		}
+		return ""
+	})
 }
 
 // A run goes on when the server is killed, and the command that waits for it gets all of its

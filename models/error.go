@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -74,6 +75,9 @@ func (e *Error) Status() int {
 
 func (e *Error) Error() string {
 	s := e.Message.String()
+	if len(e.Fields) > 0 {
+		s = strings.TrimSuffix(s, ".")
+	}
 	for _, f := range e.Fields {
 		s += fmt.Sprintf("; %s: %s", f.Name, f.Reason)
 	}

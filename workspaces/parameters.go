@@ -18,6 +18,7 @@ type Layers struct {
 	Minimum     models.Minimum // the environment's
 	DefaultPath string         // the environment's
 	Limit       models.Resources
+	Remaining   models.Resources // of the limit and the quota; only defaults of the platform depend on it
 	Request     models.LaunchParameters
 }
 
@@ -78,10 +79,18 @@ func (n *number) atMost(limit int64) {
 	}
 }
 
-// leaveRoom lowers a default of the platform to a part of the role's limit.
-func (n *number) leaveRoom(part int64) {
-	if n.origin == OriginPlatform && n.value > part {
-		n.value, n.origin = part, OriginRole
+// leaveRoom lowers a default of the platform to a part of the role's limit, and to what remains of it
+// and of the quota, unless that is less than a quarter: then it is refused with what is in use.
+func (n *number) leaveRoom(part, remaining int64) {
+	if n.origin != OriginPlatform {
+		return
+	}
+	room := min(part, n.value)
+	if remaining >= room/4 {
+		room = min(room, remaining)
+	}
+	if room < n.value {
+		n.value, n.origin = room, OriginRole
 	}
 }
 
@@ -162,13 +171,13 @@ func (n *numbers) bound(l Layers) {
 		}
 		n.cores.atLeast(l.Minimum.Cores)
 		n.gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
-		if !n.wholeTyped() {
+		if !n.gpusAlone() {
 			n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
 		}
 		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
 	}
-	n.cpu.leaveRoom(max(minCPUMilli, n.part(l.Limit.CPUMilli, l.Limit.GPUCores)))
-	n.memory.leaveRoom(max(minMemoryMiB, n.part(l.Limit.MemoryMiB, l.Limit.GPUCores)))
+	n.cpu.leaveRoom(max(minCPUMilli, n.part(l.Limit.CPUMilli, l.Limit.GPUCores)), l.Remaining.CPUMilli)
+	n.memory.leaveRoom(max(minMemoryMiB, n.part(l.Limit.MemoryMiB, l.Limit.GPUCores)), l.Remaining.MemoryMiB)
 	n.cpu.atLeast(l.Minimum.CPUMilli)
 	n.memory.atLeast(l.Minimum.MemoryMiB)
 	n.cpu.atMost(l.Limit.CPUMilli)
@@ -178,9 +187,9 @@ func (n *numbers) bound(l Layers) {
 	}
 }
 
-// wholeTyped reports whether the member wants GPUs and says nothing of their cores: these are
-// as many as by default then, or the launch is refused.
-func (n *numbers) wholeTyped() bool {
+// gpusAlone reports whether the member wants GPUs and says nothing of their cores: these are as
+// many as by default then, or the launch is refused.
+func (n *numbers) gpusAlone() bool {
 	return n.gpus.origin == OriginMember && n.cores.origin != OriginMember
 }
 
@@ -221,7 +230,7 @@ func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {
 	}
 	for _, x := range demand.Resources().Exceeding(l.Limit) {
 		field := demandField(x.Name)
-		if field == "cores" && n.gpus.value > 1 && n.wholeTyped() {
+		if field == "cores" && n.gpus.value > 1 && n.gpusAlone() {
 			field = "gpus"
 		}
 		p.Add(field, "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))

@@ -41,6 +41,8 @@ func TestMergeParameters(t *testing.T) {
 			"gpus: 4 project, cores: 50 role, gpu_memory_mib: 20000 role, cpu_milli: 4000 role, memory_mib: 8192 role, shm_mib: 8192 role"},
 		{"a default leaves room for another workspace", `{"Limit":{"gpu_cores":100,"cpu_milli":1000,"memory_mib":3000}}`, "cpu_milli: 500 role, memory_mib: 1500 role"},
 		{"unless its GPUs are more of the limit", `{"Limit":{"gpu_cores":100,"cpu_milli":1000,"memory_mib":2000},"Request":{"gpus":1,"cores":80}}`, "cpu_milli: 800 role, memory_mib: 1600 role"},
+		{"a default takes what remains", `{"Limit":{"gpu_cores":100,"cpu_milli":1000,"memory_mib":3000},"Remaining":{"cpu_milli":300,"memory_mib":1000},"Request":{"gpus":1,"cores":80}}`, "cpu_milli: 300 role, memory_mib: 1000 role"},
+		{"if that is not too little", `{"Limit":{"gpu_cores":100,"cpu_milli":1000,"memory_mib":3000},"Remaining":{"cpu_milli":199,"memory_mib":0},"Request":{"gpus":1,"cores":80}}`, "cpu_milli: 800 role, memory_mib: 2048 platform"},
 		{"what was asked for does not", `{"Limit":{"gpu_cores":100,"cpu_milli":1000,"memory_mib":3000},"Project":{"memory_mib":3000},"Request":{"cpu_milli":900}}`, "cpu_milli: 900 member, memory_mib: 3000 project"},
 		{"a role without GPUs", `{"Limit":{"GPUCores":0,"gpu_cores":0,"cpu_milli":1000,"memory_mib":4096},"Project":{"gpus":1,"cores":50}}`, "gpus: 0 role, cores: 0 role"},
 		{"the environment's minimum", `{"Minimum":{"gpus":1,"cores":20,"gpu_memory_mib":5,"cpu_milli":2000,"memory_mib":4096},"Project":{"cpu_milli":1,"memory_mib":1,"gpus":1,"cores":1}}`,

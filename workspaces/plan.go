@@ -276,7 +276,7 @@ func (p *Plan) choose(in LaunchInput, defaults models.LaunchParameters, notebook
 			continue
 		}
 		target, invalid := MergeParameters(Layers{Platform: defaults, Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
-			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
+			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Remaining: p.Use.Remaining(), Request: in.Request})
 		if invalid == nil && notebook {
 			invalid = checkStartPage(e, parameter(target.Parameters, "path"))
 		}

@@ -157,3 +157,22 @@ func (p *planned) compareShares(t *testing.T, what string, v workspaces.Plan, ro
 		t.Fatalf("%s: shares are %v, planned are %v", what, got, want)
 	}
 }
+
+// After a default launch, a run of all GPU cores of the limit still starts: what nobody asked for takes
+// what remains.
+func TestADefaultTakesWhatRemains(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.gpus(t, 1)
+		limit := models.Resources{GPUCores: 50, GPUMemoryMiB: 40_000, CPUMilli: 1500, MemoryMiB: 4096}
+		_, actor := b.addMember(t, b.addRole(t, b.project, "small", limit))
+		launch := workspaces.LaunchInput{ProjectID: b.project.ID, Name: "nb", Request: models.LaunchParameters{GPUs: new(int64(0))}}
+		if _, err := b.Launch(b.ctx, actor, launch); err != nil {
+			t.Fatal(err)
+		}
+		launch.Name, launch.Request = "all cores", gpu(1, 50)
+		p, err := b.Preview(b.ctx, actor, launch)
+		if err != nil || p.Rejection != nil || p.Demand.CPUMilli < 500 || p.Demand.CPUMilli > 750 {
+			t.Errorf("%+v, %v, %v", p.Demand, p.Rejection, err)
+		}
+	})
+}

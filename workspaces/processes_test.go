@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/workspaces/runtime"
@@ -33,6 +34,7 @@ type processes struct {
 	says        models.Text               // of what does not answer
 	warns       models.Text               // of what runs, if anything
 	stage       runtime.Stage             // with it
+	ended       time.Time                 // of what has exited
 	stop        func(runtime.State) error // before a Stop
 }
 
@@ -119,7 +121,7 @@ func (p *processes) Poll(_ context.Context, state runtime.State) (runtime.Status
 	select {
 	case <-one.exited:
 		code := one.cmd.ProcessState.ExitCode()
-		return runtime.Status{Phase: runtime.PhaseExited, ExitCode: code, Message: models.Say("exited with code %d", code), LogTail: "last words"}, nil
+		return runtime.Status{Phase: runtime.PhaseExited, ExitCode: code, EndedAt: p.ended, Message: models.Say("exited with code %d", code), LogTail: "last words"}, nil
 	default:
 	}
 	if p.silent {

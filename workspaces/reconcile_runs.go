@@ -258,24 +258,13 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 		func(q *store.Queries) error { return r.config.Pool.ReleaseAt(q, run.HolderID, ended) })
 }
 
-// endOf is when a run has ended, as its runtime says, but not before it was last seen to run, nor after
-// now: it is charged until then, also if no server looked.
+// endOf is when a run has ended.
 func (r *Reconciler) endOf(run models.Run, status runtime.RunStatus) time.Time {
-	now, earliest := r.config.Store.Now(), run.RequestedAt
+	began := run.RequestedAt
 	if run.StartedAt != nil {
-		earliest = *run.StartedAt
+		began = *run.StartedAt
 	}
-	if seen := r.runTrackers.entry(run.ID).seenAt(); seen.After(earliest) {
-		earliest = seen
-	}
-	end := status.EndedAt.In(now.Location()).Truncate(time.Microsecond) // as databases store it
-	switch {
-	case status.EndedAt.IsZero() || end.After(now) || earliest.After(now):
-		return now
-	case end.Before(earliest): // by another clock
-		return earliest
-	}
-	return end
+	return r.runTrackers.entry(run.ID).endedAt(status.EndedAt, began, r.config.Store.Now())
 }
 
 // sweepRuns stops what runs although no row says so, removes what runs without a row have

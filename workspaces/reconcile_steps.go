@@ -160,6 +160,7 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	if status.Phase == runtime.PhaseExited {
 		return r.exited(ctx, w, status)
 	}
+	r.trackers.entry(w.ID).saw(r.config.Store.Now())
 	if was {
 		return r.transition(ctx, w, models.StateRunning, models.Say("The notebook can be observed again."))
 	}
@@ -192,9 +193,13 @@ func (r *Reconciler) notObserved(ctx context.Context, w *models.Workspace, cause
 	return errors.Join(cause, r.transition(ctx, w, models.StateRunning, w.Reason))
 }
 
-// exited ends a workspace whose notebook exited by itself. It saves the reason
-// and the end of the log before Stop removes them.
+// exited ends a workspace whose notebook exited by itself, maybe while no server ran. It saves the
+// reason and the end of the log before Stop removes them.
 func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status runtime.Status) error {
+	ended := r.config.Store.Now()
+	if w.StartedAt != nil {
+		ended = r.trackers.entry(w.ID).endedAt(status.EndedAt, *w.StartedAt, ended)
+	}
 	if w.Reason.Empty() {
 		w.Reason, w.LogTail = status.Message, status.LogTail
 		if err := r.transition(ctx, w, w.State, models.Text{}); err != nil {
@@ -204,7 +209,7 @@ func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status run
 	if err := r.config.Runtime.Stop(ctx, w.RuntimeState); err != nil {
 		return err
 	}
-	return r.finish(ctx, w, models.StateFailed, w.Reason)
+	return r.finish(ctx, w, models.StateFailed, w.Reason, ended)
 }
 
 // awaitEnd calls Stop of the runtime until nothing runs.
@@ -222,7 +227,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 	if w.StartFailed {
 		state = models.StateFailed
 	}
-	return r.finish(ctx, w, state, w.Reason)
+	return r.finish(ctx, w, state, w.Reason, r.config.Store.Now())
 }
 
 // endForRestart stops what runs of a workspace that restarts. Its next generation starts
@@ -274,16 +279,17 @@ func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
 	return err
 }
 
-// finish ends w and releases its shares, in one transaction.
-func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state models.WorkspaceState, reason models.Text) error {
+// finish ends w, which ran until ended, and releases its shares, in one transaction.
+func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state models.WorkspaceState, reason models.Text,
+	ended time.Time) error {
 	from := w.State
-	w.State, w.Reason, w.EndedAt, w.RuntimeState = state, reason, new(r.config.Store.Now()), nil
+	w.State, w.Reason, w.EndedAt, w.RuntimeState = state, reason, &ended, nil
 	w.Endpoint, w.Progress, w.Restarting = models.Endpoint{}, 0, false
 	message := models.Say("Stopped. Its shares were released.")
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)
 	}
-	err := r.transition(ctx, w, from, message, func(q *store.Queries) error { return r.config.Pool.Release(q, w.HolderID) })
+	err := r.transition(ctx, w, from, message, func(q *store.Queries) error { return r.config.Pool.ReleaseAt(q, w.HolderID, ended) })
 	if err == nil {
 		r.trackers.Delete(w.ID)
 	}

@@ -70,6 +70,36 @@ func TestWhatExitsHasFailed(t *testing.T) {
 	})
 }
 
+// A workspace whose notebook has ended while no server looked is charged until its end, as far as another
+// clock says it.
+func TestNotebookEndsUnseen(t *testing.T) {
+	each(t, func(t *testing.T, b *world) {
+		b.gpus(t, 1)
+		for said, want := range map[time.Duration]time.Duration{time.Minute: time.Minute, time.Hour: 10 * time.Minute, -time.Hour: 0} {
+			w := b.until(t, b.launch(t, "a", gpu(1, 100)).ID, models.StateRunning)
+			began := *w.StartedAt
+			shares, err := b.store.Read(b.ctx).SharesOf(w.HolderID)
+			if err != nil || len(shares) != 1 {
+				t.Fatalf("%d shares, %v", len(shares), err)
+			}
+			b.runtime.kill(w.ID, w.Generation)
+			b.poll(t, "the notebook has ended", func() bool {
+				s, err := b.runtime.Poll(b.ctx, w.RuntimeState)
+				return err == nil && s.Phase == runtime.PhaseExited
+			})
+			b.runtime.ended = began.Add(said)
+			b.clock.Advance(began.Add(10 * time.Minute).Sub(b.clock.Now()))
+			if w = b.until(t, w.ID, models.StateFailed); !w.EndedAt.Equal(began.Add(want)) {
+				t.Errorf("said to have ended after %s, it has ended after %s", said, w.EndedAt.Sub(began))
+			}
+			history, err := b.store.Read(b.ctx).ShareHistory(shares[0].DeviceID, 1)
+			if err != nil || history[0].Until == nil || !history[0].Until.Equal(began.Add(want)) {
+				t.Errorf("said to have ended after %s, its share: %+v, %v", said, history, err)
+			}
+		}
+	})
+}
+
 func TestAStartThatFails(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		b.gpus(t, 1)

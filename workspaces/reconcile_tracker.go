@@ -63,10 +63,22 @@ func (t *tracker) saw(at time.Time) {
 	t.lastSeen = at
 }
 
-func (t *tracker) seenAt() time.Time {
+// endedAt is when what is tracked has ended, as its runtime says, but not before it began or was last
+// seen to run, nor after now: it is charged until then, also if no server looked.
+func (t *tracker) endedAt(said, began, now time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.lastSeen
+	if t.lastSeen.After(began) {
+		began = t.lastSeen
+	}
+	end := said.In(now.Location()).Truncate(time.Microsecond) // as databases store it
+	switch {
+	case said.IsZero() || end.After(now) || began.After(now):
+		return now
+	case end.Before(began): // by another clock
+		return began
+	}
+	return end
 }
 
 // retryDelay returns the remaining delay after a failed step.

@@ -83,7 +83,7 @@ type ReconcilerConfig struct {
 	// Activity observes a running workspace; see [runtime.ReadActivity].
 	Activity func(ctx context.Context, at models.Endpoint, token string) (idleness.Observation, error)
 	// Env returns the environment variables that every workspace gets.
-	Env func(models.Workspace) map[string]string
+	Env func(context.Context, models.Workspace) (map[string]string, error)
 	// Lookup returns the IPv4 addresses of a name; nil: by the resolver of this machine.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	Logger *slog.Logger

@@ -15,7 +15,11 @@ import (
 // spec returns everything that the runtime needs to launch w, and what the rules of the
 // mounted directories give its member.
 func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (runtime.Spec, []models.PathAccess, error) {
-	s, access, err := r.specOf(ctx, w.Claim(), w.EnvironmentID, w.Target, r.config.Env(w))
+	env, err := r.config.Env(ctx, w)
+	if err != nil {
+		return runtime.Spec{}, nil, err
+	}
+	s, access, err := r.specOf(ctx, w.Claim(), w.EnvironmentID, w.Target, env)
 	s.Workspace, s.Generation, s.Token = w.ID, w.Generation, w.Secret
 	return s, access, err
 }

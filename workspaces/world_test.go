@@ -85,7 +85,7 @@ func (b *world) restart() { b.restartWith(func(*workspaces.ReconcilerConfig) {})
 func (b *world) restartWith(set func(*workspaces.ReconcilerConfig)) {
 	c := workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Activity: func(context.Context, models.Endpoint, string) (idleness.Observation, error) { return b.activity() }, Logger: slog.New(slog.DiscardHandler),
-		Env: func(models.Workspace) map[string]string { return map[string]string{} }}
+		Env: func(context.Context, models.Workspace) (map[string]string, error) { return map[string]string{}, nil }}
 	set(&c)
 	b.Reconciler = workspaces.NewReconciler(c)
 }

@@ -42,11 +42,12 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 }
 
 // workspaceEnv returns the environment variables of a notebook.
-func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
+func (p *portal) workspaceEnv(ctx context.Context, w models.Workspace) (map[string]string, error) {
 	env := map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
 		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
-	maps.Copy(env, p.inside.variables(w, p.log))
-	return env
+	more, err := p.inside.variables(ctx, w)
+	maps.Copy(env, more)
+	return env, err
 }
 
 // runEnv returns the environment variables of a run.

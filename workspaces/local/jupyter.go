@@ -11,11 +11,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"weir/models"
 	"weir/workspaces/runtime"
+)
+
+// jupyterPath is the directory for JUPYTER_PATH below which Jupyter finds the kernel "Python (GPU)":
+// the usual ones are those of this machine.
+const (
+	jupyterPath = "/etc/weir/share/jupyter"
+	kernelDir   = jupyterPath + "/kernels/python-gpu"
 )
 
 // checkSpec returns the command of a spec with the path of its program, or an error
@@ -59,8 +67,8 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		for name, config := range runtime.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
 			s.data(runtime.JupyterDir+"/"+name, config)
 		}
-		for name, content := range runtime.GPUKernelFiles() {
-			s.data(runtime.GPUKernelDir+"/"+name, content)
+		for name, content := range runtime.GPUKernelFiles(kernelDir) {
+			s.data(kernelDir+"/"+name, content)
 		}
 	}
 	env := environment(program, spec)
@@ -72,7 +80,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec runtime.Spe
 		env[runtime.GraphJournalVariable] = innerRun + "/" + runtime.GraphJournal
 	} else {
 		env["WEIR_SOCKET"] = innerAPI + "/" + apiSocket
-		env["JUPYTER_PATH"] = runtime.WithGPUKernel(env["JUPYTER_PATH"])
+		env["JUPYTER_PATH"] = strings.TrimPrefix(env["JUPYTER_PATH"]+":"+jupyterPath, ":")
 	}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		s.setenv(name, env[name])

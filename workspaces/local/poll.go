@@ -79,13 +79,22 @@ func (r *Runtime) exitStatus(in *instance) (runtime.Status, error) {
 		return runtime.Status{}, errUnknown
 	}
 	if rep.ExitCode != nil {
-		status.ExitCode = *rep.ExitCode
+		status.ExitCode, status.EndedAt = *rep.ExitCode, r.endedAt(in)
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
 	if reason := r.reasonOf(in); !reason.Empty() {
 		status.Message = reason
 	}
 	return status, nil
+}
+
+// endedAt is when a sandbox with a known exit code has ended.
+func (r *Runtime) endedAt(in *instance) time.Time {
+	info, err := os.Stat(in.statusFile()) // written last
+	if err != nil {
+		return time.Time{}
+	}
+	return r.config.Clock().Add(-time.Since(info.ModTime()))
 }
 
 func exitMessage(code int, outOfMemory bool, mib int64) models.Text {

@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -88,10 +87,7 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 		return runtime.RunStatus{}, errUnknown
 	}
 	if rep.ExitCode != nil {
-		status.ExitCode = *rep.ExitCode
-		if info, err := os.Stat(in.statusFile()); err == nil { // written last when the sandbox ended
-			status.EndedAt = r.runtime.config.Clock().Add(-time.Since(info.ModTime()))
-		}
+		status.ExitCode, status.EndedAt = *rep.ExitCode, r.runtime.endedAt(in)
 	}
 	status.Message = r.runtime.reasonOf(in)
 	return status, nil

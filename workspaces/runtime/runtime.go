@@ -148,6 +148,7 @@ type Status struct {
 	Progress int         // of the start, estimated, in percent; 100 when running
 	Message  models.Text // one line: the current activity, or why it exited
 	ExitCode int         // when exited; -1 when unknown
+	EndedAt  time.Time   // when exited; zero when unknown
 	LogTail  string      // last lines of the notebook's log, at most 4 KiB
 	Limits   []models.Limit
 	Endpoint models.Endpoint // of the notebook, when running

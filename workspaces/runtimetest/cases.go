@@ -208,7 +208,7 @@ func testStubborn(t *testing.T, b *bench) {
 func testExit(t *testing.T, b *bench) {
 	state := b.start(t, b.script(t, 6, `echo "cannot open the shop: $JUPYTER_TOKEN" >&2; exit 3`))
 	s := b.exited(t, state)
-	if s.ExitCode != 3 || !strings.Contains(s.Message.String(), "exited with code 3") {
+	if s.ExitCode != 3 || s.EndedAt.IsZero() || !strings.Contains(s.Message.String(), "exited with code 3") {
 		t.Errorf("code %d, message %q", s.ExitCode, s.Message)
 	}
 	if !strings.Contains(s.LogTail, "cannot open the shop") {
