@@ -13,7 +13,7 @@ import (
 )
 
 // In a cluster, the GPU kernel is a pod beside that of its notebook, and what reaches it comes over
-// the network.
+// the network. In its terminal, weir run needs neither a token nor a program in the image.
 func TestGPUKernelInCluster(t *testing.T) {
 	k, client := newCluster(t)
 	node, err := client.CoreV1().Nodes().Get(t.Context(), k.Node, metav1.GetOptions{})
@@ -33,6 +33,9 @@ func TestGPUKernelInCluster(t *testing.T) {
 		"request": map[string]any{"gpus": 0, "cpu_milli": 500, "memory_mib": 256}}, &w)
 	ada.await(w.ID, "running", starting)
 	n := ada.open(w.ID)
+	if out := n.execute(`import subprocess as s; r = s.run(["weir", "run", "--cpu", "100", "--memory", "64", "--", "sh", "-c", "pwd; exit 3"], capture_output=True, text=True); print(r.stdout, r.stderr, r.returncode)`); out != "/home/jovyan\n  3\n" {
+		t.Errorf("weir run in a terminal: %q", out)
+	}
 	kernel := n.gpuKernel()
 	n.executeIn(kernel, fmt.Sprintf("%%gpu 1x%d %d", share.GPUCores, share.GPUMemoryMiB))
 	if out := n.executeIn(kernel, "x = 41\nprint(x + 1)"); !strings.HasSuffix(out, "42\n") {

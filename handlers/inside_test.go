@@ -1,9 +1,12 @@
 package handlers
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -62,6 +65,7 @@ func TestInsidePods(t *testing.T) {
 			t.Errorf("%s: %d %s", name, status, body)
 		}
 	}
+	w.commandLine(inside, token)
 	if a := w.send(token, "GET", "/runs", ""); a.status != 401 {
 		t.Errorf("the portal takes the credential for a token: %d %s", a.status, a.raw)
 	}
@@ -75,5 +79,44 @@ func TestInsidePods(t *testing.T) {
 	})
 	if status, body := ask(token, "GET", "/runs", ""); status != 401 {
 		t.Errorf("after its end, a credential is answered %d %s", status, body)
+	}
+}
+
+// commandLine checks that a credential gets the program that runs, once, for its kind of machine.
+func (w *world) commandLine(inside http.Handler, token string) {
+	w.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		w.Fatal(err)
+	}
+	ask := func(token, machine, tag string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(w.Context(), "GET", "/weir?machine="+machine, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("If-None-Match", tag)
+		rec := httptest.NewRecorder()
+		inside.ServeHTTP(rec, r)
+		return rec
+	}
+	first := ask(token, runtime.GOARCH, "")
+	if first.Code != 200 || !bytes.Equal(first.Body.Bytes(), program) {
+		w.Errorf("the program is answered %d, %d bytes", first.Code, first.Body.Len())
+	}
+	for _, c := range []struct {
+		token, machine, tag string
+		status              int
+		says                string
+	}{
+		{token, runtime.GOARCH, first.Header().Get("ETag"), 304, ""},
+		{token, "pdp11", "", 409, "not for pdp11"},
+		{token, "", "", 409, ""},
+		{w.member, runtime.GOARCH, "", 401, ""},
+	} {
+		if rec := ask(c.token, c.machine, c.tag); rec.Code != c.status || !strings.Contains(rec.Body.String(), c.says) || rec.Body.Len() > 1000 {
+			w.Errorf("machine %q is answered %d, %d bytes", c.machine, rec.Code, rec.Body.Len())
+		}
 	}
 }

@@ -27,7 +27,10 @@ const (
 	runDir       = "/tmp/weir" // sockets of kernels
 	// Jupyter looks for kernels there, whatever JUPYTER_PATH is.
 	kernelDir = "/usr/local/share/jupyter/kernels/python-gpu"
-	minShm    = 64 // MiB
+	// The images of environments have no such program, and /usr/local/bin is in the PATH of all.
+	commandPath = "/usr/local/bin/weir"
+	commandKey  = "weir" // in the volume
+	minShm      = 64     // MiB
 )
 
 // podObject returns the pod of one start.
@@ -38,6 +41,7 @@ func (c Config) podObject(spec runtime.Spec) (*core.PodApplyConfiguration, error
 	}
 	if c.Portal.Port != 0 {
 		addGPUKernel(notebook)
+		addCommand(pod, notebook)
 	}
 	notebook.WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithStartupProbe(c.probe())
@@ -70,6 +74,15 @@ func (c Config) runPodObject(k podKind, spec runtime.Spec) (*core.PodApplyConfig
 // addGPUKernel mounts the kernel "Python (GPU)". The volume has the files of Jupyter's configuration, too.
 func addGPUKernel(container *core.ContainerApplyConfiguration) {
 	container.WithVolumeMounts(core.VolumeMount().WithName("jupyter").WithMountPath(kernelDir).WithReadOnly(true))
+}
+
+// addCommand mounts the script that runs weir, the command line.
+func addCommand(pod *core.PodApplyConfiguration, container *core.ContainerApplyConfiguration) {
+	script := core.ConfigMapVolumeSource().WithName(configJupyter).
+		WithItems(core.KeyToPath().WithKey(commandKey).WithPath(commandKey).WithMode(0o555))
+	pod.Spec.WithVolumes(core.Volume().WithName("command").WithConfigMap(script))
+	container.WithVolumeMounts(core.VolumeMount().WithName("command").WithMountPath(commandPath).WithSubPath(commandKey).
+		WithReadOnly(true))
 }
 
 // podOf returns a pod with one container that runs the command of spec, and the container.

@@ -39,7 +39,8 @@ func (c Config) projectObjects(id int64, quota Quota) (namespaceObjects, error) 
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
 		Jupyter: core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(runtime.JupyterFiles(`ip = "*"`,
-			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")).WithData(runtime.GPUKernelFiles(kernelDir)),
+			fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")).WithData(runtime.GPUKernelFiles(kernelDir)).
+			WithData(map[string]string{commandKey: runtime.Command}),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)

@@ -141,6 +141,9 @@ func TestRunsBesideWorkspaces(t *testing.T) {
 		if mounts(run) != reachable || mounts(workspace) != reachable || (policy != nil) != reachable {
 			t.Errorf("reachable %t: %+v", reachable, policy)
 		}
+		if command := mountAt(workspace, commandPath); (command.SubPath == commandKey) != reachable || mountAt(run, commandPath).Name != "" {
+			t.Errorf("reachable %t: the command line is mounted as %+v", reachable, command)
+		}
 		if !reachable {
 			continue
 		}
