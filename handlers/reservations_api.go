@@ -144,7 +144,7 @@ type ReservationDecision struct {
 	Moves        int                `json:"moves" doc:"number of reservations with lower scores that would be changed"`
 	Changes      []ReservationMove  `json:"changes" doc:"those of them that you may see"`
 	// Conflicts explain why the request cannot begin when it was asked for.
-	Conflicts []ReservationConflict `json:"conflicts" doc:"reservations on the GPUs that the request cannot have from its earliest start, at most 5; none for a change of a reservation"`
+	Conflicts []ReservationConflict `json:"conflicts" doc:"reservations on the GPUs that the request cannot have from its earliest start, or after the end of one that has begun, at most 5"`
 }
 
 // ReservationConflict is a reservation in the way of a request.

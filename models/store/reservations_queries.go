@@ -59,10 +59,12 @@ func (q *Queries) Reservations(scope Scope, f ReservationFilter, page Page) (lis
 	return list, f.newest(q.reservationViews(scope), "reservations", page).Find(&list).Error
 }
 
-// ReservationsOn lists the first reservations of any project that have one of the devices in a span, with names.
-func (q *Queries) ReservationsOn(devices []int64, from, until time.Time, limit int) (list []models.ReservationView, err error) {
-	return list, q.reservationViews(AllProjects).Where(`reservations.id IN (SELECT reservation_id FROM reservation_grants
-		WHERE device_id IN ? AND starts_at < ? AND ends_at > ?)`, devices, until, from).
+// ReservationsOn lists the first reservations of any project, except one, that have one of the devices in a
+// span, with names.
+func (q *Queries) ReservationsOn(devices []int64, from, until time.Time, except int64, limit int) (
+	list []models.ReservationView, err error) {
+	return list, q.reservationViews(AllProjects).Where(`reservations.id <> ? AND reservations.id IN (
+		SELECT reservation_id FROM reservation_grants WHERE device_id IN ? AND starts_at < ? AND ends_at > ?)`, except, devices, until, from).
 		Order("reservations.starts_at, reservations.id").Limit(limit).Find(&list).Error
 }
 

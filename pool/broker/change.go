@@ -35,6 +35,10 @@ func (s *Service) PreviewChange(ctx context.Context, actor policies.Actor, id in
 		if err == nil {
 			err = q.NameGrants(d.Grants)
 		}
+		if err == nil && d.Outcome != timeline.Granted {
+			v.State = s.stateAt(v.Reservation, q.Now())
+			d.Conflicts, err = s.conflicts(q, actor, v.ProjectID, d.wish, v.Reservation)
+		}
 		return err
 	})
 	return d, err

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -43,6 +44,39 @@ func TestPreviewNamesConflicts(t *testing.T) {
 		if d, err := o.Preview(o.Ctx, o.actorAt(o.actor), ask); err != nil || len(d.Conflicts) != 0 {
 			t.Errorf("beside 60 cores, 40 are in conflict with %+v, %v", d.Conflicts, err)
 		}
+	})
+}
+
+// The preview of a change names what is in the way of it, and never what is changed itself: of one that has begun, only
+// on its own GPUs and after its end.
+func TestPreviewOfChangeNamesConflicts(t *testing.T) {
+	each(t, 2, func(t *testing.T, o *world) {
+		ask := o.ask(100)
+		ask.DurationMinutes = 60
+		begun := o.reserve(t, ask)
+		at := func(hours int) broker.ReservationInput {
+			in := ask
+			in.From = o.hour(hours)
+			return in
+		}
+		first, second := o.reserve(t, at(3)), o.reserve(t, at(3)) // one on each device
+		later := o.reserve(t, at(9))
+		own, elsewhere := first, second
+		if first.Grants[0].DeviceID != begun.Grants[0].DeviceID {
+			own, elsewhere = second, first
+		}
+		preview := func(id int64, in broker.ReservationChange, outcome string, conflicts ...int64) {
+			t.Helper()
+			d, err := o.PreviewChange(o.Ctx, o.actorAt(o.actor), id, in)
+			got := models.Map(d.Conflicts, func(r models.ReservationView) int64 { return r.ID })
+			if err != nil || d.Outcome.String() != outcome || !slices.Equal(got, conflicts) {
+				t.Errorf("%s, in the way are %v, not %v, %v", d.Outcome, got, conflicts, err)
+			}
+		}
+		preview(begun.ID, broker.ReservationChange{EndsAt: o.hour(2)}, "granted")
+		preview(begun.ID, broker.ReservationChange{EndsAt: o.hour(5)}, "refused", own.ID)
+		preview(later.ID, broker.ReservationChange{StartsAt: o.hour(3)}, "refused", slices.Sorted(slices.Values([]int64{own.ID, elsewhere.ID}))...)
+		preview(later.ID, broker.ReservationChange{EndsAt: o.hour(12)}, "granted")
 	})
 }
 

@@ -23,7 +23,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in Reservat
 			err = q.NameGrants(d.Grants)
 		}
 		if err == nil && d.Outcome != timeline.Granted {
-			d.Conflicts, err = s.conflicts(q, actor, in.ProjectID, d.wish)
+			d.Conflicts, err = s.conflicts(q, actor, in.ProjectID, d.wish, models.Reservation{})
 		}
 		return err
 	})
