@@ -83,7 +83,7 @@ func (a *App) runForm(c echo.Context, f *form, refused error) (templ.Component, 
 	return web.RunFormPage(v), nil
 }
 
-// reservationOptions are the actor's own reservations in a project that are active.
+// reservationOptions are the actor's own reservations in a project that are active; 0: in any.
 func (a *App) reservationOptions(ctx context.Context, project int64) ([]web.Option, error) {
 	f := store.ReservationFilter{ProjectID: project, UserID: actorOf(ctx).User.ID, States: []models.ReservationState{models.ReservationActive}}
 	list, err := a.Broker.List(ctx, actorOf(ctx), f, store.Page{Limit: pageSize})

@@ -81,6 +81,7 @@ type Deployment struct {
 	CurrentID      int64                  `json:"current_id,omitempty" doc:"deployment that has taken its place; absent if none has, and in lists"`
 	ManualUpdates  bool                   `json:"manual_updates" doc:"files of the model that change are deployed on request only"`
 	IdleMinutes    int64                  `json:"idle_minutes" doc:"minutes without requests after which it is idle, without GPUs, until the next request; 0: never"`
+	ReservationID  int64                  `json:"reservation_id,omitempty" doc:"reservation in which it is deployed; absent: none"`
 	Batch          int64                  `json:"batch" doc:"requests at once"`
 	Context        int64                  `json:"context" doc:"tokens of a request and its completion"`
 	Demand         models.Demand          `json:"demand" doc:"resource demand, none while it is idle; GPU amounts are per GPU"`
@@ -124,7 +125,7 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
 		ServiceType: d.ServiceType, Task: d.Task, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
 		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating, IdleMinutes: d.Request.IdleMinutes,
-		Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ReservationID: d.Request.ReservationID, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {

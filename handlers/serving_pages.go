@@ -62,13 +62,16 @@ func (a *App) deployPage(ctx context.Context, c echo.Context) (templ.Component, 
 		}
 	}
 	v.ServiceTypes = serviceTypeOptions(a.localized(c), a.Deployments.ServedTypes(), v.Form.Value("service_type"))
-	return web.DeployPage(v), cmp.Or(err, failed)
+	reservations, unread := a.reservationOptions(ctx, 0)
+	v.Reservations = append([]web.Option{{Label: web.T(a.localized(c), "none")}}, reservations...)
+	return web.DeployPage(v), cmp.Or(err, failed, unread)
 }
 
 func (a *App) deploy(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := workspaces.DeployInput{ProjectID: f.number("project_id"), Name: f.text("name"),
 		Path: models.FilePath(strings.TrimSpace(f.text("path"))), Parts: f.number("parts"), Cores: f.number("cores"),
 		EnvironmentID: f.number("environment_id"), ManualUpdates: f.bool("manual_updates"), IdleMinutes: f.number("idle_minutes"),
+		ReservationID:  f.number("reservation_id"),
 		UpdateStrategy: models.UpdateStrategy(f.text("update_strategy")),
 		ServedInput:    models.ServedInput{Context: f.number("context"), Batch: f.number("batch"), ServiceType: f.text("service_type")}}
 	if err := f.errWith(in.Check()); err != nil {
@@ -96,7 +99,7 @@ func (a *App) deploymentPage(ctx context.Context, c echo.Context) (templ.Compone
 	}
 	metrics, err := a.Workspaces.DeploymentMetrics(ctx, actorOf(ctx), d.ID, span)
 	return web.DeploymentPage(web.DeploymentDetail{DeploymentRow: deploymentRow(d), Events: d.Events, CurrentID: d.CurrentID,
-		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID), Metrics: metrics}), err
+		Devices: devicesOf(view, d.HolderID, actorOf(ctx).User.ID), Reservation: d.Reservation, Metrics: metrics}), err
 }
 
 func (a *App) updateDeploymentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

@@ -119,6 +119,7 @@ type DeployRequest struct {
 	Cores         int64
 	EnvironmentID int64
 	IdleMinutes   int64 // without requests until it is idle; 0: never
+	ReservationID int64 // in which it is deployed; 0: in none
 	ServedInput
 }
 

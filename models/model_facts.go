@@ -146,6 +146,14 @@ type ModelReport struct {
 // Say adds sentences to the reasons of the plan.
 func (p *ModelPlan) Say(reasons ...Text) { p.Reasons = append(p.Reasons, reasons...) }
 
+// DeviceQuery asks for the devices of the pool on which a project can have parts of a model.
+type DeviceQuery struct {
+	ProjectID     int64
+	Cores         int64 // GPU cores of a part
+	Holder        int64 // whose shares are as good as free; 0: nobody's
+	ReservationID int64 // to which the devices belong; 0: none
+}
+
 // FreeDevice is what is available of a device of the pool.
 type FreeDevice struct {
 	ID        int64

@@ -128,7 +128,7 @@ func TestCachedSnapshotOfMovedDevices(t *testing.T) {
 			if got, want := outcome(cached), outcome(pool.New(o.Store, access, servers)); got != want || want == models.OutcomeGranted {
 				t.Errorf("released: %v: cached %s, read anew %s", released, got, want)
 			}
-			if free, _, err := cached.FreeDevices(o.Ctx, o.Root, m.ProjectID, 1, 0); err != nil || len(free) != 1 || free[0].Provider != "other" {
+			if free, _, err := cached.FreeDevices(o.Ctx, o.Root, models.DeviceQuery{ProjectID: m.ProjectID, Cores: 1}); err != nil || len(free) != 1 || free[0].Provider != "other" {
 				t.Errorf("free: %+v, %v; want the GPU at its new machine", free, err)
 			}
 		})

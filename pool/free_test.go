@@ -25,7 +25,7 @@ func TestFreeDevices(t *testing.T) {
 		inUse := o.WantClaim(t, vision, models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 1000}, models.OutcomeGranted)
 		check := func(name string, project, cores, holder int64, devices, single int, leftOut string) {
 			t.Helper()
-			list, why, err := o.Pool.FreeDevices(o.Ctx, o.Root, project, cores, holder)
+			list, why, err := o.Pool.FreeDevices(o.Ctx, o.Root, models.DeviceQuery{ProjectID: project, Cores: cores, Holder: holder})
 			for _, d := range list {
 				if d.Single {
 					single--

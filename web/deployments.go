@@ -24,21 +24,23 @@ type DeploymentsView struct {
 // DeploymentDetail is a deployment with its devices and its history.
 type DeploymentDetail struct {
 	DeploymentRow
-	Devices []Device // of the parts, in their order
-	Events  []models.DeploymentEvent
+	Devices     []Device // of the parts, in their order
+	Events      []models.DeploymentEvent
+	Reservation *models.ReservationGrant // that ends it; nil: none
 	// CurrentID is the deployment that has taken its place; 0: none.
 	CurrentID int64
 	Metrics   models.DeploymentMetrics
 }
 
 // DeployForm asks for a model to serve. Its fields: project_id, path, name, parts, context,
-// batch, cores, environment_id, service_type, idle_minutes, update_strategy and
+// batch, cores, environment_id, reservation_id, service_type, idle_minutes, update_strategy and
 // manual_updates.
 type DeployForm struct {
 	Form         Form
 	Projects     []Option // in which the reader can deploy
 	Environments []Option // that can run the parts
 	ServiceTypes []Option
+	Reservations []Option // the first is none
 }
 
 // deployLabels name the fields in the summary of errors.

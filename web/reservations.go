@@ -87,14 +87,13 @@ func (r ReservationRow) simulated() bool {
 	return slices.ContainsFunc(r.Grants, func(g models.GrantView) bool { return g.Simulated })
 }
 
-// launchPath is the address at which a workspace is launched in a reservation.
-func (r ReservationRow) launchPath() string {
-	return "/launch?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
-}
+// launchPath, runPath and deployPath are the addresses at which a reservation is used.
+func (r ReservationRow) launchPath() string { return r.usePath("/launch") }
+func (r ReservationRow) runPath() string    { return r.usePath("/runs/new") }
+func (r ReservationRow) deployPath() string { return r.usePath("/deployments/new") }
 
-// runPath is the address at which a command is run in a reservation.
-func (r ReservationRow) runPath() string {
-	return "/runs/new?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
+func (r ReservationRow) usePath(at string) string {
+	return at + "?" + url.Values{"project_id": {number(r.ProjectID)}, "reservation_id": {number(r.ID)}}.Encode()
 }
 
 func (r ReservationRow) demand(ctx context.Context) string {

@@ -22,7 +22,8 @@ type DeployInput struct {
 	Parts     int64           `json:"parts,omitempty" minimum:"0" maximum:"64" doc:"number of parts; absent: as few as possible"`
 	models.ServedInput
 	EnvironmentID int64 `json:"environment_id,omitempty" minimum:"0" doc:"environment that runs the parts; absent: the first suitable one"`
-	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100"`
+	Cores         int64 `json:"cores,omitempty" minimum:"0" maximum:"100" doc:"GPU cores of each part, 1 to 100; default 100, or those of the reservation"`
+	ReservationID int64 `json:"reservation_id,omitempty" minimum:"0" doc:"your active reservation in which the model is deployed; the deployment ends with it; absent: none"`
 	ManualUpdates bool  `json:"manual_updates,omitempty" doc:"true: when the model's files change, they are deployed on request only"`
 
 	IdleMinutes    int64                 `json:"idle_minutes,omitempty" minimum:"0" maximum:"525600" doc:"minutes without requests after which its GPUs are released, until the next request; absent: never"`
@@ -43,14 +44,17 @@ func (in *DeployInput) Check() error {
 	checkStrategy(in.UpdateStrategy, &p)
 	in.UpdateStrategy = cmp.Or(in.UpdateStrategy, models.UpdateRolling)
 	in.Name = models.CheckName("name", cmp.Or(in.Name, path.Base(in.Path.String())), &p)
-	in.Batch, in.Cores = cmp.Or(in.Batch, 1), cmp.Or(in.Cores, 100)
+	in.Batch = cmp.Or(in.Batch, 1)
+	if in.ReservationID == 0 { // whose cores are the default otherwise
+		in.Cores = cmp.Or(in.Cores, 100)
+	}
 	if in.Parts < 0 || in.Parts > models.MaxParts {
 		p.Add("parts", "must be from 0 to %d", models.MaxParts)
 	}
 	if in.IdleMinutes < 0 || in.IdleMinutes > maxIdleMinutes {
 		p.Add("idle_minutes", "must be from 0 to %d", int64(maxIdleMinutes))
 	}
-	if in.Cores < 1 || in.Cores > 100 {
+	if in.Cores < 0 || in.Cores > 100 {
 		p.Add("cores", "must be from 1 to %d", 100)
 	}
 	return p.Err()
@@ -86,6 +90,13 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 			return d, err
 		}
 	}
+	if in.ReservationID != 0 {
+		r, err := activeReservation(s.store.Read(ctx), in.ReservationID, owner.User.ID, in.ProjectID)
+		if err != nil {
+			return d, err
+		}
+		in.Cores = cmp.Or(in.Cores, r.Cores)
+	}
 	model, err := s.planned(ctx, owner, in, update)
 	if err != nil {
 		return d, err
@@ -99,7 +110,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
 		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, IdleMinutes: in.IdleMinutes,
-			ServedInput: in.ServedInput}}
+			ReservationID: in.ReservationID, ServedInput: in.ServedInput}}
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
@@ -134,7 +145,7 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		}
 		return update.record(q, d)
 	})
-	if refused != nil && update == nil {
+	if refused != nil && update == nil && in.ReservationID == 0 {
 		err = errors.Join(refused, s.recordUnmet(ctx, owner, p))
 	}
 	return d, err
@@ -147,7 +158,8 @@ func (s *Service) planned(ctx context.Context, owner policies.Actor, in DeployIn
 		return models.ServedModel{Path: f.Path, Plan: f.Plan, Hidden: f.Hidden, Vocabulary: f.Vocabulary, Context: f.Context,
 			Task: f.Task, TextPrompts: f.TextPrompts, Files: f.Files}, nil
 	}
-	model, err := s.Served.Plan(ctx, owner, in.ProjectID, in.Path, in.Parts, in.Cores, in.ServedInput, u.releases())
+	model, err := s.Served.Plan(ctx, owner, in.Path, in.Parts, in.ServedInput, models.DeviceQuery{ProjectID: in.ProjectID, Cores: in.Cores,
+		Holder: u.releases(), ReservationID: in.ReservationID})
 	if err != nil && u == nil {
 		return model, models.NotFoundAs(err, models.Invalid("path", "was not found, or you cannot read it"))
 	}
@@ -174,7 +186,8 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	n := int64(len(cut.Parts))
 	onGPU, onMachine := partMemory(cut)
 	request := models.LaunchParameters{GPUs: &n, Cores: &in.Cores, GPUMemoryMiB: &onGPU, MemoryMiB: new(n * onMachine)}
-	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: request, WhenInsufficient: WhenInsufficientRefuse}
+	launch := LaunchInput{ProjectID: project.ID, EnvironmentID: in.EnvironmentID, Request: request, ReservationID: in.ReservationID,
+		WhenInsufficient: WhenInsufficientRefuse}
 	from, err := s.readPlanInput(q, actor, project, launch, Model{}, nil)
 	if err != nil {
 		return p, 0, err
@@ -281,7 +294,7 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 	if err := q.CreateDeployment(d, len(d.Plan.Parts), message); err != nil {
 		return err
 	}
-	if err := s.takeShares(q, d.Claim(), p); err != nil {
+	if err := s.takeShares(q, *d, p); err != nil {
 		return err
 	}
 	after := map[string]any{"name": d.Name, "path": d.Path, "parts": len(d.Plan.Parts), "demand": d.Demand}
@@ -292,9 +305,15 @@ func (s *Service) commitDeployment(q *store.Queries, actor policies.Actor, d *mo
 }
 
 // takeShares takes the shares that a plan has found, and records the decision.
-func (s *Service) takeShares(q *store.Queries, c models.Claim, p Plan) error {
+func (s *Service) takeShares(q *store.Queries, d models.Deployment, p Plan) error {
+	c := d.Claim()
 	if err := s.pool.Take(q, c.Holder, p.launchDecision); err != nil {
 		return err
+	}
+	if id := d.Request.ReservationID; id != 0 {
+		if err := q.UseReservation(id, q.Now()); err != nil {
+			return err
+		}
 	}
 	return errors.Join(notifyNearlyUsed(q, c), s.pool.Record(q, c, p.launchDecision))
 }
@@ -357,6 +376,8 @@ type DeploymentSummary struct {
 	Events []models.DeploymentEvent // of one deployment, not in lists
 	// Devices are those of the parts, in their order; none without shares, and in lists.
 	Devices []string
+	// Reservation ends it; nil: none, and in lists.
+	Reservation *models.ReservationGrant
 	// CurrentID is the deployment that has taken the place of one; 0: none, and in lists.
 	CurrentID int64
 	CanStop   bool
@@ -388,8 +409,14 @@ func (s *Service) ViewDeployment(ctx context.Context, actor policies.Actor, id i
 	if v.Devices, err = q.PartDevices(d.HolderID); err != nil {
 		return v, err
 	}
-	v.Events, err = q.DeploymentEvents(id)
-	return v, err
+	if v.Events, err = q.DeploymentEvents(id); err != nil {
+		return v, err
+	}
+	grant, err := q.GrantInUse(d.HolderID)
+	if err == nil {
+		v.Reservation = &grant
+	}
+	return v, models.IgnoreNotFound(err)
 }
 
 // ListDeployments shows the actor's own deployments, and those of others in projects whose

@@ -233,6 +233,7 @@ type testServed struct {
 	kept    serving.Generation
 	files   string // state of the model's files
 	broken  error  // of the model
+	asked   models.DeviceQuery
 	// rewritten is what files are after they change while the parts are written; empty: they do not.
 	rewritten string
 	swept     [][]int64
@@ -241,10 +242,11 @@ type testServed struct {
 	hung      chan struct{} // until it is closed, the files of deployment 1 cannot be read; nil: they can
 }
 
-func (s *testServed) Plan(_ context.Context, _ policies.Actor, _ int64, path models.FilePath, _, _ int64, _ models.ServedInput, _ int64) (
+func (s *testServed) Plan(_ context.Context, _ policies.Actor, path models.FilePath, _ int64, _ models.ServedInput, on models.DeviceQuery) (
 	models.ServedModel, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked = on
 	return models.ServedModel{Path: path, Files: s.files, Hidden: 2, Vocabulary: 256, Context: 64, Task: models.TaskTextGeneration, TextPrompts: true,
 		Plan: models.ModelPlan{Possible: true, MarginPercent: 10, Parts: []models.ModelPart{{First: "input", Last: "output", Total: 1 << 20}}}}, s.broken
 }

@@ -101,15 +101,10 @@ func (s *Service) readPlanInput(q *store.Queries, actor policies.Actor, project 
 // useReservation makes a launch take its GPUs from a reservation; what is left of it is the
 // default. The first error says why it cannot be used.
 func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err error) {
-	r, err := q.Reservation(store.AllProjects, in.launch.ReservationID)
-	if err != nil && models.KindOf(err) == models.KindInternal {
-		return nil, err
-	}
-	switch {
-	case err != nil || r.UserID != in.member.UserID || r.ProjectID != in.project.ID:
-		return models.Invalid("reservation_id", "is not one of your reservations in this project"), nil
-	case r.State != models.ReservationActive:
-		return models.Invalid("reservation_id", "the reservation is %s; only an active one can be used", r.State.Words()), nil
+	r, err := activeReservation(q, in.launch.ReservationID, in.member.UserID, in.project.ID)
+	if err != nil {
+		internal := onlyInternal(err)
+		return err, internal
 	}
 	request := &in.launch.Request
 	asked := models.Demand{GPUs: given(request.GPUs), Cores: given(request.Cores), GPUMemoryMiB: given(request.GPUMemoryMiB)}
@@ -127,6 +122,20 @@ func (s *Service) useReservation(q *store.Queries, in *planInput) (unusable, err
 	}
 	in.pool.Decide = func(_ models.Project, d models.Demand, _ time.Duration) models.Decision { return decide(d) }
 	return nil, err
+}
+
+// activeReservation is a reservation that its user can use in a project; else the error is about reservation_id.
+func activeReservation(q *store.Queries, id, user, project int64) (models.ReservationView, error) {
+	r, err := q.Reservation(store.AllProjects, id)
+	switch {
+	case onlyInternal(err) != nil:
+		return r, err
+	case err != nil || r.UserID != user || r.ProjectID != project:
+		return r, models.Invalid("reservation_id", "is not one of your reservations in this project")
+	case r.State != models.ReservationActive:
+		return r, models.Invalid("reservation_id", "the reservation is %s; only an active one can be used", r.State.Words())
+	}
+	return r, nil
 }
 
 // membership returns the actor's active membership in a project, and what it uses

@@ -19,6 +19,12 @@ import (
 func (b *world) reserved(t *testing.T, cores int64) (*broker.Service, models.Reservation) {
 	t.Helper()
 	b.gpus(t, 1)
+	return b.reserve(t, cores)
+}
+
+// reserve reserves a part of a GPU for two hours, from an hour ahead.
+func (b *world) reserve(t *testing.T, cores int64) (*broker.Service, models.Reservation) {
+	t.Helper()
 	access, err := policies.NewAccess()
 	if err != nil {
 		t.Fatal(err)

@@ -52,10 +52,9 @@ type Storage interface {
 
 // Served plans models that are served, and writes their parts.
 type Served interface {
-	// Plan plans a model on a number of parts; on 0, as few as the pool has memory for on devices
-	// with so many GPU cores, as if a holder had nothing.
-	Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
-		in models.ServedInput, holder int64) (models.ServedModel, error)
+	// Plan plans a model on a number of parts; on 0, as few as the devices in question have memory for.
+	Plan(ctx context.Context, actor policies.Actor, path models.FilePath, parts int64, in models.ServedInput, on models.DeviceQuery) (
+		models.ServedModel, error)
 	// Write writes the parts of a deployment.
 	Write(ctx context.Context, d models.Deployment) ([]models.WrittenPart, error)
 	// LinkParts gives a deployment the parts of another one, which has the same plan.

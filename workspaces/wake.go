@@ -87,7 +87,8 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 		if err != nil {
 			return err
 		}
-		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: environment, Cores: d.Request.Cores}
+		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: environment, Cores: d.Request.Cores,
+			ReservationID: d.Request.ReservationID}
 		p, _, err := s.planDeployment(q, owner, project, in, d.Plan, d.ID)
 		if err != nil {
 			return err
@@ -117,7 +118,7 @@ func (s *Service) commitWake(q *store.Queries, actor policies.Actor, d *models.D
 	if err := restartParts(q, *d, parts); err != nil {
 		return err
 	}
-	if err := s.takeShares(q, d.Claim(), p); err != nil {
+	if err := s.takeShares(q, *d, p); err != nil {
 		return err
 	}
 	return actor.Audit(q, policies.Change{Action: "launch", Object: "deployment", ID: d.ID, Project: d.ProjectID,

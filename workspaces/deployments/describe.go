@@ -43,7 +43,7 @@ func (s *Service) Describe(ctx context.Context, actor policies.Actor, project in
 	}
 	var leftOut []models.Text
 	if v.Path = at; len(v.Devices) == 0 {
-		if v.Devices, leftOut, err = s.poolDevices(ctx, actor, project, in.Cores, 0); err != nil {
+		if v.Devices, leftOut, err = s.poolDevices(ctx, actor, models.DeviceQuery{ProjectID: project, Cores: in.Cores}); err != nil {
 			return v, err
 		}
 	}

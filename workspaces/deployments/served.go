@@ -26,12 +26,12 @@ func NewServed(s *Service, dir string) *Served { return &Served{s, &serving.Stor
 // has said how many parts there are, and each gets a device with the memory that the plan says.
 var largeDevice = models.ModelDevice{MemoryBytes: 1 << 50, TFLOPS: shard.DefaultTFLOPS, LinkGBps: 1e15}
 
-// Plan plans the model in a folder on a number of parts; on 0, as few as the pool has memory
-// for where so many GPU cores are available. Errors: conflict, if the folder contains no model
+// Plan plans the model in a folder on a number of parts; on 0, as few as the devices in question have
+// memory for. Errors: conflict, if the folder contains no model
 // that can be served; invalid, for the fields parts, batch, context and service_type.
-func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, path models.FilePath, parts, cores int64,
-	in models.ServedInput, holder int64) (v models.ServedModel, err error) {
-	at, folder, err := s.service.files.Folder(ctx, actor, project, path)
+func (s *Served) Plan(ctx context.Context, actor policies.Actor, path models.FilePath, parts int64, in models.ServedInput,
+	on models.DeviceQuery) (v models.ServedModel, err error) {
+	at, folder, err := s.service.files.Folder(ctx, actor, on.ProjectID, path)
 	if err != nil {
 		return v, err
 	}
@@ -50,11 +50,11 @@ func (s *Served) Plan(ctx context.Context, actor policies.Actor, project int64, 
 	if err != nil {
 		return v, err
 	}
-	presets, err := s.service.presetsFor(ctx, project, m.Facts)
+	presets, err := s.service.presetsFor(ctx, on.ProjectID, m.Facts)
 	if err != nil {
 		return v, err
 	}
-	devices, leftOut, err := s.service.poolDevices(ctx, actor, project, cores, holder)
+	devices, leftOut, err := s.service.poolDevices(ctx, actor, on)
 	if err != nil {
 		return v, err
 	}

@@ -18,9 +18,8 @@ type Files interface {
 
 // Pool knows the devices of the pool, if the actor may see it.
 type Pool interface {
-	// FreeDevices are those of which a project can have so many cores, as if a holder had nothing, and why
-	// others are left out.
-	FreeDevices(ctx context.Context, actor policies.Actor, project, cores, holder int64) ([]models.FreeDevice, []models.Text, error)
+	// FreeDevices are those on which a project can have a part, and why others are left out.
+	FreeDevices(ctx context.Context, actor policies.Actor, on models.DeviceQuery) ([]models.FreeDevice, []models.Text, error)
 }
 
 // readers is how many models are read at once: a header can take much memory.
@@ -72,15 +71,15 @@ func (s *Service) inTurn(ctx context.Context, do func() error) error {
 	}
 }
 
-// poolDevices are the devices of the pool of which a project can have so many GPU cores, as if a holder had
-// nothing, and why others are left out. All are assumed to have the same speed, of which the cores are a part.
-func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, project, cores, holder int64) (list []models.ModelDevice,
+// poolDevices are the devices of the pool on which a project can have a part, and why others are left
+// out. All are assumed to have the same speed, of which the cores are a part.
+func (s *Service) poolDevices(ctx context.Context, actor policies.Actor, on models.DeviceQuery) (list []models.ModelDevice,
 	leftOut []models.Text, err error) {
-	devices, leftOut, err := s.pool.FreeDevices(ctx, actor, project, cores, holder)
+	devices, leftOut, err := s.pool.FreeDevices(ctx, actor, on)
 	for _, d := range devices {
 		list = append(list, models.ModelDevice{Name: fmt.Sprintf("%s #%d", d.Provider, d.Number), Model: d.Model, Machine: d.Provider,
 			Simulated: d.Simulated, Single: d.Single, MemoryBytes: max(0, d.MemoryMiB-models.PartOverheadMiB) << 20,
-			TFLOPS: shard.DefaultTFLOPS * float64(cores) / 100, LinkGBps: shard.DefaultLinkGBps})
+			TFLOPS: shard.DefaultTFLOPS * float64(on.Cores) / 100, LinkGBps: shard.DefaultLinkGBps})
 	}
 	return list, leftOut, err
 }

@@ -22,8 +22,11 @@ func newDeployCommand() *cobra.Command {
 	var detach bool
 	cmd := remoteCommand("deploy PATH", "Serve a model of the shared directories on GPUs, and wait until it serves", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
+			if err := s.projectOf(&in.ProjectID, in.ReservationID); err != nil {
+				return err
+			}
 			if in.ProjectID == 0 {
-				return config.Usagef("no project: set --project")
+				return config.Usagef("no project: set --project or --reservation")
 			}
 			in.Path = models.FilePath(args[0])
 			res, err := s.once("/deployments", in)
@@ -45,7 +48,8 @@ func newDeployCommand() *cobra.Command {
 	f.Int64Var(&in.Parts, "parts", 0, "`NUMBER` of parts, each on a GPU of its own; default: as few as possible")
 	f.Int64Var(&in.Context, "context", 0, "maximum of `TOKENS` of a request and its completion")
 	f.Int64Var(&in.Batch, "batch", 0, "`NUMBER` of requests that are computed at once")
-	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU")
+	f.Int64Var(&in.Cores, "cores", 0, "GPU `CORES` of each part; default: 100, a whole GPU, or those of the reservation")
+	f.Int64Var(&in.ReservationID, "reservation", 0, "`ID` of your active reservation in which the model is deployed; its project is the default")
 	f.Int64Var(&in.EnvironmentID, "environment", 0, "environment `ID`, with PyTorch or NumPy; default: the first that is suitable")
 	f.StringVar(&in.ServiceType, "service-type", "", "service `TYPE` whose split is used; default: by the architecture")
 	f.Int64Var(&in.IdleMinutes, "idle-minutes", 0,

@@ -77,6 +77,16 @@ func withCommand(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// projectOf sets a project that was not named to that of a reservation, if there is one.
+func (s *session) projectOf(project *int64, reservation int64) error {
+	if *project != 0 || reservation == 0 {
+		return nil
+	}
+	r, _, err := fetch[handlers.Reservation](s, s.client, fmt.Sprintf("/reservations/%d", reservation))
+	*project = r.ProjectID
+	return err
+}
+
 // input is the run that the flags describe.
 func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
 	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command, Name: f.name,
@@ -84,12 +94,10 @@ func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (wo
 	if f.workspace == 0 && f.project == 0 {
 		in.WorkspaceID, _ = strconv.ParseInt(os.Getenv("WEIR_WORKSPACE"), 10, 64)
 	}
-	if in.WorkspaceID == 0 && in.ProjectID == 0 && f.reservation != 0 {
-		r, _, err := fetch[handlers.Reservation](s, s.client, fmt.Sprintf("/reservations/%d", f.reservation))
-		if err != nil {
+	if in.WorkspaceID == 0 {
+		if err := s.projectOf(&in.ProjectID, f.reservation); err != nil {
 			return in, err
 		}
-		in.ProjectID = r.ProjectID
 	}
 	if in.WorkspaceID == 0 && in.ProjectID == 0 {
 		return in, config.Usagef("no project: set --project, or --workspace, WEIR_WORKSPACE or --reservation")
