@@ -47,7 +47,7 @@ code-server: ## install code-server, with which workspaces offer VS Code
 build: ## build bin/weir
 	@mkdir -p bin
 	@go list -deps ./cmd/weir >/dev/null 2>&1 || true # fetches modules without a line for each; go build reports what failed
-	CGO_ENABLED=1 go build -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/weir ./cmd/weir
+	CGO_ENABLED=1 go build -ldflags "-s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/weir ./cmd/weir
 
 test: ## run all tests, the end-to-end ones too (PKG=./pool/… TESTFLAGS=-race)
 	@tools/setup test

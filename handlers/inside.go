@@ -50,7 +50,7 @@ var machines = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}
 func sendProgram(w http.ResponseWriter, r *http.Request) error {
 	machine := r.URL.Query().Get("machine")
 	if cmp.Or(machines[machine], machine) != runtime.GOARCH {
-		return models.Conflict("The program of this server is for %s, not for %s. Use an image with the program weir.", runtime.GOARCH, models.Excerpt(machine))
+		return models.Conflict("The program of this server is for %s, not for %s. Use an image with the program in /usr/local/bin/weir.", runtime.GOARCH, models.Excerpt(machine))
 	}
 	f, err := os.Open("/proc/self/exe") // also when the file was replaced meanwhile
 	if err != nil {

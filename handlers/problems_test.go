@@ -53,6 +53,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 			[]string{"name", "until"}},
 		{ann, "/deployments", []string{"project_id", id(w.project), "path", "/x", "parts", "many", "cores", "101", "update_strategy", "never"},
 			[]string{"parts", "cores", "update_strategy"}},
+		{ann, "/deployments", []string{"project_id", id(w.project), "path", "/x", "reservation_id", id(reservation + 1)}, []string{"reservation_id"}},
 		{ann, "/barriers", []string{"ptx", "", "threads", "many"}, []string{"ptx", "threads"}},
 		{ann, "/graphs", []string{"graph", "branches: 1", "cpus", "8", "utilization", "many"}, []string{"graph", "utilization"}},
 	} {

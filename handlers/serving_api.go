@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -125,7 +126,7 @@ func deploymentOf(d workspaces.DeploymentSummary) Deployment {
 	v := Deployment{ID: d.ID, Name: d.Name, ProjectID: d.ProjectID, Project: d.ProjectName, UserID: d.UserID, User: d.UserName, Path: d.Path,
 		ServiceType: d.ServiceType, Task: d.Task, State: d.State, Reason: d.Reason.String(), FirstID: d.First(), CurrentID: d.CurrentID,
 		ManualUpdates: d.ManualUpdates, UpdateStrategy: d.UpdateStrategy, Updating: d.Updating, IdleMinutes: d.Request.IdleMinutes,
-		ReservationID: d.Request.ReservationID, Batch: d.Batch, Context: d.Context, Demand: d.Demand,
+		ReservationID: *cmp.Or(d.ReservationID, new(int64(0))), Batch: d.Batch, Context: d.Context, Demand: d.Demand,
 		GPUMemoryBytes: d.Demand.GPUs * d.Demand.GPUMemoryMiB << 20, Parts: []DeploymentPart{}, RequestedAt: d.RequestedAt.UTC(),
 		StartedAt: utc(d.StartedAt), EndedAt: utc(d.EndedAt), MayStop: d.CanStop}
 	for i, p := range d.Parts {

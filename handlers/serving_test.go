@@ -67,6 +67,10 @@ func TestDeployments(t *testing.T) {
 		!strings.Contains(a.raw, `"field":"path"`) {
 		t.Errorf("a path without anything: %d %s", a.status, a.raw)
 	}
+	if a := w.send(w.member, "POST", "/deployments", `{"project_id":`+id(w.project)+`,"path":"/notebook/1/project_model","reservation_id":4711}`); a.status != 422 ||
+		!strings.Contains(a.raw, `"field":"reservation_id"`) {
+		t.Errorf("a reservation that does not exist: %d %s", a.status, a.raw)
+	}
 	if a := w.send(w.member, "POST", "/deployments", `{"project_id":`+id(w.project)+`,"path":"/notebook/1/project_model"}`); a.status != 409 {
 		t.Errorf("%d, %s", a.status, a.raw)
 	}

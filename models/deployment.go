@@ -90,6 +90,7 @@ type Deployment struct {
 	Hidden        int64         // width of the hidden states
 	Vocabulary    int64         // number of tokens, of classes, or of the values of an embedding
 	TextPrompts   bool          // a token is a byte of text
+	ReservationID *int64        // in which it is, and with which it ends; nil: in none
 	FirstID       *int64        // the first deployment of the model, whose place this one takes; nil: it is the first
 	FallbackID    *int64        // the deployment that has ended for this update, and is deployed again if it fails before it serves
 	RestoredID    *int64        // the deployment that is deployed again, whose parts this one has
@@ -119,7 +120,6 @@ type DeployRequest struct {
 	Cores         int64
 	EnvironmentID int64
 	IdleMinutes   int64 // without requests until it is idle; 0: never
-	ReservationID int64 // in which it is deployed; 0: in none
 	ServedInput
 }
 

@@ -50,7 +50,8 @@ func (s snapshot) freeReserved(on models.DeviceQuery) (list []models.FreeDevice,
 		left, _ := m.left(on.ReservationID, s.now)
 		for _, g := range left {
 			if g.Cores >= on.Cores && g.MemoryMiB > 0 {
-				list = append(list, m.freeDevice(g.Device, g.MemoryMiB, g.Device.ParentID != nil))
+				single := slices.ContainsFunc(m.nodes[asItIs].Devices, func(d placement.Device) bool { return d.ID == g.Device.ID && d.Single })
+				list = append(list, m.freeDevice(g.Device, g.MemoryMiB, single || g.Device.ParentID != nil))
 			}
 		}
 		of.machines = append(of.machines, m)

@@ -135,8 +135,9 @@ func (s *Scheduler) Unusable(q *store.Queries, reservations []int64) (list []int
 }
 
 func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Decision {
-	var most int64
-	var away string // a machine of the reservation that cannot be used now
+	var cores, memory int64 // the most that is left of a device, and of those with enough cores
+	fitting := 0            // devices on one machine
+	var away string         // a machine of the reservation that cannot be used now
 	for _, m := range s.machines {
 		decision := models.Decision{Outcome: models.OutcomeGranted, Provider: models.ProviderID{ID: m.ID, Name: m.Name},
 			Explanation: models.Say("Reserved on %s.", m.Name)}
@@ -145,7 +146,10 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 			away = m.Name
 		}
 		for _, g := range left {
-			most = max(most, g.Cores)
+			cores = max(cores, g.Cores)
+			if g.Cores >= d.Cores {
+				memory = max(memory, g.MemoryMiB)
+			}
 			taken := slices.ContainsFunc(decision.Grants, func(other models.Grant) bool { return other.Device.ID == g.Device.ID })
 			if !taken && g.Cores >= d.Cores && g.MemoryMiB >= d.GPUMemoryMiB && len(decision.Grants) < int(d.GPUs) {
 				decision.Grants = append(decision.Grants, models.Grant{Device: g.Device, Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB,
@@ -155,13 +159,21 @@ func (s snapshot) decideReserved(reservation int64, d models.Demand) models.Deci
 		if len(decision.Grants) == int(d.GPUs) {
 			return decision
 		}
+		fitting = max(fitting, len(decision.Grants))
 	}
 	if away != "" {
 		return models.Decision{Outcome: models.OutcomeRefused,
 			Explanation: models.Say("the GPUs that are reserved on %s cannot be used now", away)}
 	}
-	return models.Decision{Outcome: models.OutcomeRefused,
-		Explanation: models.Say("%d GPU cores are left on a device of the reservation now", most)}
+	why := models.Say("%d GPU cores are left on a device of the reservation now", cores)
+	switch {
+	case cores < d.Cores:
+	case memory < d.GPUMemoryMiB:
+		why = models.Say("%s of GPU memory are left on a device of the reservation now", models.Quantity("gpu_memory_mib", memory))
+	default:
+		why = models.Say("%d GPUs of the reservation have enough left now", fitting)
+	}
+	return models.Decision{Outcome: models.OutcomeRefused, Explanation: why}
 }
 
 // mostReserved is a demand in a reservation with what it leaves open: the most that is left of the reservation on one

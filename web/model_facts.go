@@ -30,7 +30,10 @@ func (v ModelFactsView) deployURL() templ.SafeURL {
 	}
 	q := url.Values{"project_id": {number(v.ProjectID)}, "path": {string(v.Directory.Path)},
 		"context": {number(v.Report.Memory.Context)}, "batch": {v.Form.Value("batch")},
-		"cores": {v.Form.Value("cores")}, "service_type": {v.Form.Value("service_type")}}
+		"service_type": {v.Form.Value("service_type")}}
+	if cores := v.Form.Value("cores"); cores != "100" { // the default
+		q.Set("cores", cores)
+	}
 	return templ.SafeURL("/deployments/new?" + q.Encode())
 }
 

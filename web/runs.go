@@ -53,7 +53,7 @@ func (v RunForm) workspaceOptions(ctx context.Context) []Option {
 
 // ReservationOption is a reservation to choose.
 func ReservationOption(ctx context.Context, r ReservationRow) Option {
-	return Option{Value: number(r.ID), Label: "№ " + number(r.ID) + " · " + r.demand(ctx)}
+	return Option{Value: number(r.ID), Label: "№ " + number(r.ID) + " · " + r.ProjectName + " · " + r.demand(ctx)}
 }
 
 // reservationOptions are the reservations to choose from, or none.

@@ -110,7 +110,10 @@ func (s *Service) deploy(ctx context.Context, owner policies.Actor, in DeployInp
 		Batch: in.Batch, Context: model.Context, Hidden: model.Hidden, Vocabulary: model.Vocabulary, TextPrompts: model.TextPrompts,
 		Secret: hex.EncodeToString(secret), ManualUpdates: in.ManualUpdates, UpdateStrategy: in.UpdateStrategy, Files: model.Files,
 		Request: models.DeployRequest{Parts: in.Parts, Cores: in.Cores, EnvironmentID: in.EnvironmentID, IdleMinutes: in.IdleMinutes,
-			ReservationID: in.ReservationID, ServedInput: in.ServedInput}}
+			ServedInput: in.ServedInput}}
+	if in.ReservationID != 0 {
+		d.ReservationID = &in.ReservationID
+	}
 	var p Plan
 	var refused *Insufficient
 	err = s.access.Write(ctx, s.store, owner, in.ProjectID, policies.WorkspaceLaunch, func(q *store.Queries) error {
@@ -310,8 +313,8 @@ func (s *Service) takeShares(q *store.Queries, d models.Deployment, p Plan) erro
 	if err := s.pool.Take(q, c.Holder, p.launchDecision); err != nil {
 		return err
 	}
-	if id := d.Request.ReservationID; id != 0 {
-		if err := q.UseReservation(id, q.Now()); err != nil {
+	if d.ReservationID != nil {
+		if err := q.UseReservation(*d.ReservationID, q.Now()); err != nil {
 			return err
 		}
 	}
@@ -409,14 +412,26 @@ func (s *Service) ViewDeployment(ctx context.Context, actor policies.Actor, id i
 	if v.Devices, err = q.PartDevices(d.HolderID); err != nil {
 		return v, err
 	}
-	if v.Events, err = q.DeploymentEvents(id); err != nil {
-		return v, err
+	if v.Events, err = q.DeploymentEvents(id); err == nil {
+		v.Reservation, err = reservationOf(q, d.Deployment)
+	}
+	return v, err
+}
+
+// reservationOf is what of its reservation ends a deployment, all of it while it is idle; nil: it is in none.
+func reservationOf(q *store.Queries, d models.Deployment) (*models.ReservationGrant, error) {
+	if d.ReservationID == nil || d.State.Ended() {
+		return nil, nil
 	}
 	grant, err := q.GrantInUse(d.HolderID)
-	if err == nil {
-		v.Reservation = &grant
+	if models.IgnoreNotFound(err) != nil {
+		return nil, err
 	}
-	return v, models.IgnoreNotFound(err)
+	if err != nil {
+		r, err := q.Reservation(store.AllProjects, *d.ReservationID)
+		return &models.ReservationGrant{ReservationID: r.ID, EndsAt: r.EndsAt}, err
+	}
+	return &grant, nil
 }
 
 // ListDeployments shows the actor's own deployments, and those of others in projects whose

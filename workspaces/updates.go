@@ -46,7 +46,7 @@ func (s *Service) update(ctx context.Context, u deploymentUpdate) (d models.Depl
 	}
 	in := DeployInput{ProjectID: of.ProjectID, Name: of.Name, Path: of.Path, Parts: of.Request.Parts, Cores: of.Request.Cores,
 		EnvironmentID: of.Request.EnvironmentID, ServedInput: of.Request.ServedInput, ManualUpdates: of.ManualUpdates,
-		UpdateStrategy: of.UpdateStrategy, IdleMinutes: of.Request.IdleMinutes, ReservationID: of.Request.ReservationID}
+		UpdateStrategy: of.UpdateStrategy, IdleMinutes: of.Request.IdleMinutes, ReservationID: given(of.ReservationID)}
 	if u.moves() {
 		if in.EnvironmentID, err = keptEnvironment(s.store.Read(ctx), of); err != nil {
 			return d, err

@@ -88,7 +88,7 @@ func (s *Service) wake(ctx context.Context, actor policies.Actor, read models.De
 			return err
 		}
 		in := DeployInput{ProjectID: d.ProjectID, EnvironmentID: environment, Cores: d.Request.Cores,
-			ReservationID: d.Request.ReservationID}
+			ReservationID: given(d.ReservationID)}
 		p, _, err := s.planDeployment(q, owner, project, in, d.Plan, d.ID)
 		if err != nil {
 			return err

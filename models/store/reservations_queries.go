@@ -59,12 +59,14 @@ func (q *Queries) Reservations(scope Scope, f ReservationFilter, page Page) (lis
 	return list, f.newest(q.reservationViews(scope), "reservations", page).Find(&list).Error
 }
 
-// ReservationsOn lists the first reservations of any project, except one, that have one of the devices in a
-// span, with names.
-func (q *Queries) ReservationsOn(devices []int64, from, until time.Time, except int64, limit int) (
-	list []models.ReservationView, err error) {
-	return list, q.reservationViews(AllProjects).Where(`reservations.id <> ? AND reservations.id IN (
-		SELECT reservation_id FROM reservation_grants WHERE device_id IN ? AND starts_at < ? AND ends_at > ?)`, except, devices, until, from).
+// GrantsOn lists what reservations of any project have of devices in a span.
+func (q *Queries) GrantsOn(devices []int64, from, until time.Time) (list []models.ReservationGrant, err error) {
+	return list, q.db.Where("device_id IN ? AND starts_at < ? AND ends_at > ?", devices, until, from).Find(&list).Error
+}
+
+// FirstReservations lists those of reservations of any project that begin first, with names.
+func (q *Queries) FirstReservations(ids []int64, limit int) (list []models.ReservationView, err error) {
+	return list, q.reservationViews(AllProjects).Where("reservations.id IN ?", ids).
 		Order("reservations.starts_at, reservations.id").Limit(limit).Find(&list).Error
 }
 
@@ -227,11 +229,13 @@ func (q *Queries) UsedOfReservations(ids ...int64) (map[int64]int64, error) {
 }
 
 // HoldersPastReservation lists the holders in use with an open share in a grant of a
-// reservation that has ended.
+// reservation that has ended, and the deployments in one, which have no share while they are idle.
 func (q *Queries) HoldersPastReservation(now time.Time) (list []models.Claim, err error) {
 	return list, q.db.Where("phase = ?", models.HolderInUse).
-		Where(`id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
-			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))`, now).Order("id").Find(&list).Error
+		Where(`(id IN (SELECT holder_id FROM shares WHERE until_at IS NULL AND grant_id IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM reservation_grants g WHERE g.id = grant_id AND g.ends_at > ?))
+			OR id IN (SELECT d.holder_id FROM deployments d JOIN reservations r ON r.id = d.reservation_id
+			WHERE r.ends_at <= ? OR r.ended_at IS NOT NULL))`, now, now).Order("id").Find(&list).Error
 }
 
 // OverdueBesideReservations lists the holders in use with an open share outside reservations that had to end by a moment

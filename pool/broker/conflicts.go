@@ -2,7 +2,6 @@ package broker
 
 import (
 	"slices"
-	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -13,8 +12,8 @@ import (
 // mostConflicts is how many of the reservations in the way of a request are named.
 const mostConflicts = 5
 
-// conflicts are the first reservations on the GPUs that a request cannot have from its earliest start; changed is the
-// reservation that is to be changed, and the zero value that of a new request.
+// conflicts are the first reservations while which a request cannot have their GPUs, from its earliest start on; changed
+// is the reservation that is to be changed, and the zero value that of a new request.
 func (s *Service) conflicts(q *store.Queries, actor policies.Actor, project int64, w wish, changed models.Reservation) (
 	[]models.ReservationView, error) {
 	o, err := s.offer(q, project, w.demand, models.AssumedReservations{Without: []int64{changed.ID}})
@@ -33,25 +32,35 @@ func (s *Service) conflicts(q *store.Queries, actor policies.Actor, project int6
 		})
 	}
 	each := timeline.Amount{Cores: o.demand.Cores, MemoryMiB: o.demand.GPUMemoryMiB}
-	span := timeline.Span{From: from.UnixMicro(), Until: until.UnixMicro()}
-	var taken []int64
+	var large []int64 // with enough at any time
 	for _, d := range devices {
-		large := d.Capacity.Cores >= each.Cores && d.Capacity.MemoryMiB >= each.MemoryMiB // enough at any time
-		if large && o.calendar.FreeUntil(timeline.Grant{Device: d.ID, Amount: each, Span: span}) < span.Until {
-			taken = append(taken, d.ID)
+		if d.Capacity.Cores >= each.Cores && d.Capacity.MemoryMiB >= each.MemoryMiB {
+			large = append(large, d.ID)
 		}
 	}
-	return s.reservationsOn(q, actor, taken, from, until, changed.ID)
+	grants, err := q.GrantsOn(large, from, until)
+	if err != nil {
+		return nil, err
+	}
+	var taking []int64
+	for _, g := range grants {
+		span := spanOf(g)
+		span.From, span.Until = max(span.From, from.UnixMicro()), min(span.Until, until.UnixMicro())
+		while := timeline.Grant{Device: g.DeviceID, Amount: each, Span: span}
+		if g.ReservationID != changed.ID && o.calendar.FreeUntil(while) < span.Until {
+			taking = append(taking, g.ReservationID)
+		}
+	}
+	return s.firstReservations(q, actor, taking)
 }
 
-// reservationsOn are the first reservations on devices in a span, except one. Of those that the actor may not see only
-// amounts and times are told.
-func (s *Service) reservationsOn(q *store.Queries, actor policies.Actor, devices []int64, from, until time.Time, except int64) (
-	list []models.ReservationView, err error) {
-	if len(devices) == 0 {
+// firstReservations are those of reservations that begin first. Of those that the actor may not see only amounts and
+// times are told.
+func (s *Service) firstReservations(q *store.Queries, actor policies.Actor, ids []int64) ([]models.ReservationView, error) {
+	if len(ids) == 0 {
 		return nil, nil
 	}
-	list, err = q.ReservationsOn(devices, from, until, except, mostConflicts)
+	list, err := q.FirstReservations(ids, mostConflicts)
 	for i, r := range list {
 		if !s.access.MayOwned(actor, r.UserID, r.ProjectID, policies.WorkspaceRead) {
 			list[i] = models.ReservationView{Reservation: models.Reservation{GPUs: r.GPUs, Cores: r.Cores, StartsAt: r.StartsAt, EndsAt: r.EndsAt}}

@@ -44,6 +44,13 @@ func TestPreviewNamesConflicts(t *testing.T) {
 		if d, err := o.Preview(o.Ctx, o.actorAt(o.actor), ask); err != nil || len(d.Conflicts) != 0 {
 			t.Errorf("beside 60 cores, 40 are in conflict with %+v, %v", d.Conflicts, err)
 		}
+		small := o.ask(20)
+		small.From, small.DurationMinutes = o.hour(6), 60
+		o.reserve(t, small)
+		ask.Cores, ask.From, ask.DurationMinutes = 50, o.hour(6), 5*60
+		if d, err := o.Preview(o.Ctx, o.actorAt(o.actor), ask); err != nil || len(d.Conflicts) != 1 || d.Conflicts[0].Cores != 60 {
+			t.Errorf("beside what leaves enough, in the way are %+v, %v", d.Conflicts, err)
+		}
 	})
 }
 

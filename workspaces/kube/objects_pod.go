@@ -27,8 +27,8 @@ const (
 	runDir       = "/tmp/weir" // sockets of kernels
 	// Jupyter looks for kernels there, whatever JUPYTER_PATH is.
 	kernelDir = "/usr/local/share/jupyter/kernels/python-gpu"
-	// The images of environments have no such program, and /usr/local/bin is in the PATH of all.
-	commandPath = "/usr/local/bin/weir"
+	// An image that has the program has it in /usr/local/bin, which PATH names before.
+	commandPath = "/usr/bin/weir"
 	commandKey  = "weir" // in the volume
 	minShm      = 64     // MiB
 )

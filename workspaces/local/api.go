@@ -11,9 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/net/netutil"
-	"golang.org/x/sys/unix"
-
 	"weir/workspaces/runtime"
 )
 
@@ -26,10 +23,6 @@ const (
 	apiSocket    = "api.sock"
 )
 
-// apiConnections is how many connections the programs of a workspace can have: few, where
-// this process can have few files open.
-func apiConnections(files uint64) int { return int(min(max(files/256, 4), 64)) }
-
 func (in *instance) apiDir() string     { return filepath.Join(in.dir, "api") }
 func (in *instance) kernelsDir() string { return filepath.Join(in.dir, "kernels") }
 
@@ -39,7 +32,11 @@ func (in *instance) kernelsDir() string { return filepath.Join(in.dir, "kernels"
 func (r *Runtime) ServeAPI(handler func(workspace int64) http.Handler) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.api = handler
+	connections, err := newAPIConnections()
+	if err != nil {
+		return err
+	}
+	r.api, r.connections = handler, connections
 	keys, err := r.directories()
 	for _, k := range keys {
 		in, err := r.load(k)
@@ -71,13 +68,8 @@ func (r *Runtime) openAPI(in *instance) error {
 	}
 	server := &http.Server{Handler: r.api(in.Workspace), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(r.config.Logger.Handler(), slog.LevelDebug)}
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return errors.Join(err, listener.Close())
-	}
 	r.apis[in.key()] = server
-	bounded := netutil.LimitListener(listener, apiConnections(files.Cur))
-	r.wg.Go(func() { _ = server.Serve(bounded) }) // until it is closed
+	r.wg.Go(func() { _ = server.Serve(r.connections.bound(listener)) }) // until it is closed
 	return nil
 }
 

@@ -58,6 +58,8 @@ type Runtime struct {
 	apis     map[key]*http.Server
 	reasons  map[key]models.Text                // why this process has killed an instance
 	api      func(workspace int64) http.Handler // nil before ServeAPI
+	// connections bounds those to the sockets of api.
+	connections apiConnections
 
 	commands bool // its instances are those of [Runs]: no notebooks, and kept until they are removed
 

@@ -2,26 +2,40 @@
 """Runs weir, the command line. The program comes from the server of the workspace when it is first used, and
 again when the server has another one."""
 
+import fcntl
 import http.client
 import json
 import os
 import platform
 import shutil
 import sys
-import tempfile
 import urllib.parse
 
-DIRECTORY = os.path.join(tempfile.gettempdir(), "weir-command")
+DIRECTORY = "/tmp/weir-command"  # of this user, who is the only one of the container
 
 
 class Unusable(Exception):
     """The server has no program for this workspace."""
 
 
+def locked():
+    """Makes the directory, and returns a lock of it, which ends with this process or its next program."""
+    try:
+        os.mkdir(DIRECTORY, mode=0o700)
+    except FileExistsError:
+        pass
+    found = os.lstat(DIRECTORY)
+    if found.st_uid != os.getuid() or found.st_mode & 0o170777 != 0o40700:
+        raise OSError("%s is not a directory of this user alone" % DIRECTORY)
+    lock = os.open(DIRECTORY, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
 def kept():
-    """Returns the path of the program that was fetched last; None: there is none."""
-    paths = [e.path for e in os.scandir(DIRECTORY) if not e.name.startswith(".")]
-    return max(paths, key=os.path.getmtime, default=None)
+    """Returns the path of the program that was fetched; None: there is none."""
+    paths = [os.path.join(DIRECTORY, name) for name in os.listdir(DIRECTORY) if not name.startswith(".")]
+    return paths[0] if paths else None
 
 
 def fetch(have):
@@ -41,39 +55,38 @@ def fetch(have):
             raise Unusable(json.loads(raw)["detail"])
         except (ValueError, KeyError, TypeError):
             raise Unusable("the server answers %d" % response.status)
-    path = os.path.join(DIRECTORY, response.headers["ETag"].strip('"'))
-    save(response, path)
-    if have:
-        os.unlink(have)
+    for name in os.listdir(DIRECTORY):  # two would need twice the space
+        os.unlink(os.path.join(DIRECTORY, name))
+    return save(response, response.headers["ETag"].strip('"'))
+
+
+def save(response, name):
+    """Writes an executable file, whole or not at all, and returns its path."""
+    path, part = os.path.join(DIRECTORY, name), os.path.join(DIRECTORY, ".part")
+    with open(part, "wb") as f:
+        shutil.copyfileobj(response, f)
+        if f.tell() != int(response.headers["Content-Length"]):
+            raise OSError("the server ended the connection too early")
+        os.fchmod(f.fileno(), 0o700)
+    os.rename(part, path)
     return path
-
-
-def save(response, path):
-    """Writes an executable file, whole or not at all."""
-    with tempfile.NamedTemporaryFile(dir=DIRECTORY, prefix=".", delete=False) as f:
-        try:
-            shutil.copyfileobj(response, f)
-            if f.tell() != int(response.headers["Content-Length"]):
-                raise OSError("the server ended the connection too early")
-            os.fchmod(f.fileno(), 0o700)
-            f.flush()
-            os.replace(f.name, path)
-        except BaseException:
-            os.unlink(f.name)
-            raise
 
 
 def main():
     if not os.environ.get("WEIR_API"):
         sys.exit("weir: this workspace does not reach its server: WEIR_API is not set")
-    os.makedirs(DIRECTORY, mode=0o700, exist_ok=True)
-    path = kept()
+    path = None
     try:
+        lock = locked()
+        path = kept()
         path = fetch(path)
     except (OSError, http.client.HTTPException, Unusable) as e:
-        if not path:  # otherwise it can tell more than this script
+        if not path or not os.path.exists(path):  # otherwise it can tell more than this script
             sys.exit("weir: cannot fetch the program from the server: %s" % e)
-    os.execv(path, ["weir"] + sys.argv[1:])
+    try:
+        os.execv(path, ["weir"] + sys.argv[1:])
+    except OSError as e:
+        sys.exit("weir: the program of the server does not start here: %s" % e)
 
 
 main()
