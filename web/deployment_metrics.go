@@ -84,10 +84,13 @@ func busyPercent(t models.PartTime) int64 {
 }
 
 // plannedMemory is how many bytes a part may use by its plan: on a GPU those of its tensors and its state, on CPUs those of
-// its process.
+// its process; 0 while the latter has none.
 func (d DeploymentDetail) plannedMemory(i int) int64 {
-	if d.Parts[i].DeviceType == "cuda" || d.Demand.GPUs == 0 {
+	switch {
+	case d.Parts[i].DeviceType == "cuda":
 		return d.Plan.Parts[i].Total
+	case d.Demand.GPUs == 0:
+		return 0
 	}
 	return d.Demand.MemoryMiB / d.Demand.GPUs << 20
 }

@@ -99,6 +99,15 @@ func (p *fakeServer) weir(t *testing.T, args ...string) (code int, out, errOut s
 	return code, stdout.String(), stderr.String()
 }
 
+// A refusal that is about one field alone is said once.
+func TestRefusalOfOneField(t *testing.T) {
+	const why = "its GPUs are free until 2026-12-01 01:40 UTC"
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": problemAnswer(409, why, handlers.ProblemField{Field: "ends_at", Reason: why})})
+	if _, _, errOut := p.weir(t, "pool"); errOut != "weir: ends_at: "+why+"\n" {
+		t.Errorf("it says %q", errOut)
+	}
+}
+
 func TestRefusalsHaveTheirExitCodes(t *testing.T) {
 	for status, want := range map[int]int{400: ExitUsage, 422: ExitUsage, 401: ExitRefused, 403: ExitRefused, 404: ExitNotFound,
 		409: ExitConflict, 412: ExitConflict, 429: ExitError, 500: ExitError, 502: ExitUnreachable, 503: ExitUnreachable} {

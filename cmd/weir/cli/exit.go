@@ -72,6 +72,9 @@ func refusal(status int, p handlers.Problem) error {
 	if status == http.StatusUnauthorized {
 		text = "the server rejected the access token: it is invalid, expired or revoked"
 	}
+	if len(p.Errors) == 1 && p.Errors[0].Reason == text {
+		text, p.Errors = strings.TrimPrefix(p.Errors[0].Field+": ", ": ")+text, nil
+	}
 	for _, f := range p.Errors {
 		text += "\n  " + strings.TrimPrefix(f.Field+": ", ": ") + f.Reason
 	}
