@@ -44,7 +44,7 @@ func (m *machine) freeDevice(d models.Device, memory int64, single bool) models.
 
 // freeReserved are the devices of a reservation of which so many cores are left.
 func (s snapshot) freeReserved(on models.DeviceQuery) (list []models.FreeDevice, leftOut []models.Text) {
-	of := snapshot{now: s.now}
+	others := snapshot{now: s.now} // as if the holder had nothing
 	for _, m := range s.machines {
 		m := m.without(on.Holder)
 		left, _ := m.left(on.ReservationID, s.now)
@@ -54,10 +54,10 @@ func (s snapshot) freeReserved(on models.DeviceQuery) (list []models.FreeDevice,
 				list = append(list, m.freeDevice(g.Device, g.MemoryMiB, single || g.Device.ParentID != nil))
 			}
 		}
-		of.machines = append(of.machines, m)
+		others.machines = append(others.machines, m)
 	}
 	if len(list) == 0 {
-		leftOut = append(leftOut, of.decideReserved(on.ReservationID, models.Demand{GPUs: 1, Cores: on.Cores, GPUMemoryMiB: 1}).Explanation)
+		leftOut = append(leftOut, others.decideReserved(on.ReservationID, models.Demand{GPUs: 1, Cores: on.Cores, GPUMemoryMiB: 1}).Explanation)
 	}
 	return list, leftOut
 }

@@ -10,8 +10,8 @@ import (
 
 // Parts of the files that this process can have open, for the connections of the programs in workspaces.
 const (
-	partOfOne = 256 // workspace
-	partOfAll = 16  // workspaces together
+	partOfWorkspace = 256
+	partOfAll       = 16 // workspaces together
 )
 
 // apiConnections bounds the connections of the programs in workspaces, so that they leave files for
@@ -25,7 +25,7 @@ func newAPIConnections() (c apiConnections, err error) {
 	var files unix.Rlimit
 	err = unix.Getrlimit(unix.RLIMIT_NOFILE, &files)
 	const most = 1 << 20 // also where there is no limit
-	c.most = int(min(max(files.Cur/partOfOne, 4), 64))
+	c.most = int(min(max(files.Cur/partOfWorkspace, 4), 64))
 	c.all = make(chan struct{}, min(max(files.Cur, 64), most)/partOfAll)
 	return c, err
 }

@@ -192,3 +192,13 @@ func grantsTable(t *table, grants []handlers.ReservationGrant) {
 		t.row(g.Provider, g.Number, modelWords(g.Model, g.Simulated), g.Cores, mib(g.MemoryMiB), moment(g.StartsAt), moment(g.EndsAt))
 	}
 }
+
+// projectOf sets a project that was not named to that of a reservation, if there is one.
+func (s *session) projectOf(project *int64, reservation int64) error {
+	if *project != 0 || reservation == 0 {
+		return nil
+	}
+	r, _, err := fetch[handlers.Reservation](s, s.client, fmt.Sprintf("/reservations/%d", reservation))
+	*project = r.ProjectID
+	return err
+}

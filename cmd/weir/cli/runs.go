@@ -77,16 +77,6 @@ func withCommand(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// projectOf sets a project that was not named to that of a reservation, if there is one.
-func (s *session) projectOf(project *int64, reservation int64) error {
-	if *project != 0 || reservation == 0 {
-		return nil
-	}
-	r, _, err := fetch[handlers.Reservation](s, s.client, fmt.Sprintf("/reservations/%d", reservation))
-	*project = r.ProjectID
-	return err
-}
-
 // input is the run that the flags describe.
 func (f *runFlags) input(s *session, flags *pflag.FlagSet, command []string) (workspaces.RunInput, error) {
 	in := workspaces.RunInput{WorkspaceID: f.workspace, ProjectID: f.project, EnvironmentID: f.environment, Command: command, Name: f.name,
