@@ -52,6 +52,7 @@ type Run struct {
 	Environment      string           `json:"environment"`
 	State            models.RunState  `json:"state" enum:"queued,starting,running,stopping,ended"`
 	ExitCode         *int64           `json:"exit_code,omitempty" doc:"exit code; 128 + n if signal n ended the program, 127 if there is no such program; absent if it has not ended, or if the exit code is not known"`
+	CPUSeconds       *float64         `json:"cpu_seconds,omitempty" doc:"CPU time that the processes of a run that has ended have used; absent if it is not known, as in a cluster"`
 	Reason           string           `json:"reason,omitempty" doc:"reason for which the run waits, or has ended otherwise than by itself"`
 	Position         int              `json:"position,omitempty" doc:"position in the queue, from 1"`
 	Estimate         *Estimate        `json:"estimate,omitempty" doc:"estimated start of a queued run"`
@@ -97,6 +98,9 @@ func runOf(r workspaces.RunSummary, view pool.View, shares []WorkspaceShare) Run
 		MayStop: r.CanStop, MayRead: r.CanRead, MayDelete: r.CanDelete}
 	if r.Reservation != nil {
 		v.ReservationID = r.Reservation.ReservationID
+	}
+	if r.CPUTimeMs != nil {
+		v.CPUSeconds = new(float64(*r.CPUTimeMs) / 1000)
 	}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/store"
@@ -32,7 +33,7 @@ func (w *world) addRun(project int64, email string, state models.RunState) int64
 			State: state, Demand: models.Demand{CPUMilli: 10, MemoryMiB: 64},
 			Target: []models.Parameter{}, Limits: []models.Limit{}, FileAccess: []models.PathAccess{}, Version: 1, RequestedAt: now}
 		if state == models.RunEnded {
-			r.ExitCode, r.StartedAt, r.EndedAt = new(int64(3)), &now, &now
+			r.ExitCode, r.StartedAt, r.EndedAt, r.CPUTimeMs = new(int64(3)), &now, new(now.Add(10*time.Second)), new(int64(100))
 		}
 		return q.CreateRun(&r, models.Say("Requested: %s.", models.Say("test")))
 	})
@@ -45,8 +46,11 @@ func TestRuns(t *testing.T) {
 	w := newWorld(t)
 	live, ended := w.addRun(w.project, "ann@example.org", models.RunRunning), w.addRun(w.project, "ann@example.org", models.RunEnded)
 	own := w.get(w.member, "/runs/"+id(ended))
-	if own.body["exit_code"] != 3.0 || own.body["state"] != "ended" || !strings.Contains(own.raw, "--key=x") || own.body["may_delete"] != true {
+	if own.body["exit_code"] != 3.0 || own.body["cpu_seconds"] != 0.1 || own.body["state"] != "ended" || !strings.Contains(own.raw, "--key=x") || own.body["may_delete"] != true {
 		t.Errorf("the user sees %s", own.raw)
+	}
+	if page := w.page(w.member, "/runs/"+id(ended)); !strings.Contains(page, "CPU time: 0.1\u00a0s; on average, 0.01 of 0.01 CPU.") {
+		t.Errorf("the page says nothing of its CPU time: %s", page)
 	}
 	if foreign := w.get(w.admin, "/runs/"+id(ended)); foreign.status != 200 || strings.Contains(foreign.raw, "--key=x") {
 		t.Errorf("an administrator sees %d %s", foreign.status, foreign.raw)

@@ -72,6 +72,7 @@ type Run struct {
 	RemindedAt       *time.Time  // when its user was told that it will be stopped as idle
 	StoppedBy        *int64      // the user who has stopped it; nil: nobody
 	ExitCode         *int64      // of a run that has ended; nil: not known
+	CPUTimeMs        *int64      // of the processes of a run that has ended, in milliseconds; nil: not known
 	RuntimeState     []byte
 	Limits           []Limit      `gorm:"serializer:json;not null"`
 	FileAccess       []PathAccess `gorm:"serializer:json;not null"` // by the rules of the directories at its start; empty: unknown

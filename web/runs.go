@@ -129,6 +129,21 @@ func (r RunRow) result(ctx context.Context) string {
 	return TT(ctx, r.State.Words())
 }
 
+// cpuTime is the CPU time of a run that has ended, and how much of its CPU that is; empty if it is not known.
+func (r RunRow) cpuTime(ctx context.Context) string {
+	if r.CPUTimeMs == nil || r.StartedAt == nil || r.EndedAt == nil {
+		return ""
+	}
+	used := time.Duration(*r.CPUTimeMs) * time.Millisecond
+	words := T(ctx, "%.1f s", used.Seconds())
+	if used >= time.Minute {
+		words = span(ctx, time.Time{}, time.Time{}.Add(used))
+	}
+	average := *r.CPUTimeMs * 1000 / max(r.EndedAt.Sub(*r.StartedAt).Milliseconds(), 1)
+	return T(ctx, "CPU time: %s; on average, %s of %s CPU.", words, models.Quantity("cpu_milli", min(average, r.Demand.CPUMilli)),
+		models.Quantity("cpu_milli", r.Demand.CPUMilli))
+}
+
 // ok reports whether a run runs or has ended well.
 func (r RunRow) ok() bool {
 	return r.State == models.RunRunning || r.ExitCode != nil && *r.ExitCode == 0

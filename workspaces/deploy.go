@@ -12,6 +12,7 @@ import (
 	"weir/models"
 	"weir/models/store"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // DeployInput describes a deployment.
@@ -198,7 +199,7 @@ func (s *Service) planDeployment(q *store.Queries, actor policies.Actor, project
 	if from.environments, err = computing(from.environments, in.EnvironmentID); err != nil {
 		return p, 0, err
 	}
-	cpu := partsCPU(n, from.use.Remaining().CPUMilli)
+	cpu := partsCPU(n, in.Cores, from.use)
 	from.launch.Request.CPUMilli = new(max(cpu, from.environments[0].Minimum.CPUMilli)) // which no other one replaces for lack of it
 	live, err := q.CountLiveDeployments(from.member.ID, idle)
 	from.liveDeployments = &live
@@ -232,9 +233,11 @@ func rejectedParts(err error) error {
 	return &named
 }
 
-// partsCPU is the CPU of some parts together, of what remains.
-func partsCPU(parts, remaining int64) int64 {
-	return max(min(parts*partCPUMilli, remaining), parts*minPartCPUMilli)
+// partsCPU is the CPU of some parts together: of the limit at most what a launch of as many GPU cores
+// takes by default, and of what remains.
+func partsCPU(parts, cores int64, use quota.Use) int64 {
+	most := min(part(use.Limit.CPUMilli, parts*cores, use.Limit.GPUCores), use.Remaining().CPUMilli)
+	return max(min(parts*partCPUMilli, most), parts*minPartCPUMilli)
 }
 
 // CanCompute reports whether an environment has what the parts of deployments compute with.

@@ -363,11 +363,12 @@ func TestWaitingCompletions(t *testing.T) {
 	})
 }
 
-// A part has a CPU, or what remains of the limit if that is enough for it to work.
+// A part has a CPU, or half of the limit, which leaves room for something else, if that is enough for it
+// to work.
 func TestCPUOfParts(t *testing.T) {
 	each(t, func(t *testing.T, b *world) {
 		w := newDeploymentWorld(t, b)
-		for limit, want := range map[int64]int64{8000: 1000, 400: 400, 249: 0} {
+		for limit, want := range map[int64]int64{8000: 1000, 800: 400, 400: 250, 249: 0} {
 			narrow := models.Resources{GPUCores: 100, GPUMemoryMiB: 40_000, CPUMilli: limit, MemoryMiB: 16_384}
 			_, actor := w.addMember(t, w.addRole(t, w.project, fmt.Sprint("with ", limit), narrow))
 			d, err := w.Deploy(w.ctx, actor, workspaces.DeployInput{ProjectID: w.project.ID, Path: "/notebook/1/project_model/tiny", Cores: 10})

@@ -176,8 +176,9 @@ func (n *numbers) bound(l Layers) {
 		}
 		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
 	}
-	n.cpu.leaveRoom(max(minCPUMilli, n.part(l.Limit.CPUMilli, l.Limit.GPUCores)), l.Remaining.CPUMilli)
-	n.memory.leaveRoom(max(minMemoryMiB, n.part(l.Limit.MemoryMiB, l.Limit.GPUCores)), l.Remaining.MemoryMiB)
+	cores := n.gpus.value * n.cores.value
+	n.cpu.leaveRoom(max(minCPUMilli, part(l.Limit.CPUMilli, cores, l.Limit.GPUCores)), l.Remaining.CPUMilli)
+	n.memory.leaveRoom(max(minMemoryMiB, part(l.Limit.MemoryMiB, cores, l.Limit.GPUCores)), l.Remaining.MemoryMiB)
 	n.cpu.atLeast(l.Minimum.CPUMilli)
 	n.memory.atLeast(l.Minimum.MemoryMiB)
 	n.cpu.atMost(l.Limit.CPUMilli)
@@ -193,13 +194,13 @@ func (n *numbers) gpusAlone() bool {
 	return n.gpus.origin == OriginMember && n.cores.origin != OriginMember
 }
 
-// part is what a launch takes by default of a limit at most: as much of it as of the limit
-// on GPU cores, and half of it at least, so that another workspace can be launched.
-func (n *numbers) part(limit, limitCores int64) int64 {
+// part is what a launch of some GPU cores takes by default of a limit at most: as much of it as of
+// the limit on GPU cores, and half of it at least, so that something else can be launched.
+func part(limit, cores, limitCores int64) int64 {
 	if models.IsUnlimited(limit) || models.IsUnlimited(limitCores) || limitCores == 0 {
 		return limit / 2
 	}
-	return max(limit/2, limit*min(n.gpus.value*n.cores.value, limitCores)/limitCores)
+	return max(limit/2, limit*min(cores, limitCores)/limitCores)
 }
 
 func (n *numbers) check(demand models.Demand, l Layers, given numbers) error {

@@ -241,6 +241,9 @@ func (r *Reconciler) finishRun(ctx context.Context, run *models.Run, status runt
 	if status.ExitCode >= 0 {
 		run.ExitCode = new(int64(status.ExitCode))
 	}
+	if status.CPU > 0 {
+		run.CPUTimeMs = new(status.CPU.Milliseconds())
+	}
 	switch {
 	case run.Reason.Empty() && !status.Message.Empty():
 		run.Reason = status.Message

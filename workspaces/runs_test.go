@@ -319,9 +319,13 @@ func TestRunEndsUnseen(t *testing.T) {
 				w.Fatalf("%d shares, %v", len(shares), err)
 			}
 			w.clock.Advance(began.Add(10 * time.Minute).Sub(w.clock.Now()))
-			w.runs.polled = func(s *runtime.RunStatus) { s.Ended, s.ExitCode, s.EndedAt = true, 0, began.Add(said) }
-			if end := w.ticks(r.ID, models.RunEnded).EndedAt; !end.Equal(began.Add(want)) {
-				w.Errorf("said to have ended after %s, it has ended after %s", said, end.Sub(began))
+			w.runs.polled = func(s *runtime.RunStatus) { s.Ended, s.ExitCode, s.EndedAt, s.CPU = true, 0, began.Add(said), said }
+			r = w.ticks(r.ID, models.RunEnded)
+			if !r.EndedAt.Equal(began.Add(want)) {
+				w.Errorf("said to have ended after %s, it has ended after %s", said, r.EndedAt.Sub(began))
+			}
+			if known := r.CPUTimeMs != nil; known != (said > 0) || known && *r.CPUTimeMs != said.Milliseconds() {
+				w.Errorf("said to have used %s of CPU time, it has used %v ms", said, r.CPUTimeMs)
 			}
 			history, err := w.store.Read(w.ctx).ShareHistory(shares[0].DeviceID, 1)
 			if err != nil || history[0].Until == nil || !history[0].Until.Equal(began.Add(want)) {

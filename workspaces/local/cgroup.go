@@ -56,6 +56,8 @@ func confine(name string, pid int, spec runtime.Spec) (cgroup, []models.Limit) {
 	pids := limit("pids", true, models.Text{}, func(bool) []setting {
 		return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}}
 	})
+	// Version 1 counts CPU time by a controller of its own. Without it, the time is not known.
+	_ = group.limit(mounts, "cpuacct", name, pid, func(bool) []setting { return nil })
 	if !pids.Enforced { // the limit is no parameter of a launch, so only its absence is said
 		limits = append(limits, pids)
 	}

@@ -70,13 +70,14 @@ func (r *Runs) Poll(_ context.Context, state runtime.State) (runtime.RunStatus, 
 	if err := in.boundLog(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.runtime.config.Logger.Warn("cannot shorten a run's log", "run", in.Workspace, "error", err)
 	}
-	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0}
+	status := runtime.RunStatus{ExitCode: -1, Limits: in.Limits, Ended: in.exited(), OutOfMemory: in.Cgroup.outOfMemory() > 0,
+		CPU: in.Cgroup.cpuTime()}
 	if info, err := os.Stat(in.logFile()); err == nil {
 		status.Printed = info.Size()
 	}
 	if !status.Ended {
 		r.runtime.checkShared(in)
-		status.Ran, status.CPU = in.age(), in.Cgroup.cpuTime()
+		status.Ran = in.age()
 		r.runtime.mu.Lock()
 		defer r.runtime.mu.Unlock()
 		r.runtime.watch(in, nil)

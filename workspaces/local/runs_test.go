@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -141,6 +142,26 @@ func TestRunOutlivesItsServer(t *testing.T) {
 		if code := endOf(t, r, state); code != 3 || logOf(t, r, state) != "released\n" {
 			t.Errorf("adopted %t: %d: %s", adopted, code, logOf(t, r, state))
 		}
+	}
+}
+
+// The CPU time of a run that has ended is that of all its processes, the ended ones too.
+func TestCPUTimeOfARun(t *testing.T) {
+	r := openRuns(t, config(t.TempDir()))
+	state := startRun(t, r, "(i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; times); times")
+	endOf(t, r, state)
+	in, err := r.runtime.parseState(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var minutes int
+	var seconds float64 // of the inner shell, as it says itself
+	if _, err := fmt.Sscanf(logOf(t, r, state), "%dm%fs", &minutes, &seconds); err != nil || seconds == 0 {
+		t.Fatalf("%q: %v", logOf(t, r, state), err)
+	}
+	used, counted := pollRun(t, r, state).CPU.Seconds(), len(in.Cgroup) > 0
+	if counted != (used > 0) || counted && used < seconds {
+		t.Errorf("%v s, of which a shell that has ended has used %v", used, seconds)
 	}
 }
 
