@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -355,6 +356,14 @@ func TestDeploymentFollowsItsModel(t *testing.T) {
 	})
 }
 
+// tensorLibrary is what the parts compute with on this machine.
+func tensorLibrary() string {
+	if exec.Command("/usr/bin/python3", "-c", "import torch").Run() == nil {
+		return "torch"
+	}
+	return "numpy"
+}
+
 // A model generates the same on one, two, three and four GPUs, cut between layers or by attention
 // heads, and also after its parts and then the server were killed with kill -9; meanwhile
 // requests fail and are never wrong.
@@ -366,7 +375,7 @@ func TestDeployment(t *testing.T) {
 	ada := team.Members[0]
 	dir := ada.writesModel(s, team.Project, "tiny", decoderConfig, decoder(1))
 	sh := s.shell(ada.token)
-	sh.says([]string{"tiny", "serving", "numpy"}, "deploy", "--manual-updates", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
+	sh.says([]string{"tiny", "serving", tensorLibrary()}, "deploy", "--manual-updates", "--project", fmt.Sprint(team.Project), "--parts", "1", "--cores", "10",
 		"--context", "64", "--batch", "2", dir)
 	whole := served{t, ada, 1}
 	sh.says([]string{"tiny", "serving"}, "deployments")
