@@ -26,18 +26,33 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 	if c.Param("id") != "" {
 		project = number(c, "id")
 	}
-	in := projects.AccountingQuery{UsageQuery: usageQuery(c), Group: c.QueryParam("group")}
+	filter, err := accountingFilter(c)
+	if err != nil {
+		return nil, err
+	}
+	in := projects.AccountingQuery{UsageQuery: usageQuery(c), Group: c.QueryParam("group"), AccountingFilter: filter}
 	u, err := a.Projects.Accounting(ctx, actorOf(ctx), project, in, pageAfter(c))
 	if err != nil {
 		return nil, err
 	}
 	v := web.AccountingView{UsageRange: a.usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
-		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total), Rows: models.Map(u.Rows, accountedRow),
+		OwnOnly: u.OwnOnly, Filter: web.AccountingFilter(u.Filter), Member: u.Member, Currency: u.Currency, Total: accountedRow(u.Total), Rows: models.Map(u.Rows, accountedRow),
 		Steps: models.Map(u.Steps, func(s projects.AccountingStep) web.AccountingStep { return web.AccountingStep(s) })}
 	if u.Next > 0 {
 		v.Next = pageAt(c, store.Page{After: u.Next})
 	}
 	return web.AccountingPage(v), nil
+}
+
+// accountingFilter is the filter in an address, unless that was refused.
+func accountingFilter(c echo.Context) (projects.AccountingFilter, error) {
+	if submittedOr(c, web.Form{}).Failed() {
+		return projects.AccountingFilter{}, nil
+	}
+	q := form{values: c.QueryParams()}
+	f := projects.AccountingFilter{UserID: q.number("user_id"), Model: q.text("model"), Holder: models.HolderKind(q.text("holder")),
+		Billing: models.Billing(q.text("billing"))}
+	return f, q.problems.Err()
 }
 
 func accountedRow(r projects.AccountingRow) web.AccountingRow {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,30 @@ func TestAccountingByPageAndProgram(t *testing.T) {
 	if file := w.get(w.member, at+"/accounting.csv"+span+"&group=holder").raw; !strings.Contains(file, "\n1,workspace,180000000,50.00,0,90000000,500000,EUR,0,0,true,0\n") {
 		t.Errorf("the file: %s", file)
 	}
+	for filter, want := range map[string]string{"": "50.00", "&user_id=" + id(user): "50.00", "&model=NVIDIA+H200&billing=on_demand&holder=workspace": "50.00",
+		"&user_id=" + id(user+100): "0.00", "&model=NVIDIA+X": "0.00", "&holder=run": "0.00", "&billing=reserved": "0.00"} {
+		root.shows(root.page(200, "GET", "/accounting"+span+"&group=model"+filter), want+" GPU core hours were allocated")
+		hours := w.get(w.admin, "/accounting"+span+"&group=member"+filter).body["total"].(map[string]any)["gpu_core_milliseconds"].(float64) / 3_600_000
+		if fmt.Sprintf("%.2f", hours) != want {
+			t.Errorf("%s: %v hours", filter, hours)
+		}
+	}
+	root.shows(root.page(200, "GET", at+"/accounting"+span+"&user_id="+id(user)), "Member: ann@example.org", "Remove filter", `name="user_id" value="`+id(user)+`"`)
+	for filter, field := range map[string]string{"user_id=0": "user_id", "billing=free": "billing", "holder=reservation": "holder"} {
+		if fields := w.problem(w.want(422, w.admin, "GET", "/accounting?"+filter, "")); fields[field] == "" {
+			t.Errorf("%s: %v", filter, fields)
+		}
+	}
+	root.page(422, "GET", "/accounting?user_id=x")
+	root.page(422, "GET", "/accounting?billing=free")
+	w.problem(w.want(403, w.member, "GET", at+"/accounting?user_id="+id(user+1), ""))
 	w.reservedUnused(user, day.Add(4*time.Hour)) // 10 cores for an hour
+	if got := w.get(w.admin, "/accounting"+span+"&model=NVIDIA+X").body["total"].(map[string]any)["reserved_unused_gpu_core_milliseconds"]; got != 0.0 {
+		t.Errorf("%v of another model are reserved and unused", got)
+	}
+	if got := w.get(w.admin, "/accounting"+span+"&billing=reserved").body["total"].(map[string]any)["reserved_unused_gpu_core_milliseconds"]; got != 36e6 {
+		t.Errorf("%v are reserved and unused", got)
+	}
 	total := w.get(w.admin, "/accounting"+span)
 	if got := total.body["total"].(map[string]any)["reserved_unused_gpu_core_milliseconds"]; got != 36e6 {
 		t.Errorf("%v are reserved and unused: %s", got, total.raw)

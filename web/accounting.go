@@ -1,7 +1,9 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"time"
 
@@ -15,7 +17,9 @@ type AccountingView struct {
 	UsageRange
 	Project  models.Project // zero: all
 	Group    string
-	OwnOnly  bool // only the reader's own shares are counted
+	Filter   AccountingFilter
+	Member   string // name of the filter's user; empty: none
+	OwnOnly  bool   // only the reader's own shares are counted
 	Total    AccountingRow
 	Rows     []AccountingRow
 	Steps    []AccountingStep
@@ -34,6 +38,24 @@ type AccountingRow struct {
 	MeasuredMS, UsedMS             int64
 }
 
+// AccountingFilter tells which shares are counted; zero: all.
+type AccountingFilter struct {
+	UserID  int64
+	Model   string
+	Holder  models.HolderKind
+	Billing models.Billing
+}
+
+// values are those of the filter in the address of a report, by name.
+func (f AccountingFilter) values() map[string]string {
+	values := map[string]string{"model": f.Model, "holder": string(f.Holder), "billing": string(f.Billing)}
+	if f.UserID != 0 {
+		values["user_id"] = number(f.UserID)
+	}
+	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
+	return values
+}
+
 // AccountingStep is one of equally long steps.
 type AccountingStep struct {
 	From   time.Time
@@ -44,18 +66,52 @@ type AccountingStep struct {
 var accountingGroups = []struct {
 	name  string
 	label models.Text
-}{{"project", models.Say("Project")}, {"member", models.Say("Member")}, {"model", models.Say("GPU model")},
-	{"holder", models.Say("Used by")},
-	{"billing", models.Say("Billing model")}}
+	// filter is the name of the filter to one of the group.
+	filter string
+}{{"project", models.Say("Project"), ""}, {"member", models.Say("Member"), "user_id"}, {"model", models.Say("GPU model"), "model"},
+	{"holder", models.Say("Used by"), "holder"},
+	{"billing", models.Say("Billing model"), "billing"}}
 
-// groups are the groups that can be chosen on the page.
+// groups are the groups that can be chosen on the page. By what all shares have in common, there is only one.
 func (v AccountingView) groups(ctx context.Context) (list []Option) {
+	common := v.Filter.values()
 	for _, g := range accountingGroups {
-		if g.name != "project" || v.Project.ID == 0 {
+		if g.name == v.Group || common[g.filter] == "" && (g.name != "project" || v.Project.ID == 0) {
 			list = append(list, Option{g.name, TT(ctx, g.label)})
 		}
 	}
 	return list
+}
+
+// AccountingChip is a part of the filter, and the address of the report without it.
+type AccountingChip struct{ Label, Href string }
+
+// chips are the parts of the filter.
+func (v AccountingView) chips(ctx context.Context) (list []AccountingChip) {
+	values := v.Filter.values()
+	for _, g := range accountingGroups {
+		value, ok := values[g.filter]
+		if !ok {
+			continue
+		}
+		if g.filter == "user_id" {
+			value = cmp.Or(v.Member, value)
+		}
+		without := v.Filter.values()
+		delete(without, g.filter)
+		list = append(list, AccountingChip{T(ctx, "%s: %s", TT(ctx, g.label), nameOfGroup(ctx, g.name, value)), v.address(v.Group, without)})
+	}
+	return list
+}
+
+// address is that of the report by another group and of other shares, of the same span.
+func (v AccountingView) address(group string, filter map[string]string) string {
+	q := v.spanValues()
+	q.Set("group", group)
+	for name, value := range filter {
+		q.Set(name, value)
+	}
+	return v.Path + "?" + q.Encode()
 }
 
 func (v AccountingView) groupLabel(ctx context.Context) string {
@@ -77,6 +133,9 @@ func (v AccountingView) form() Form {
 // file is the address of the report as a CSV file.
 func (v AccountingView) file() string {
 	q := url.Values{"group": {v.Group}, "from": {timestamp(v.From)}, "until": {timestamp(v.Until)}}
+	for name, value := range v.Filter.values() {
+		q.Set(name, value)
+	}
 	return "/api/v1" + v.Path + ".csv?" + q.Encode()
 }
 
@@ -96,27 +155,42 @@ func (v AccountingView) summary(ctx context.Context) string {
 	return T(ctx, "%s GPU core hours were allocated, for %s.", models.CoreHours(v.Total.CoreMS), models.Money(v.Total.Cost, v.Currency))
 }
 
-// name is what a group is called.
-func (v AccountingView) name(ctx context.Context, r AccountingRow) string {
+// nameOfGroup is what one of a group is called.
+func nameOfGroup(ctx context.Context, group, name string) string {
 	switch {
-	case v.Group == "billing":
-		return begun(ctx, models.Billing(r.Name).Words())
-	case v.Group == "holder" && r.Name == string(models.HolderWorkspace):
+	case group == "billing":
+		return begun(ctx, models.Billing(name).Words())
+	case group == "holder" && name == string(models.HolderWorkspace):
 		return T(ctx, "Workspaces")
-	case v.Group == "holder" && r.Name == string(models.HolderRun):
+	case group == "holder" && name == string(models.HolderRun):
 		return T(ctx, "Runs")
-	case v.Group == "holder" && r.Name == string(models.HolderDeployment):
+	case group == "holder" && name == string(models.HolderDeployment):
 		return T(ctx, "Deployments")
 	}
-	return r.Name
+	return name
 }
 
-// link is the report of a group's project, or empty.
-func (v AccountingView) link(r AccountingRow) string {
-	if v.Group != "project" || r.Key == 0 {
-		return ""
+// link is the report of one of a group alone, by the first other group; empty if there is none.
+func (v AccountingView) link(ctx context.Context, r AccountingRow) string {
+	filter := v.Filter.values()
+	if v.Group == "project" {
+		v.Path = projectPath(r.Key) + "/accounting"
+		return v.address("member", filter)
 	}
-	return projectPath(r.Key) + "/accounting" + v.query()
+	for _, g := range accountingGroups {
+		if g.name != v.Group {
+			continue
+		}
+		if filter[g.filter] = r.Name; g.filter == "user_id" {
+			filter[g.filter] = number(r.Key)
+		}
+		for _, next := range v.groups(ctx) {
+			if next.Value != v.Group {
+				return v.address(next.Value, filter)
+			}
+		}
+	}
+	return ""
 }
 
 // cost is what a group cost; a dash if nothing of it has a price.

@@ -102,18 +102,23 @@ func (r UsageRange) last(days int64) string {
 // chosen reports whether the span is the last days.
 func (r UsageRange) chosen(days int64) bool { return r.Form.Value("until") == "" && r.days() == days }
 
-// query is the span as in the address.
-func (r UsageRange) query() string {
+// spanValues are those of the span in the address.
+func (r UsageRange) spanValues() url.Values {
 	q := url.Values{}
 	for _, name := range []string{"from", "until"} {
 		if text := r.Form.Value(name); text != "" && !r.Form.Failed() {
 			q.Set(name, text)
 		}
 	}
-	if len(q) == 0 {
-		return ""
+	return q
+}
+
+// query is the span as in the address.
+func (r UsageRange) query() string {
+	if q := r.spanValues(); len(q) > 0 {
+		return "?" + q.Encode()
 	}
-	return "?" + q.Encode()
+	return ""
 }
 
 // dates is the span as days, for the form, or what was refused.

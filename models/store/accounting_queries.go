@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gorm.io/gorm"
-
 	"weir/models"
 )
 
@@ -88,18 +86,8 @@ func (q *Queries) ShareStepsBy(in ShareSpan, by ShareGroup, step time.Duration, 
 // within it are read separately, so that an index excludes those that ended before.
 func (q *Queries) sharesIn(in ShareSpan, by ShareGroup) (string, []any) {
 	from, until := in.From.Truncate(time.Millisecond), in.Until.Truncate(time.Millisecond)
-	where, args := " WHERE s.from_at < ?", []any{until}
-	for _, c := range []struct {
-		column string
-		id     int64
-	}{{"s.project_id", in.Project}, {"s.user_id", in.User}} {
-		if c.id != 0 {
-			where, args = where+" AND "+c.column+" = ?", append(args, c.id)
-		}
-	}
-	if in.Among != nil {
-		where, args = where+" AND "+by.key+" IN ?", append(args, in.Among)
-	}
+	where, args := in.where(by, false)
+	where, args = " WHERE s.from_at < ?"+where, append([]any{until}, args...)
 	ended := q.least(q.milliseconds("s.until_at"), fmt.Sprint(until.UnixMilli()))
 	rows := func(end string) string {
 		return "SELECT " + by.key + " AS key, " + by.name + " AS name, d.model, " + billingOf + ` AS billing,
@@ -155,7 +143,8 @@ func (q *Queries) MeasuredUses(in ShareSpan, by ShareGroup) (list []MeasuredUse,
 	sum := func(value string) string {
 		return "SUM(" + value + ") OVER (PARTITION BY device_id ORDER BY at, hour, opened DESC ROWS UNBOUNDED PRECEDING)"
 	}
-	db := q.db.Table(`(WITH live AS (`+live+`until_at IS NULL UNION ALL `+live+`until_at > ?), events AS (
+	where, args := in.where(by, false)
+	return list, q.db.Table(`(WITH live AS (`+live+`until_at IS NULL UNION ALL `+live+`until_at > ?), events AS (
 			SELECT device_id, from_at AS at, 0 AS hour, 1 AS opened, id, 0 AS used FROM live
 			UNION ALL SELECT device_id, until_at, 0, -1, -id, 0 FROM live WHERE until_at IS NOT NULL
 			UNION ALL SELECT t.device_id, t.at, 1, 0, 0, t.utilisation_sum * 3600000 / t.samples
@@ -165,23 +154,9 @@ func (q *Queries) MeasuredUses(in ShareSpan, by ShareGroup) (list []MeasuredUse,
 			MIN(CASE WHEN hour = 0 THEN at END) OVER (PARTITION BY device_id ORDER BY at DESC, hour DESC ROWS UNBOUNDED PRECEDING) AS next_at
 		FROM events) AS e`, in.Until, in.Until, in.From, models.SharingMIG, in.From, in.Until.Add(-time.Hour)).
 		Joins("JOIN shares s ON s.id = e.share_id").Joins("JOIN devices d ON d.id = s.device_id").
-		Where("e.hour = 1 AND e.shares = 1 AND (e.next_at IS NULL OR e.next_at >= " + q.hourAfter("e.at") + ")")
-	db = inSpan(db, in, by)
-	return list, db.Select(by.key + " AS key, " + by.name + ` AS name, CAST(SUM(s.cores * 3600000) AS BIGINT) AS allocated_ms,
+		Where("e.hour = 1 AND e.shares = 1 AND (e.next_at IS NULL OR e.next_at >= "+q.hourAfter("e.at")+")"+where, args...).
+		Select(by.key + " AS key, " + by.name + ` AS name, CAST(SUM(s.cores * 3600000) AS BIGINT) AS allocated_ms,
 		CAST(SUM(e.used) AS BIGINT) AS used_ms`).Group("1, 2").Scan(&list).Error
-}
-
-func inSpan(db *gorm.DB, in ShareSpan, by ShareGroup) *gorm.DB {
-	if in.Project != 0 {
-		db = db.Where("s.project_id = ?", in.Project)
-	}
-	if in.User != 0 {
-		db = db.Where("s.user_id = ?", in.User)
-	}
-	if in.Among != nil {
-		db = db.Where(by.key+" IN ?", in.Among)
-	}
-	return db
 }
 
 // KeyNames are the names of the IDs of a group.

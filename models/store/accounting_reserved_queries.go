@@ -28,18 +28,8 @@ func (q *Queries) ReservedUnused(in ShareSpan, by ShareGroup) (sums []ReservedUn
 // reservedIn is SQL for what was reserved in a span, clipped to it, and, negative, what shares used of it.
 func (q *Queries) reservedIn(in ShareSpan, by ShareGroup) (string, []any) {
 	from, until := in.From.Truncate(time.Millisecond), in.Until.Truncate(time.Millisecond)
-	where, args := " WHERE g.starts_at < ? AND g.ends_at > ? AND g.ends_at > g.starts_at", []any{until, from}
-	for _, c := range []struct {
-		column string
-		id     int64
-	}{{"s.project_id", in.Project}, {"s.user_id", in.User}} {
-		if c.id != 0 {
-			where, args = where+" AND "+c.column+" = ?", append(args, c.id)
-		}
-	}
-	if in.Among != nil {
-		where, args = where+" AND "+by.key+" IN ?", append(args, in.Among)
-	}
+	where, args := in.where(by, true)
+	where, args = " WHERE g.starts_at < ? AND g.ends_at > ? AND g.ends_at > g.starts_at"+where, append([]any{until, from}, args...)
 	first, last := fmt.Sprint(from.UnixMilli()), fmt.Sprint(until.UnixMilli())
 	end := q.least(q.milliseconds("g.ends_at"), last)
 	rows := func(cores, from, until, join string) string {

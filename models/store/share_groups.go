@@ -1,14 +1,40 @@
 package store
 
-import "time"
+import (
+	"time"
+
+	"weir/models"
+)
 
 // ShareSpan selects the shares of a span of time, and by whom. Times count in whole
 // milliseconds.
 type ShareSpan struct {
 	From, Until time.Time
-	Project     int64   // 0: all
-	User        int64   // 0: all
+	Project     int64  // 0: all
+	User        int64  // 0: all
+	Model       string // of the devices; empty: all
+	Billing     models.Billing
+	Holder      models.HolderKind
 	Among       []int64 // projects or users, as the sums are grouped; nil: all
+}
+
+// where is SQL for which shares s of devices d are in a span, but for its time, or for which reservations s.
+func (in ShareSpan) where(by ShareGroup, reservations bool) (conditions string, args []any) {
+	billing, holder := SharesByBilling.name, SharesByHolder.name
+	if reservations {
+		billing, holder = SharesByBilling.reserved, "''" // nothing holds what is not used
+	}
+	for _, c := range []struct {
+		given bool
+		sql   string
+		arg   any
+	}{{in.Project != 0, "s.project_id = ?", in.Project}, {in.User != 0, "s.user_id = ?", in.User}, {in.Model != "", "d.model = ?", in.Model},
+		{in.Billing != "", billing + " = ?", in.Billing}, {in.Holder != "", holder + " = ?", in.Holder}, {in.Among != nil, by.key + " IN ?", in.Among}} {
+		if c.given {
+			conditions, args = conditions+" AND "+c.sql, append(args, c.arg)
+		}
+	}
+	return conditions, args
 }
 
 // ShareGroup is by what shares are summed, and what is reserved: of a reservation s, empty where it has none.

@@ -16,6 +16,31 @@ import (
 type AccountingQuery struct {
 	UsageQuery
 	Group string `query:"group" enum:"project,member,model,holder,billing" doc:"default project, or member in one project"`
+	AccountingFilter
+}
+
+// AccountingFilter narrows a report to some shares, so that those of one group can be summed by another one.
+type AccountingFilter struct {
+	UserID  int64             `query:"user_id" minimum:"1" doc:"user ID of a member"`
+	Model   string            `query:"model" maxLength:"200" doc:"GPU model"`
+	Holder  models.HolderKind `query:"holder" enum:"workspace,run,deployment" doc:"what used the shares"`
+	Billing models.Billing    `query:"billing" enum:"on_demand,reserved,preemptible" doc:"billing model"`
+}
+
+// check checks the filter alone.
+func (f AccountingFilter) check() error {
+	var p models.Problems
+	if f.UserID < 0 {
+		p.Add("user_id", "must be at least %d", 1)
+	}
+	holders := []models.HolderKind{"", models.HolderWorkspace, models.HolderRun, models.HolderDeployment}
+	if !slices.Contains(holders, f.Holder) {
+		p.Add("holder", "must be workspace, run or deployment")
+	}
+	if f.Billing != "" && !slices.Contains(models.Billings, f.Billing) {
+		p.Add("billing", "must be on_demand, reserved or preemptible")
+	}
+	return p.Err()
 }
 
 // Groups of [AccountingQuery].
@@ -39,7 +64,9 @@ type Accounting struct {
 	Project     models.Project // zero: all
 	From, Until time.Time
 	Group       string
-	OwnOnly     bool // only the actor's own shares are counted
+	Filter      AccountingFilter
+	Member      string // name of the filter's user; empty: none
+	OwnOnly     bool   // only the actor's own shares are counted
 	Total       AccountingRow
 	Rows        []AccountingRow
 	Next        int64 // Key of the last row if there are more; otherwise 0
@@ -97,8 +124,15 @@ func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project 
 	if err != nil {
 		return a, err
 	}
-	span := store.ShareSpan{Project: project}
-	if a.OwnOnly = project != 0 && !s.CanReadUsage(actor, project); a.OwnOnly {
+	if err := in.check(); err != nil {
+		return a, err
+	}
+	span := store.ShareSpan{Project: project, User: in.UserID, Model: in.Model, Holder: in.Holder, Billing: in.Billing}
+	a.OwnOnly = project != 0 && !s.CanReadUsage(actor, project)
+	if a.OwnOnly && in.UserID != 0 && in.UserID != actor.User.ID {
+		return a, s.access.Check(actor, project, policies.MemberWrite)
+	}
+	if a.Filter = in.AccountingFilter; a.OwnOnly {
 		span.User = actor.User.ID
 	}
 	if a.Group, err = in.group(project); err != nil {
@@ -115,7 +149,12 @@ func (s *Service) Accounting(ctx context.Context, actor policies.Actor, project 
 				return err
 			}
 		}
-		return a.sum(q, span, page)
+		if err := a.sum(q, span, page); err != nil || in.UserID == 0 || a.Total.CoreMS+a.Total.ReservedUnusedMS == 0 {
+			return err // who has used nothing there is not named
+		}
+		names, err := q.KeyNames(store.SharesByUser, []int64{in.UserID})
+		a.Member = names[in.UserID]
+		return err
 	})
 	return a, err
 }

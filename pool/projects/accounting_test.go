@@ -280,9 +280,40 @@ func TestAccountingByTheMillisecond(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.compare(t, got, func(s models.Share) (string, bool) { return p.groupOf(s, group), true })
+				in.AccountingFilter = p.filter(random)
+				if got, err = o.Accounting(o.Ctx, o.Root, 0, in, store.Page{}); err != nil {
+					t.Fatal(err)
+				}
+				p.compare(t, got, func(s models.Share) (string, bool) { return p.groupOf(s, group), p.passes(s, in.AccountingFilter) })
+				if named := got.Member != ""; named != (in.UserID != 0 && got.Total.CoreMS > 0) || named && got.Member != p.names[-in.UserID] {
+					t.Errorf("user %d, with %d, is named %q", in.UserID, got.Total.CoreMS, got.Member)
+				}
 			}
 		}
 	})
+}
+
+// filter is a random one; each part of it is that of some share.
+func (p past) filter(random *rand.Rand) (f projects.AccountingFilter) {
+	some := func() models.Share { return p.shares[random.IntN(len(p.shares))] }
+	if random.IntN(2) == 0 {
+		f.UserID = some().UserID
+	}
+	if random.IntN(2) == 0 {
+		f.Model = p.models[some().DeviceID]
+	}
+	if random.IntN(3) == 0 {
+		f.Billing = p.billingOf(some())
+	}
+	if random.IntN(3) == 0 {
+		f.Holder = []models.HolderKind{models.HolderWorkspace, models.HolderWorkspace, models.HolderRun}[random.IntN(3)]
+	}
+	return f
+}
+
+func (p past) passes(s models.Share, f projects.AccountingFilter) bool {
+	return (f.UserID == 0 || f.UserID == s.UserID) && (f.Model == "" || f.Model == p.models[s.DeviceID]) &&
+		(f.Billing == "" || f.Billing == p.billingOf(s)) && (f.Holder == "" || f.Holder == models.HolderWorkspace)
 }
 
 // groupOf is the name of the group of a share.
