@@ -71,7 +71,7 @@ func TestAccountingByPageAndProgram(t *testing.T) {
 			t.Errorf("%s: %v", filter, fields)
 		}
 	}
-	root.page(422, "GET", "/accounting?user_id=x")
+	root.shows(root.page(422, "GET", "/accounting?user_id=x"), "user_id: must be a whole number")
 	root.page(422, "GET", "/accounting?billing=free")
 	w.problem(w.want(403, w.member, "GET", at+"/accounting?user_id="+id(user+1), ""))
 	w.reservedUnused(user, day.Add(4*time.Hour)) // 10 cores for an hour

@@ -72,6 +72,9 @@ var accountingGroups = []struct {
 	{"holder", models.Say("Used by"), "holder"},
 	{"billing", models.Say("Billing model"), "billing"}}
 
+// accountingLabels are the inputs of a report that are called otherwise than elsewhere.
+var accountingLabels = map[string]string{"group": "accounting_group"}
+
 // groups are the groups that can be chosen on the page. By what all shares have in common, there is only one.
 func (v AccountingView) groups(ctx context.Context) (list []Option) {
 	common := v.Filter.values()

@@ -89,7 +89,7 @@ func TestRequestShowsWhatIsRequested(t *testing.T) {
 // TestLabelledInputsAreDescribed holds the labels of forms to fields: the summary of errors names any other
 // input as programs do, without a link.
 func TestLabelledInputsAreDescribed(t *testing.T) {
-	for _, labels := range []map[string]string{personLabels, curatorLabels, deployLabels, launchLabels, requestLabels, decisionLabels, reservationLabels, changeLabels, runLabels, splitPresetLabels} {
+	for _, labels := range []map[string]string{personLabels, curatorLabels, deployLabels, launchLabels, requestLabels, decisionLabels, reservationLabels, changeLabels, runLabels, splitPresetLabels, accountingLabels} {
 		for name, label := range labels {
 			if _, known := fieldOf(label); !known {
 				t.Errorf("the input %s has the label of %s, which is not described", name, label)

@@ -50,7 +50,7 @@ func sampleAccounting() AccountingView {
 	const hour = 3_600_000
 	v := AccountingView{UsageRange: sampleRange(720 * time.Hour), Group: "holder", Currency: "EUR", Member: "Li Wei",
 		Filter: AccountingFilter{UserID: 3, Model: "NVIDIA H100 80GB HBM3", Billing: models.BillingReserved},
-		Total: AccountingRow{CoreMS: 60 * hour, ReservedMS: 4 * hour, ReservedUnusedMS: 12 * hour, UnpricedMS: 20 * hour, Cost: 480_000, Simulated: true},
+		Total:  AccountingRow{CoreMS: 60 * hour, ReservedMS: 4 * hour, ReservedUnusedMS: 12 * hour, UnpricedMS: 20 * hour, Cost: 480_000, Simulated: true},
 		Rows: []AccountingRow{{Key: 1, Name: "run", CoreMS: 20 * hour, UnpricedMS: 20 * hour}, {Key: 2, Name: "workspace", CoreMS: 40 * hour, ReservedMS: 4 * hour, Cost: 480_000,
 			MeasuredMS: 30 * hour, UsedMS: 12 * hour, Simulated: true}}}
 	for i := range 30 {
