@@ -36,7 +36,8 @@ func (a *App) accountingPage(ctx context.Context, c echo.Context) (templ.Compone
 		return nil, err
 	}
 	v := web.AccountingView{UsageRange: a.usageRange(c, u.From, u.Until), Project: u.Project, Group: u.Group,
-		OwnOnly: u.OwnOnly, Filter: web.AccountingFilter(u.Filter), Member: u.Member, Currency: u.Currency, Total: accountedRow(u.Total), Rows: models.Map(u.Rows, accountedRow),
+		Filter: web.AccountingFilter(u.Filter), Member: u.Member,
+		OwnOnly: u.OwnOnly, Currency: u.Currency, Total: accountedRow(u.Total), Rows: models.Map(u.Rows, accountedRow),
 		Steps: models.Map(u.Steps, func(s projects.AccountingStep) web.AccountingStep { return web.AccountingStep(s) })}
 	if u.Next > 0 {
 		v.Next = pageAt(c, store.Page{After: u.Next})

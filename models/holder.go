@@ -15,6 +15,9 @@ const (
 	HolderDeployment HolderKind = "deployment"
 )
 
+// HolderKinds are all kinds of holders.
+var HolderKinds = []HolderKind{HolderWorkspace, HolderRun, HolderDeployment}
+
 // Path is the path of a holder's page.
 func (k HolderKind) Path(id int64) string { return fmt.Sprintf("/%ss/%d", k, id) }
 

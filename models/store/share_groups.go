@@ -28,8 +28,9 @@ func (in ShareSpan) where(by ShareGroup, reservations bool) (conditions string, 
 		given bool
 		sql   string
 		arg   any
-	}{{in.Project != 0, "s.project_id = ?", in.Project}, {in.User != 0, "s.user_id = ?", in.User}, {in.Model != "", "d.model = ?", in.Model},
-		{in.Billing != "", billing + " = ?", in.Billing}, {in.Holder != "", holder + " = ?", in.Holder}, {in.Among != nil, by.key + " IN ?", in.Among}} {
+	}{{in.Project != 0, "s.project_id = ?", in.Project}, {in.User != 0, "s.user_id = ?", in.User},
+		{in.Model != "", "d.model = ?", in.Model}, {in.Billing != "", billing + " = ?", in.Billing},
+		{in.Holder != "", holder + " = ?", in.Holder}, {in.Among != nil, by.key + " IN ?", in.Among}} {
 		if c.given {
 			conditions, args = conditions+" AND "+c.sql, append(args, c.arg)
 		}

@@ -33,14 +33,16 @@ func (f AccountingFilter) check() error {
 	if f.UserID < 0 {
 		p.Add("user_id", "must be at least %d", 1)
 	}
-	holders := []models.HolderKind{"", models.HolderWorkspace, models.HolderRun, models.HolderDeployment}
-	if !slices.Contains(holders, f.Holder) {
-		p.Add("holder", "must be workspace, run or deployment")
-	}
-	if f.Billing != "" && !slices.Contains(models.Billings, f.Billing) {
-		p.Add("billing", "must be on_demand, reserved or preemptible")
-	}
+	checkOneOf("holder", f.Holder, models.HolderKinds, &p)
+	checkOneOf("billing", f.Billing, models.Billings, &p)
 	return p.Err()
+}
+
+// checkOneOf refuses a value that is given and not among those of its kind.
+func checkOneOf[T ~string](field string, value T, all []T, p *models.Problems) {
+	if value != "" && !slices.Contains(all, value) {
+		p.Add(field, "must be one of %s", strings.Join(models.Map(all, func(one T) string { return string(one) }), ", "))
+	}
 }
 
 // Groups of [AccountingQuery].
@@ -166,10 +168,10 @@ func (in AccountingQuery) group(project int64) (string, error) {
 		return GroupProject, nil
 	case in.Group == "":
 		return GroupMember, nil
-	case !slices.Contains(Groups, in.Group):
-		return "", models.Invalid("group", "must be one of %s", strings.Join(Groups, ", "))
 	}
-	return in.Group, nil
+	var p models.Problems
+	checkOneOf("group", in.Group, Groups, &p)
+	return in.Group, p.Err()
 }
 
 func (a *Accounting) sum(q *store.Queries, span store.ShareSpan, page store.Page) error {
